@@ -1,5 +1,6 @@
-//! Simulated fleets: how long a plan takes from decoded observations, with how much memory, and what a run costs besides
-//! the hosts' own time. `cargo bench --bench fleet` prints both tables; `docs/performance.md` keeps one of each.
+//! Simulated fleets: how long a plan takes from decoded observations, with how much memory, and
+//! what a run costs besides the hosts' own time. `cargo bench --bench fleet` prints both tables;
+//! `docs/performance.md` keeps one of each.
 //!
 //! Each figure comes from a process of its own, so that peak memory is that of one fleet.
 
@@ -7,7 +8,8 @@ use railwright_apply::{Context, ExecutionOptions, GateResult, Gatekeeper, apply_
 use railwright_base::{Address, Digest, Target, TargetKind};
 use railwright_observe::{HostRequest, observe_hosts};
 use railwright_plan::{
-    Header, IdentityFindings, InventoryOrigin, LastApplied, Outages, Plan, PlanInputs, PlanSelection, RolloutPolicy, make_plan,
+    Header, IdentityFindings, InventoryOrigin, LastApplied, Outages, Plan, PlanInputs,
+    PlanSelection, RolloutPolicy, make_plan,
 };
 use railwright_resource::{DesiredResource, Disruption, Observation, Want, kind_named};
 use railwright_state::StateFolder;
@@ -32,29 +34,61 @@ fn main() {
         Some([what, hosts]) if what == "--plan" => plan(count(hosts), false),
         Some([what, hosts]) if what == "--plan-own" => plan(count(hosts), true),
         Some([what, hosts]) if what == "--read" => read(count(hosts)),
-        Some([what, switches]) if OWN.iter().any(|(own, _)| what == own) => plan_of_switches(what, count(switches)),
+        Some([what, switches]) if OWN.iter().any(|(own, _)| what == own) => {
+            plan_of_switches(what, count(switches))
+        }
         Some([what, hosts]) if what == "--apply" => run(count(hosts)),
         _ => {
-            let heads =
-                format!("{:>8} {:>10} {:>12} {:>12} {:>12} {:>12}", "hosts", "make s", "us a wish", "render s", "added MiB", "peak MiB");
-            say(&format!("plan: {WISHES} wishes a host, all alike, from decoded observations to the plan and its digest\n{heads}"));
-            [100, 1_000, 10_000].iter().for_each(|hosts| again("--plan", *hosts));
-            say(&format!("\nthe same, where every host has one file with a text of its own\n{heads}"));
-            [100, 1_000, 10_000].iter().for_each(|hosts| again("--plan-own", *hosts));
+            let heads = format!(
+                "{:>8} {:>10} {:>12} {:>12} {:>12} {:>12}",
+                "hosts", "make s", "us a wish", "render s", "added MiB", "peak MiB"
+            );
+            say(&format!(
+                "plan: {WISHES} wishes a host, all alike, from decoded observations to the plan \
+                 and its digest\n{heads}"
+            ));
+            [100, 1_000, 10_000]
+                .iter()
+                .for_each(|hosts| again("--plan", *hosts));
+            say(&format!(
+                "\nthe same, where every host has one file with a text of its own\n{heads}"
+            ));
+            [100, 1_000, 10_000]
+                .iter()
+                .for_each(|hosts| again("--plan-own", *hosts));
             for (what, own) in OWN {
-                say(&format!("\nbeside 1,000 hosts so many switches, {PORTS} ports each, four wishes a port, {own}"));
-                say(&format!("{:>8} {:>10} {:>12} {:>12} {:>12}", "switches", "make s", "us a wish", "render s", "peak MiB"));
+                say(&format!(
+                    "\nbeside 1,000 hosts so many switches, {PORTS} ports each, four wishes a \
+                     port, {own}"
+                ));
+                say(&format!(
+                    "{:>8} {:>10} {:>12} {:>12} {:>12}",
+                    "switches", "make s", "us a wish", "render s", "peak MiB"
+                ));
                 [8, 64].iter().for_each(|switches| again(what, *switches));
             }
             say("\nreading the file that `facts` records, before such a plan");
-            say(&format!("{:>8} {:>10} {:>12} {:>12}", "hosts", "file MiB", "read s", "peak MiB"));
-            [100, 1_000, 10_000].iter().for_each(|hosts| again("--read", *hosts));
+            say(&format!(
+                "{:>8} {:>10} {:>12} {:>12}",
+                "hosts", "file MiB", "read s", "peak MiB"
+            ));
+            [100, 1_000, 10_000]
+                .iter()
+                .for_each(|hosts| again("--read", *hosts));
             say("\napply: 8 steps and one reboot a host, in virtual time");
             say(&format!(
                 "{:>8} {:>10} {:>10} {:>12} {:>12} {:>14} {:>10}",
-                "hosts", "virtual s", "waves", "real s", "us a step", "bytes a step", "syncs a step"
+                "hosts",
+                "virtual s",
+                "waves",
+                "real s",
+                "us a step",
+                "bytes a step",
+                "syncs a step"
             ));
-            [10, 100, 1_000].iter().for_each(|hosts| again("--apply", *hosts));
+            [10, 100, 1_000]
+                .iter()
+                .for_each(|hosts| again("--apply", *hosts));
         }
     }
 }
@@ -66,30 +100,52 @@ fn say(line: &str) {
 
 fn again(what: &str, hosts: usize) {
     let own = std::env::current_exe().expect("this program has a path");
-    let ended = Command::new(own).args([what, &hosts.to_string()]).status().expect("this program runs again");
+    let ended = Command::new(own)
+        .args([what, &hosts.to_string()])
+        .status()
+        .expect("this program runs again");
     assert!(ended.success(), "{what} {hosts}");
 }
 
 fn peak_mib() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
-    line.trim().trim_end_matches(" kB").parse::<f64>().unwrap_or_default() / 1024.0
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .unwrap_or_default();
+    line.trim()
+        .trim_end_matches(" kB")
+        .parse::<f64>()
+        .unwrap_or_default()
+        / 1024.0
 }
 
 fn bodies() -> Vec<(&'static str, Value)> {
     let mut all = Vec::new();
     for n in 0..20 {
-        all.push(("sysctl", json!({ "key": format!("net.core.setting_{n}"), "value": "16777216" })));
+        all.push((
+            "sysctl",
+            json!({ "key": format!("net.core.setting_{n}"), "value": "16777216" }),
+        ));
     }
     for n in 0..15 {
         all.push(("file", json!({ "path": format!("/etc/rdma/{n}.conf"), "content": format!("# of the fabric\nvalue = {n}\n") })));
     }
     for n in 0..10 {
-        all.push(("kernel_module", json!({ "name": format!("mod_{n}"), "loaded": true, "at_boot": true })));
-        all.push(("package", json!({ "name": format!("tool{n}"), "version": "2.0-1" })));
+        all.push((
+            "kernel_module",
+            json!({ "name": format!("mod_{n}"), "loaded": true, "at_boot": true }),
+        ));
+        all.push((
+            "package",
+            json!({ "name": format!("tool{n}"), "version": "2.0-1" }),
+        ));
     }
     for n in 0..5 {
-        all.push(("systemd_unit", json!({ "name": format!("svc{n}.service"), "enabled": true, "active": true })));
+        all.push((
+            "systemd_unit",
+            json!({ "name": format!("svc{n}.service"), "enabled": true, "active": true }),
+        ));
     }
     assert_eq!(all.len(), WISHES);
     all
@@ -101,12 +157,19 @@ fn host() -> SimulatedHost {
     host.kernel.defaults = settings.collect();
     host.kernel.sysctls = host.kernel.defaults.clone();
     for n in 0..10 {
-        host.kernel.on_disk.insert(format!("mod_{n}"), ModuleFile::default());
-        host.packages.offered.insert(format!("tool{n}"), vec!["2.0-1".to_owned()]);
+        host.kernel
+            .on_disk
+            .insert(format!("mod_{n}"), ModuleFile::default());
+        host.packages
+            .offered
+            .insert(format!("tool{n}"), vec!["2.0-1".to_owned()]);
     }
     for n in 0..5 {
         let unit = "[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n";
-        host.disk.put(&format!("/usr/lib/systemd/system/svc{n}.service"), unit.into());
+        host.disk.put(
+            &format!("/usr/lib/systemd/system/svc{n}.service"),
+            unit.into(),
+        );
     }
     host.units.reload(&host.disk);
     host
@@ -119,23 +182,45 @@ fn names(hosts: usize) -> Vec<String> {
 /// As a spec gives them: what is wanted alike on all hosts is held once.
 fn wishes(names: &[String], bodies: &[(&'static str, Value)]) -> Vec<DesiredResource> {
     let want = |(name, body): &(&'static str, Value)| {
-        Arc::new(Want { kind: (*name).to_owned(), body: body.clone(), module: format!("bench/{name}"), places: Vec::new() })
+        Arc::new(Want {
+            kind: (*name).to_owned(),
+            body: body.clone(),
+            module: format!("bench/{name}"),
+            places: Vec::new(),
+        })
     };
     let wants: Vec<Arc<Want>> = bodies.iter().map(want).collect();
     let address = |want: &Arc<Want>| {
         let kind = kind_named(&want.kind).expect("a kind");
-        Address::host("any", &want.kind, &kind.address_name(&want.body).expect("a name"))
+        Address::host(
+            "any",
+            &want.kind,
+            &kind.address_name(&want.body).expect("a name"),
+        )
     };
-    let all: Vec<DesiredResource> =
-        wants.iter().map(|want| DesiredResource { address: address(want), after: Vec::new(), want: Arc::clone(want) }).collect();
+    let all: Vec<DesiredResource> = wants
+        .iter()
+        .map(|want| DesiredResource {
+            address: address(want),
+            after: Vec::new(),
+            want: Arc::clone(want),
+        })
+        .collect();
     let on = |target: &Target| -> Vec<DesiredResource> {
         let on = |wish: &DesiredResource| DesiredResource {
-            address: Address { target: target.clone(), ..wish.address.clone() },
+            address: Address {
+                target: target.clone(),
+                ..wish.address.clone()
+            },
             ..wish.clone()
         };
         all.iter().map(on).collect()
     };
-    names.iter().map(Target::host).flat_map(|target| on(&target)).collect()
+    names
+        .iter()
+        .map(Target::host)
+        .flat_map(|target| on(&target))
+        .collect()
 }
 
 fn observed(fleet: &Fleet, names: &[String], wishes: &[DesiredResource]) -> Observation {
@@ -144,15 +229,36 @@ fn observed(fleet: &Fleet, names: &[String], wishes: &[DesiredResource]) -> Obse
         let of_host = &wishes[n * each..(n + 1) * each];
         HostRequest {
             access: new_simulated_access(name),
-            reads: of_host.iter().flat_map(|wish| kind_named(&wish.kind).expect("a kind").reads(wish)).collect(),
+            reads: of_host
+                .iter()
+                .flat_map(|wish| kind_named(&wish.kind).expect("a kind").reads(wish))
+                .collect(),
         }
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
-    runtime.block_on(observe_hosts(fleet, names.iter().enumerate().map(request).collect(), 256, &|_| {}))
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    runtime.block_on(observe_hosts(
+        fleet,
+        names.iter().enumerate().map(request).collect(),
+        256,
+        &|_| {},
+    ))
 }
 
-fn made(names: &[String], wishes: &[DesiredResource], last: &LastApplied, observation: &Observation) -> Plan {
-    let switches = observation.targets.keys().filter(|target| target.kind == TargetKind::Switch).cloned();
+fn made(
+    names: &[String],
+    wishes: &[DesiredResource],
+    last: &LastApplied,
+    observation: &Observation,
+) -> Plan {
+    let switches = observation
+        .targets
+        .keys()
+        .filter(|target| target.kind == TargetKind::Switch)
+        .cloned();
     let targets: Vec<Target> = names.iter().map(Target::host).chain(switches).collect();
     let header = Header {
         made_by: "bench".into(),
@@ -192,7 +298,10 @@ fn made(names: &[String], wishes: &[DesiredResource], last: &LastApplied, observ
 fn plan(hosts: usize, own: bool) {
     let names = names(hosts);
     let mut wishes = wishes(&names, &bodies());
-    for wish in wishes.iter_mut().filter(|wish| own && wish.address.name() == "/etc/rdma/0.conf") {
+    for wish in wishes
+        .iter_mut()
+        .filter(|wish| own && wish.address.name() == "/etc/rdma/0.conf")
+    {
         let text = format!("host = {}\n", wish.address.target.name);
         Arc::make_mut(&mut wish.want).body["content"] = text.into();
     }
@@ -220,22 +329,42 @@ const PORTS: usize = 64;
 /// What each switch has of its own.
 const OWN: [(&str, &str); 3] = [
     ("--switches", "each switch with a description of its own"),
-    ("--switches-port", "each switch with a description and the MTU of one port of its own"),
-    ("--switches-map", "each switch with a map of its own, so that each is planned for itself"),
+    (
+        "--switches-port",
+        "each switch with a description and the MTU of one port of its own",
+    ),
+    (
+        "--switches-map",
+        "each switch with a map of its own, so that each is planned for itself",
+    ),
 ];
 
 /// What a switch says, with something of its own.
 fn own(what: &str, n: usize, said: &str) -> String {
-    let described = said.replacen("\"lanes\"", &format!("\"description\": \"of {n}\", \"lanes\""), 1);
+    let described = said.replacen(
+        "\"lanes\"",
+        &format!("\"description\": \"of {n}\", \"lanes\""),
+        1,
+    );
     match what {
         "--switches-port" => {
             let mtu = "\"mtu\": \"9100\"";
-            let (at, _) = described.match_indices(mtu).nth(n % PORTS).expect("each port has one");
-            format!("{}\"mtu\": \"{}\"{}", &described[..at], 1500 + n, &described[at + mtu.len()..])
+            let (at, _) = described
+                .match_indices(mtu)
+                .nth(n % PORTS)
+                .expect("each port has one");
+            format!(
+                "{}\"mtu\": \"{}\"{}",
+                &described[..at],
+                1500 + n,
+                &described[at + mtu.len()..]
+            )
         }
-        "--switches-map" => {
-            described.replacen("\"DSCP_TO_TC_MAP\": {", &format!("\"DSCP_TO_TC_MAP\": {{\"own\": {{\"63\": \"{n}\"}}, "), 1)
-        }
+        "--switches-map" => described.replacen(
+            "\"DSCP_TO_TC_MAP\": {",
+            &format!("\"DSCP_TO_TC_MAP\": {{\"own\": {{\"63\": \"{n}\"}}, "),
+            1,
+        ),
         _ => described,
     }
 }
@@ -254,7 +383,10 @@ fn of_port(port: &str) -> [(&'static str, Value); 4] {
     [
         ("switch_port", common(json!({ "mtu": 9216, "up": true }))),
         ("switch_qos", common(qos)),
-        ("switch_buffer", common(json!({ "cable_m": 40, "priority": 3 }))),
+        (
+            "switch_buffer",
+            common(json!({ "cable_m": 40, "priority": 3 })),
+        ),
         ("switch_ecn", common(ecn)),
     ]
 }
@@ -270,16 +402,37 @@ fn plan_of_switches(what: &str, switches: usize) {
     let recorded: Observation = serde_json::from_str(recorded).expect("it is recorded");
     let leaf = &recorded.targets[&"switch/leaf1".parse::<Target>().expect("a target")];
     for n in 1..=switches {
-        let target = Target { kind: TargetKind::Switch, name: format!("leaf{n}").into() };
+        let target = Target {
+            kind: TargetKind::Switch,
+            name: format!("leaf{n}").into(),
+        };
         let mut said = leaf.clone();
-        let of_switch = |text: &str| if text.contains("\"lanes\"") { own(what, n, text) } else { text.to_owned() };
+        let of_switch = |text: &str| {
+            if text.contains("\"lanes\"") {
+                own(what, n, text)
+            } else {
+                text.to_owned()
+            }
+        };
         said.answers.rewrite(of_switch);
         observation.targets.insert(target.clone(), said);
         for (kind, body) in (0..PORTS).flat_map(|port| of_port(&format!("Ethernet{}", port * 4))) {
             let name = body["port"].as_str().expect("a port").to_owned();
-            let address = Address { target: target.clone(), ..Address::host("any", kind, &name) };
-            let want = Want { kind: kind.to_owned(), body, module: format!("bench/{kind}"), places: Vec::new() };
-            wishes.push(DesiredResource { address, after: Vec::new(), want: Arc::new(want) });
+            let address = Address {
+                target: target.clone(),
+                ..Address::host("any", kind, &name)
+            };
+            let want = Want {
+                kind: kind.to_owned(),
+                body,
+                module: format!("bench/{kind}"),
+                places: Vec::new(),
+            };
+            wishes.push(DesiredResource {
+                address,
+                after: Vec::new(),
+                want: Arc::new(want),
+            });
         }
     }
     let began = Instant::now();
@@ -288,7 +441,10 @@ fn plan_of_switches(what: &str, switches: usize) {
     let began = Instant::now();
     let screen = railwright_report::plan::render_plan_screen(&plan, &Default::default());
     let rendered = began.elapsed().as_secs_f64();
-    assert!(screen.contains(&format!("{switches} switches will take ports down")), "{screen}");
+    assert!(
+        screen.contains(&format!("{switches} switches will take ports down")),
+        "{screen}"
+    );
     say(&format!(
         "{switches:>8} {took:>10.3} {:>12.2} {rendered:>12.3} {:>12.0}   {} lines",
         took * 1e6 / wishes.len() as f64,
@@ -303,14 +459,22 @@ fn read(hosts: usize) {
     let wishes = wishes(&names, &bodies());
     let fleet = Fleet::of(names.iter().map(|name| (name.clone(), host())).collect());
     let file = tempfile::NamedTempFile::new().expect("a file");
-    serde_json::to_writer(std::io::BufWriter::new(&file), &observed(&fleet, &names, &wishes)).expect("it is written");
+    serde_json::to_writer(
+        std::io::BufWriter::new(&file),
+        &observed(&fleet, &names, &wishes),
+    )
+    .expect("it is written");
     drop(fleet);
     let began = Instant::now();
     let bytes = std::fs::read(file.path()).expect("the file is there");
     let observation: Observation = serde_json::from_slice(&bytes).expect("it was just written");
     let took = began.elapsed().as_secs_f64();
     assert_eq!(observation.targets.len(), hosts);
-    say(&format!("{hosts:>8} {:>10.1} {took:>12.3} {:>12.0}", bytes.len() as f64 / 1024.0 / 1024.0, peak_mib()));
+    say(&format!(
+        "{hosts:>8} {:>10.1} {took:>12.3} {:>12.0}",
+        bytes.len() as f64 / 1024.0 / 1024.0,
+        peak_mib()
+    ));
 }
 
 struct Open;
@@ -343,7 +507,10 @@ impl JournalStore for Counted {
 fn run(hosts: usize) {
     let names = names(hosts);
     let mut few: Vec<(&str, Value)> = bodies().into_iter().step_by(9).collect();
-    few.push(("kernel_parameter", json!({ "parameter": "iommu", "value": "pt" })));
+    few.push((
+        "kernel_parameter",
+        json!({ "parameter": "iommu", "value": "pt" }),
+    ));
     let wishes = wishes(&names, &few);
     let fleet = Fleet::of(names.iter().map(|name| (name.clone(), host())).collect());
     let observation = observed(&fleet, &names, &wishes);
@@ -351,23 +518,38 @@ fn run(hosts: usize) {
     let folder = tempfile::tempdir().expect("a folder");
     let (bytes, syncs) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let (counted, synced) = (bytes.clone(), syncs.clone());
-    let state = StateFolder::at(folder.path().join("state"))
-        .through(Arc::new(move |inner| Box::new(Counted { inner, bytes: counted.clone(), syncs: synced.clone() })));
+    let state = StateFolder::at(folder.path().join("state")).through(Arc::new(move |inner| {
+        Box::new(Counted {
+            inner,
+            bytes: counted.clone(),
+            syncs: synced.clone(),
+        })
+    }));
     let (_interrupt, interrupts) = tokio::sync::watch::channel(0);
     let context = Context {
         folder: state,
         connector: Arc::new(fleet.clone()),
         secrets: Arc::new(Secrets::new(None, BTreeMap::new(), BTreeMap::new())),
-        hosts: names.iter().map(|name| (name.clone(), new_simulated_access(name))).collect(),
+        hosts: names
+            .iter()
+            .map(|name| (name.clone(), new_simulated_access(name)))
+            .collect(),
         nodes: BTreeMap::new(),
         gatekeeper: Arc::new(Open),
         spec_digest: None,
         wished: None,
-        patience: ExecutionOptions { parallel: 4096, ..ExecutionOptions::default() },
+        patience: ExecutionOptions {
+            parallel: 4096,
+            ..ExecutionOptions::default()
+        },
         clock: railwright_system::clock::Clock::Real,
         interrupts,
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
     let began = Instant::now();
     let (outcome, virtually) = runtime.block_on(async {
         let start = tokio::time::Instant::now();
@@ -377,7 +559,13 @@ fn run(hosts: usize) {
     let real: Duration = began.elapsed();
     assert!(outcome.problems.is_empty(), "{:?}", outcome.problems);
     let steps = (outcome.counts.done + outcome.counts.already).max(1);
-    let waves = plan.nodes.iter().map(|node| node.wave).max().unwrap_or_default() + 1;
+    let waves = plan
+        .nodes
+        .iter()
+        .map(|node| node.wave)
+        .max()
+        .unwrap_or_default()
+        + 1;
     let per = |n: f64| n / steps as f64;
     say(&format!(
         "{hosts:>8} {:>10.0} {waves:>10} {:>12.2} {:>12.0} {:>14.0} {:>10.2}",

@@ -1,5 +1,6 @@
-//! `job prove` on the log of a job of 512 ranks, 200 MB of NCCL's lines in pieces as a file is read: how long it takes and with how
-//! much memory. `cargo bench --bench job_log` prints both beside the figures that we hold ourselves to.
+//! `job prove` on the log of a job of 512 ranks, 200 MB of NCCL's lines in pieces as a file is
+//! read: how long it takes and with how much memory. `cargo bench --bench job_log` prints both
+//! beside the figures that we hold ourselves to.
 
 use railwright_verify::nccl::{NcclExpectations, NcclLogDecoder, Proven, check_nccl_log};
 use std::time::Instant;
@@ -14,7 +15,8 @@ const MEMORY_MIB_MAX: f64 = 64.0;
 fn main() {
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {
-        let (mut decoder, mut seconds, mut writer) = (NcclLogDecoder::default(), 0.0, Writer::default());
+        let (mut decoder, mut seconds, mut writer) =
+            (NcclLogDecoder::default(), 0.0, Writer::default());
         while let Some(piece) = writer.next() {
             let start = Instant::now();
             decoder.feed(piece);
@@ -24,12 +26,21 @@ fn main() {
         let log = decoder.finish();
         let proof = check_nccl_log(&log, &expected());
         best = best.min(seconds + start.elapsed().as_secs_f64());
-        assert_eq!((proof.proven, log.world, log.processes.len()), (Proven::Proven, Some(RANKS), RANKS as usize));
+        assert_eq!(
+            (proof.proven, log.world, log.processes.len()),
+            (Proven::Proven, Some(RANKS), RANKS as usize)
+        );
         assert_eq!(log.bytes as usize, writer.written);
     }
     let rate = BYTES as f64 / 1e6 / best;
-    say(&format!("{RANKS} ranks, {} MB: {best:.3} s (at most {SECONDS_MAX}), {rate:.0} MB/s", BYTES / 1_000_000));
-    say(&format!("peak of the whole process: {:.0} MiB (at most {MEMORY_MIB_MAX})", peak_mib()));
+    say(&format!(
+        "{RANKS} ranks, {} MB: {best:.3} s (at most {SECONDS_MAX}), {rate:.0} MB/s",
+        BYTES / 1_000_000
+    ));
+    say(&format!(
+        "peak of the whole process: {:.0} MiB (at most {MEMORY_MIB_MAX})",
+        peak_mib()
+    ));
 }
 
 fn expected() -> NcclExpectations {
@@ -46,8 +57,8 @@ fn expected() -> NcclExpectations {
     }
 }
 
-/// Writes the log piece by piece, so that it is never whole in memory: what every rank says at its start, then channels of ranks by
-/// turns, with lines of a training between them.
+/// Writes the log piece by piece, so that it is never whole in memory: what every rank says at its
+/// start, then channels of ranks by turns, with lines of a training between them.
 #[derive(Default)]
 struct Writer {
     piece: Vec<u8>,
@@ -70,30 +81,53 @@ impl Writer {
     fn text(&self) -> String {
         let rank = self.line % RANKS;
         let (host, device) = (rank / 8, rank % 8);
-        let me = format!("[1,{rank}]<stdout>:gpu-{host:03}:{}:{} [{device}] NCCL INFO", 1200 + rank, 5200 + rank);
+        let me = format!(
+            "[1,{rank}]<stdout>:gpu-{host:03}:{}:{} [{device}] NCCL INFO",
+            1200 + rank,
+            5200 + rank
+        );
         if self.line < RANKS {
             let devices: String = (0..8).map(|n| format!(" [{n}]mlx5_{n}:1/RoCE")).collect();
             return format!(
-                "{me} NET/IB : Using{devices} [RO]; OOB eth0:10.0.0.{host}<0>\n{me} Using network IB\n\
-                 {me} ncclCommInitRank comm 0x5581 rank {rank} nranks {RANKS} cudaDev {device} nvmlDev {device} busId 1b000 commId 0x9 - Init COMPLETE\n"
+                "{me} NET/IB : Using{devices} [RO]; OOB eth0:10.0.0.{host}<0>\n{me} Using network \
+                 IB\n{me} ncclCommInitRank comm 0x5581 rank {rank} nranks {RANKS} cudaDev {device} \
+                 nvmlDev {device} busId 1b000 commId 0x9 - Init COMPLETE\n"
             );
         }
         let (channel, next) = (self.line / RANKS % 32, (rank + 1) % RANKS);
         match self.line % 16 {
             0 => {
-                format!("[1,{rank}]<stdout>:Train Epoch: {} [{}/60000 ({channel}%)]\tloss=2.3048\n", self.line / 60_000, self.line % 60_000)
+                format!(
+                    "[1,{rank}]<stdout>:Train Epoch: {} [{}/60000 ({channel}%)]\tloss=2.3048\n",
+                    self.line / 60_000,
+                    self.line % 60_000
+                )
             }
-            1..6 => format!("{me} Channel {channel:02}/0 : {rank}[{device}] -> {next}[{device}] [send] via NET/IB/{device}/GDRDMA\n"),
-            6..14 => format!("{me} Channel {channel:02}/0 : {rank}[{device}] -> {next}[{device}] via P2P/CUMEM/read\n"),
-            _ => format!("{me} Trees [{channel}] 1/-1/-1->0->-1 [1] 1/-1/-1->0->-1 [2] 1/-1/-1->0->-1 [3] 1/-1/-1->0->-1\n"),
+            1..6 => format!(
+                "{me} Channel {channel:02}/0 : {rank}[{device}] -> {next}[{device}] [send] via \
+                 NET/IB/{device}/GDRDMA\n"
+            ),
+            6..14 => format!(
+                "{me} Channel {channel:02}/0 : {rank}[{device}] -> {next}[{device}] via \
+                 P2P/CUMEM/read\n"
+            ),
+            _ => format!(
+                "{me} Trees [{channel}] 1/-1/-1->0->-1 [1] 1/-1/-1->0->-1 [2] 1/-1/-1->0->-1 [3] \
+                 1/-1/-1->0->-1\n"
+            ),
         }
     }
 }
 
 fn peak_mib() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let kib = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).and_then(|rest| rest.split_whitespace().next());
-    kib.and_then(|kib| kib.parse::<f64>().ok()).unwrap_or(f64::NAN) / 1024.0
+    let kib = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .and_then(|rest| rest.split_whitespace().next());
+    kib.and_then(|kib| kib.parse::<f64>().ok())
+        .unwrap_or(f64::NAN)
+        / 1024.0
 }
 
 #[allow(clippy::print_stdout)]

@@ -1,4 +1,5 @@
-//! railwright: builds the RDMA rails of a GPU cluster, proves that they carry traffic, keeps them true.
+//! railwright: builds the RDMA rails of a GPU cluster, proves that they carry traffic, keeps them
+//! true.
 //!
 //! Data flows one way:
 //!
@@ -11,13 +12,15 @@
 //!                                                                         verify, drift, report
 //! ```
 //!
-//! Each box is a crate of this workspace (`src/CRATE`, or a room of `src/knowledge`); what a crate may use stands in its `Cargo.toml`.
-//! Three invariants, held by `tests/tidy`:
+//! Each box is a crate of this workspace (`src/CRATE`, or a room of `src/knowledge`); what a crate
+//! may use stands in its `Cargo.toml`. Three invariants, held by `tests/tidy`:
 //!
-//! 1. `base`, `graph`, `resource`, `knowledge`, `workload` and `plan` are pure: bytes and values in, bytes and values out; no
+//! 1. `base`, `graph`, `resource`, `knowledge`, `workload` and `plan` are pure: bytes and values
+//! in, bytes and values out; no
 //!    I/O, no async, no clock, no environment. The same inputs give the same bytes. One exception: templates read the processor time of
 //!    their thread, and only to end a rendering that takes too long.
-//! 2. Only `transport` talks to targets. Only `system` touches the clock, files and processes of this machine.
+//! 2. Only `transport` talks to targets. Only `system` touches the clock, files and processes of
+//! this machine.
 //! 3. Crates return values and emit events of their own; only `report` prints.
 //!
 //! The tour, from the ground up; a crate uses only crates above it in this list.
@@ -25,7 +28,8 @@
 //! - `base`: addresses, units, node-sets, digests, diagnostics, quoting.
 //! - `graph`: directed graphs, with no word of the domain.
 //! - `system`: clock, files (atomic), processes of this machine.
-//! - `resource`: one folder a resource kind: what to read, how to judge it in three planes, which typed action mends it.
+//! - `resource`: one folder a resource kind: what to read, how to judge it in three planes, which
+//!   typed action mends it.
 //! - `knowledge`: everything that is data with sources, in rooms of its own:
 //!   - `spec`: a folder of YAML with a span for every value, decoded strictly.
 //!   - `catalog`: what the field knows of GPUs, NICs, instances and operating systems, as rows with sources.
@@ -34,13 +38,17 @@
 //!   - `module`: manifests and templates, which make wishes of the spec's facts.
 //!   - `rules`: static checks across layers, as data: what breaks which, what is waived.
 //!   - `translate`: commands of wiki pages as lines of the spec, as data; nothing is run.
-//! - `workload`: jobs that use the fabric, as objects of Kubernetes with the reason of everything in them; those that stay are wishes.
-//! - `plan`: the three-way difference as a graph of nodes, with transactions, reboots, waves and gates.
+//! - `workload`: jobs that use the fabric, as objects of Kubernetes with the reason of everything
+//!   in them; those that stay are wishes.
+//! - `plan`: the three-way difference as a graph of nodes, with transactions, reboots, waves and
+//!   gates.
 //! - `state`: what was last applied, the journal and its fold, the cluster's lock.
-//! - `transport`: SSH, this machine and API servers of Kubernetes, behind `Reader`, `Prober` and `Writer`.
+//! - `transport`: SSH, this machine and API servers of Kubernetes, behind `Reader`, `Prober` and
+//!   `Writer`.
 //! - `observe`: one read per target.
 //! - `verify`: checks of links, GIDs, MTU, marks and real RDMA traffic.
-//! - `jobs`: `job`: jobs as they stand in a cluster: submitted, watched, deleted; `doctor`: why one did not go, from its log, layer by layer.
+//! - `jobs`: `job`: jobs as they stand in a cluster: submitted, watched, deleted; `doctor`: why one
+//!   did not go, from its log, layer by layer.
 //! - `apply`: the scheduler (a pure state machine), the executor, reboots, gates, resume.
 //! - `drift`: what is no longer as it was applied, by plane.
 //! - `report`: every screen, as text and JSON. `lab`: a small RDMA cluster of virtual machines.

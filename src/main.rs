@@ -9,7 +9,11 @@ fn main() -> std::process::ExitCode {
         Ok(arguments) => arguments,
         Err(error) => {
             // clap exits with 2 on a usage error, which a pipeline would read as "drift".
-            let code = if error.use_stderr() { cli::Exit::Usage } else { cli::Exit::Done };
+            let code = if error.use_stderr() {
+                cli::Exit::Usage
+            } else {
+                cli::Exit::Done
+            };
             let _ = error.print();
             return std::process::ExitCode::from(code as u8);
         }

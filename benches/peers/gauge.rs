@@ -1,4 +1,5 @@
-//! What a command costs this machine: wall time and processor time of its processes, and, in a run apart, their memory.
+//! What a command costs this machine: wall time and processor time of its processes, and, in a run
+//! apart, their memory.
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
@@ -7,7 +8,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// A variable of the environment that all processes of the command have, also those that left for the background.
+/// A variable of the environment that all processes of the command have, also those that left for
+/// the background.
 const MARK: &str = "RAILWRIGHT_BENCH_MARK";
 
 /// One run.
@@ -28,19 +30,48 @@ fn spent() -> f64 {
 /// Runs a command that must end with 0.
 pub fn run(command: &mut Command) -> Run {
     let (before, began) = (spent(), Instant::now());
-    let output = command.stdin(Stdio::null()).output().expect("it can be started");
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .expect("it can be started");
     let wall = began.elapsed().as_secs_f64();
-    let both = || format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{command:?}: {}\n{}", output.status, both());
-    Run { wall, cpu: spent() - before, output: both() }
+    let both = || {
+        format!(
+            "{}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        )
+    };
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{}",
+        output.status,
+        both()
+    );
+    Run {
+        wall,
+        cpu: spent() - before,
+        output: both(),
+    }
 }
 
-/// Runs a command and gives the most memory that its processes had at a time, in MiB: their proportional share of pages, so
-/// that what many of them map is counted once. Looked at every few milliseconds, which is why no time is taken here.
+/// Runs a command and gives the most memory that its processes had at a time, in MiB: their
+/// proportional share of pages, so that what many of them map is counted once. Looked at every few
+/// milliseconds, which is why no time is taken here.
 pub fn peak_mib(command: &mut Command) -> f64 {
     static RUNS: AtomicUsize = AtomicUsize::new(0);
-    let mark = format!("{}-{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
-    let mut child = command.env(MARK, &mark).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    let mark = format!(
+        "{}-{}",
+        std::process::id(),
+        RUNS.fetch_add(1, Ordering::Relaxed)
+    );
+    let mut child = command
+        .env(MARK, &mark)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
     let mut peak = 0;
     while child.try_wait().expect("it is ours").is_none() {
         peak = peak.max(marked(&mark));
@@ -53,17 +84,33 @@ fn marked(mark: &str) -> u64 {
     let line = format!("{MARK}={mark}");
     let is_marked = |pid: &str| {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|variable| variable == line.as_bytes())
+        environment
+            .split(|byte| *byte == 0)
+            .any(|variable| variable == line.as_bytes())
     };
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let processes = fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok());
     let numbered = processes.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
-    numbered.filter(|pid| is_marked(pid)).map(|pid| share_kib(&pid)).sum()
+    numbered
+        .filter(|pid| is_marked(pid))
+        .map(|pid| share_kib(&pid))
+        .sum()
 }
 
 fn share_kib(pid: &str) -> u64 {
     let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
-    let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap_or_default();
-    line.trim().trim_end_matches(" kB").trim().parse().unwrap_or_default()
+    let line = rollup
+        .lines()
+        .find_map(|line| line.strip_prefix("Pss:"))
+        .unwrap_or_default();
+    line.trim()
+        .trim_end_matches(" kB")
+        .trim()
+        .parse()
+        .unwrap_or_default()
 }
 
 /// The one in the middle.

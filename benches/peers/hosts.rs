@@ -1,5 +1,5 @@
-//! The hosts of the comparison: each an OpenSSH server of its own, in a Debian root and namespaces of its own, at an address of
-//! its own on loopback. All have one configuration, whoever comes.
+//! The hosts of the comparison: each an OpenSSH server of its own, in a Debian root and namespaces
+//! of its own, at an address of its own on loopback. All have one configuration, whoever comes.
 
 use railwright_base::Digest;
 use serde_json::json;
@@ -17,7 +17,8 @@ pub const PORT: u16 = 22077;
 /// What Ansible and pyinfra need on a host, and the packages that are wished for.
 const INCLUDE: &str = "--include=openssh-server,python3,python3-apt,procps,kmod,iproute2";
 
-/// One configuration for everybody: nobody is turned away for coming with many at a time, nobody waits for PAM or DNS.
+/// One configuration for everybody: nobody is turned away for coming with many at a time, nobody
+/// waits for PAM or DNS.
 const SSHD_CONFIG: &str = "HostKey /etc/ssh/bench_host_key
 PidFile none
 UsePAM no
@@ -32,8 +33,8 @@ MaxSessions 64
 Subsystem sftp internal-sftp
 ";
 
-/// A stand-in for `systemctl`, the same for everybody: no systemd runs in these roots. It answers `show` and `is-enabled`,
-/// which is what is asked.
+/// A stand-in for `systemctl`, the same for everybody: no systemd runs in these roots. It answers
+/// `show` and `is-enabled`, which is what is asked.
 const SYSTEMCTL: &str = r#"#!/bin/sh
 verb= units=
 while [ $# -gt 0 ]; do
@@ -72,20 +73,39 @@ pub struct Wishes {
 }
 
 impl Wishes {
-    /// Every second kernel setting as it is on this machine, the others one higher: nothing is ever set.
+    /// Every second kernel setting as it is on this machine, the others one higher: nothing is ever
+    /// set.
     fn here() -> Wishes {
-        let keys = ["net.core.somaxconn", "vm.max_map_count", "vm.swappiness", "kernel.pid_max", "fs.file-max", "kernel.threads-max"];
-        let now = |key: &str| fs::read_to_string(format!("/proc/sys/{}", key.replace('.', "/"))).unwrap_or_default().trim().to_owned();
+        let keys = [
+            "net.core.somaxconn",
+            "vm.max_map_count",
+            "vm.swappiness",
+            "kernel.pid_max",
+            "fs.file-max",
+            "kernel.threads-max",
+        ];
+        let now = |key: &str| {
+            fs::read_to_string(format!("/proc/sys/{}", key.replace('.', "/")))
+                .unwrap_or_default()
+                .trim()
+                .to_owned()
+        };
         let wished = |(n, key): (usize, &&str)| {
             let value = now(key);
-            let other = value.parse::<u64>().map(|value| (value / 2 + 1).to_string()).unwrap_or_else(|_| "1".into());
+            let other = value
+                .parse::<u64>()
+                .map(|value| (value / 2 + 1).to_string())
+                .unwrap_or_else(|_| "1".into());
             (key.to_string(), if n % 2 == 0 { value } else { other })
         };
-        let content = |n: usize| format!("# rail {n}\n{}", format!("option_{n} = value\n").repeat(20));
+        let content =
+            |n: usize| format!("# rail {n}\n{}", format!("option_{n} = value\n").repeat(20));
         Wishes {
             sysctls: keys.iter().enumerate().map(wished).collect(),
             modules: vec!["rdma_cm", "ib_uverbs", "rdma_ucm", "ib_umad"],
-            files: (0..4).map(|n| (format!("/etc/bench-{n}.conf"), content(n))).collect(),
+            files: (0..4)
+                .map(|n| (format!("/etc/bench-{n}.conf"), content(n)))
+                .collect(),
             packages: vec!["iproute2", "procps", "kmod"],
             units: vec!["ssh.service", "cron.service", "chrony.service"],
         }
@@ -93,7 +113,11 @@ impl Wishes {
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.sysctls.len() + self.modules.len() + self.files.len() + self.packages.len() + self.units.len()
+        self.sysctls.len()
+            + self.modules.len()
+            + self.files.len()
+            + self.packages.len()
+            + self.units.len()
     }
 }
 
@@ -113,11 +137,22 @@ impl Hosts {
     pub fn start(count: usize) -> Result<Hosts, String> {
         let root = root()?;
         let rigs = rigs();
-        let folder = tempfile::Builder::new().prefix("peers-").tempdir_in(&rigs).map_err(|e| e.to_string())?;
-        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).map_err(|e| e.to_string())?;
+        let folder = tempfile::Builder::new()
+            .prefix("peers-")
+            .tempdir_in(&rigs)
+            .map_err(|e| e.to_string())?;
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))
+            .map_err(|e| e.to_string())?;
         keygen(&folder.path().join("id"))?;
-        let names = (1..=count).map(|n| (format!("h{n:02}"), format!("127.77.0.{n}"))).collect();
-        let mut hosts = Hosts { running: Vec::new(), folder, names, wishes: Wishes::here() };
+        let names = (1..=count)
+            .map(|n| (format!("h{n:02}"), format!("127.77.0.{n}")))
+            .collect();
+        let mut hosts = Hosts {
+            running: Vec::new(),
+            folder,
+            names,
+            wishes: Wishes::here(),
+        };
         hosts.fill_layer();
         let mut known = String::new();
         for (name, address) in hosts.names.clone() {
@@ -154,28 +189,56 @@ impl Hosts {
         PORT
     }
 
-    /// The layer that all hosts have above the Debian root: their configuration and what is met of the wishes.
+    /// The layer that all hosts have above the Debian root: their configuration and what is met of
+    /// the wishes.
     fn fill_layer(&self) {
         let public = fs::read_to_string(self.path("id.pub")).expect("a key of our own");
         let put = |path: &str, text: &str| self.write(&format!("layer/{path}"), text);
         put("etc/ssh/sshd_config", SSHD_CONFIG);
         put("etc/ssh/bench_authorized_keys", &public);
         put("usr/bin/systemctl", SYSTEMCTL);
-        fs::set_permissions(self.path("layer/usr/bin/systemctl"), fs::Permissions::from_mode(0o755)).expect("a file of our own");
+        fs::set_permissions(
+            self.path("layer/usr/bin/systemctl"),
+            fs::Permissions::from_mode(0o755),
+        )
+        .expect("a file of our own");
         put("run/systemd/system/.keep", "");
         put("run/sshd/.keep", "");
         for unit in &self.wishes.units {
-            put(&format!("usr/lib/systemd/system/{unit}"), "[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n");
+            put(
+                &format!("usr/lib/systemd/system/{unit}"),
+                "[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n",
+            );
         }
-        let settings = self.wishes.sysctls.iter().step_by(2).map(|(key, value)| format!("{key} = {value}\n"));
+        let settings = self
+            .wishes
+            .sysctls
+            .iter()
+            .step_by(2)
+            .map(|(key, value)| format!("{key} = {value}\n"));
         put("etc/sysctl.d/90-bench.conf", &settings.collect::<String>());
-        let modules = self.wishes.modules.iter().step_by(2).map(|name| format!("{name}\n"));
-        put("etc/modules-load.d/bench.conf", &modules.collect::<String>());
-        self.wishes.files.iter().step_by(2).for_each(|(path, content)| put(path.trim_start_matches('/'), content));
+        let modules = self
+            .wishes
+            .modules
+            .iter()
+            .step_by(2)
+            .map(|name| format!("{name}\n"));
+        put(
+            "etc/modules-load.d/bench.conf",
+            &modules.collect::<String>(),
+        );
+        self.wishes
+            .files
+            .iter()
+            .step_by(2)
+            .for_each(|(path, content)| put(path.trim_start_matches('/'), content));
     }
 
     fn begin(&self, root: &Path, name: &str, address: &str) -> Result<(Child, String), String> {
-        drop(TcpListener::bind((address, PORT)).map_err(|e| format!("something else listens at {address}:{PORT}: {e}"))?);
+        drop(
+            TcpListener::bind((address, PORT))
+                .map_err(|e| format!("something else listens at {address}:{PORT}: {e}"))?,
+        );
         let at = |part: &str| self.text(&format!("{name}/{part}"));
         for part in ["upper/etc/ssh", "work", "root"] {
             fs::create_dir_all(at(part)).map_err(|e| e.to_string())?;
@@ -183,9 +246,12 @@ impl Hosts {
         let key = PathBuf::from(at("upper/etc/ssh/bench_host_key"));
         keygen(&key)?;
         let public = fs::read_to_string(key.with_extension("pub")).map_err(|e| e.to_string())?;
-        let script = "set -e\nmount -t overlay overlay -o lowerdir=\"$1:$2\",upperdir=\"$3/upper\",workdir=\"$3/work\" \"$3/root\"\n\
-             mount -t proc proc \"$3/root/proc\"\nmount --rbind /sys \"$3/root/sys\"\nmount --rbind /dev \"$3/root/dev\"\n\
-             hostname \"$4\"\nexec chroot \"$3/root\" /usr/sbin/sshd -D -e -o ListenAddress=\"$5\" -o Port=\"$6\"\n";
+        let script = "set -e\nmount -t overlay overlay -o \
+                      lowerdir=\"$1:$2\",upperdir=\"$3/upper\",workdir=\"$3/work\" \
+                      \"$3/root\"\nmount -t proc proc \"$3/root/proc\"\nmount --rbind /sys \
+                      \"$3/root/sys\"\nmount --rbind /dev \"$3/root/dev\"\nhostname \"$4\"\nexec \
+                      chroot \"$3/root\" /usr/sbin/sshd -D -e -o ListenAddress=\"$5\" -o \
+                      Port=\"$6\"\n";
         let log = fs::File::create(at("log")).map_err(|e| e.to_string())?;
         // An interrupted comparison leaves no server behind.
         let mut apart = Command::new("setpriv");
@@ -205,35 +271,84 @@ impl Hosts {
             script,
             "sh",
         ]);
-        apart.args([&self.text("layer"), &root.display().to_string(), &self.text(name), name, address, &PORT.to_string()]);
-        let child = apart.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().map_err(|e| e.to_string())?;
-        Ok((child, public.split_whitespace().take(2).collect::<Vec<_>>().join(" ")))
+        apart.args([
+            &self.text("layer"),
+            &root.display().to_string(),
+            &self.text(name),
+            name,
+            address,
+            &PORT.to_string(),
+        ]);
+        let child = apart
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .map_err(|e| e.to_string())?;
+        Ok((
+            child,
+            public
+                .split_whitespace()
+                .take(2)
+                .collect::<Vec<_>>()
+                .join(" "),
+        ))
     }
 
     /// The inventory that railwright plans, for the first of the hosts.
     pub fn inventory(&self, count: usize) -> PathBuf {
         let node = |(name, address): &(String, String)| {
-            format!("  - {{ name: {name}, os: debian-12, ssh: {{ address: {address}, port: {PORT} }} }}\n")
+            format!(
+                "  - {{ name: {name}, os: debian-12, ssh: {{ address: {address}, port: {PORT} }} \
+                 }}\n"
+            )
         };
         let place = format!("inventory-{count}");
         let nodes: String = self.names.iter().take(count).map(node).collect();
         let (keys, id) = (self.text("known_hosts"), self.text("id"));
-        let spec = format!("cluster: bench\nssh: {{ user: root, host_keys: {keys}, identities: [{id}] }}\nnodes:\n{nodes}");
+        let spec = format!(
+            "cluster: bench\nssh: {{ user: root, host_keys: {keys}, identities: [{id}] \
+             }}\nnodes:\n{nodes}"
+        );
         self.write(&format!("{place}/cluster.yaml"), &spec);
         // JSON is YAML as well.
         let mut resources = Vec::new();
         let wishes = &self.wishes;
-        resources.extend(wishes.sysctls.iter().map(|(key, value)| json!({ "sysctl": { "key": key, "value": value } })));
-        resources.extend(wishes.modules.iter().map(|name| json!({ "kernel_module": { "name": name, "at_boot": true } })));
-        resources.extend(wishes.files.iter().map(|(path, content)| json!({ "file": { "path": path, "content": content } })));
-        resources.extend(wishes.packages.iter().map(|name| json!({ "package": { "name": name } })));
+        resources.extend(
+            wishes
+                .sysctls
+                .iter()
+                .map(|(key, value)| json!({ "sysctl": { "key": key, "value": value } })),
+        );
+        resources.extend(
+            wishes
+                .modules
+                .iter()
+                .map(|name| json!({ "kernel_module": { "name": name, "at_boot": true } })),
+        );
+        resources.extend(
+            wishes
+                .files
+                .iter()
+                .map(|(path, content)| json!({ "file": { "path": path, "content": content } })),
+        );
+        resources.extend(
+            wishes
+                .packages
+                .iter()
+                .map(|name| json!({ "package": { "name": name } })),
+        );
         let unit = |name: &&str| json!({ "systemd_unit": { "name": name, "enabled": true, "active": true } });
         resources.extend(wishes.units.iter().map(unit));
         for (n, resource) in resources.iter_mut().enumerate() {
             resource["id"] = json!(format!("wish-{n}"));
         }
-        let module = json!({ "module": "bench", "summary": "twenty wishes", "resources": resources });
-        self.write(&format!("{place}/modules/bench/module.yaml"), &module.to_string());
+        let module =
+            json!({ "module": "bench", "summary": "twenty wishes", "resources": resources });
+        self.write(
+            &format!("{place}/modules/bench/module.yaml"),
+            &module.to_string(),
+        );
         self.path(&place)
     }
 }
@@ -252,26 +367,50 @@ fn rigs() -> PathBuf {
 }
 
 fn has(program: &str) -> bool {
-    ["/usr/bin", "/usr/sbin", "/bin", "/sbin"].iter().any(|folder| Path::new(folder).join(program).exists())
+    ["/usr/bin", "/usr/sbin", "/bin", "/sbin"]
+        .iter()
+        .any(|folder| Path::new(folder).join(program).exists())
 }
 
 /// The Debian root below all hosts, built once.
 fn root() -> Result<PathBuf, String> {
-    let id = Command::new("id").arg("-u").output().map_err(|e| e.to_string())?;
+    let id = Command::new("id")
+        .arg("-u")
+        .output()
+        .map_err(|e| e.to_string())?;
     if id.stdout.trim_ascii() != b"0" {
         return Err("the hosts need root, for their namespaces".into());
     }
-    if let Some(missing) = ["mmdebstrap", "unshare", "ssh", "ssh-keygen"].iter().find(|program| !has(program)) {
-        return Err(format!("{missing} is missing: apt-get install mmdebstrap openssh-client util-linux"));
+    if let Some(missing) = ["mmdebstrap", "unshare", "ssh", "ssh-keygen"]
+        .iter()
+        .find(|program| !has(program))
+    {
+        return Err(format!(
+            "{missing} is missing: apt-get install mmdebstrap openssh-client util-linux"
+        ));
     }
-    let place = rigs().join(format!("peers-root-{}", Digest::of_bytes(INCLUDE.as_bytes()).short()));
+    let place = rigs().join(format!(
+        "peers-root-{}",
+        Digest::of_bytes(INCLUDE.as_bytes()).short()
+    ));
     if !place.exists() {
         fs::create_dir_all(rigs()).map_err(|e| e.to_string())?;
         let fresh = place.with_extension("fresh");
         let _ = fs::remove_dir_all(&fresh);
         let mut build = Command::new("mmdebstrap");
-        build.args(["--quiet", "--variant=apt", "--mode=root", INCLUDE, "bookworm"]).arg(&fresh);
-        let ended = build.stdin(Stdio::null()).status().map_err(|e| e.to_string())?;
+        build
+            .args([
+                "--quiet",
+                "--variant=apt",
+                "--mode=root",
+                INCLUDE,
+                "bookworm",
+            ])
+            .arg(&fresh);
+        let ended = build
+            .stdin(Stdio::null())
+            .status()
+            .map_err(|e| e.to_string())?;
         if !ended.success() {
             return Err("the Debian root could not be built".into());
         }
@@ -282,15 +421,27 @@ fn root() -> Result<PathBuf, String> {
 
 fn keygen(path: &Path) -> Result<(), String> {
     let mut command = Command::new("ssh-keygen");
-    command.args(["-q", "-t", "ed25519", "-N", "", "-C", "bench", "-f"]).arg(path);
-    let ended = command.stdin(Stdio::null()).stdout(Stdio::null()).status().map_err(|e| e.to_string())?;
-    if ended.success() { Ok(()) } else { Err(format!("no key at {}", path.display())) }
+    command
+        .args(["-q", "-t", "ed25519", "-N", "", "-C", "bench", "-f"])
+        .arg(path);
+    let ended = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .status()
+        .map_err(|e| e.to_string())?;
+    if ended.success() {
+        Ok(())
+    } else {
+        Err(format!("no key at {}", path.display()))
+    }
 }
 
 fn answers(address: &str) -> Result<(), String> {
     for _ in 0..500 {
         let mut banner = [0; 4];
-        if TcpStream::connect((address, PORT)).is_ok_and(|mut stream| stream.read_exact(&mut banner).is_ok()) {
+        if TcpStream::connect((address, PORT))
+            .is_ok_and(|mut stream| stream.read_exact(&mut banner).is_ok())
+        {
             return Ok(());
         }
         std::thread::sleep(Duration::from_millis(20));

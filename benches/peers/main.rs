@@ -1,8 +1,9 @@
-//! A plan of real SSH hosts against the tools that people use for it, in one run: `cargo bench --bench peers`. Prints a table
-//! for `docs/performance.md`.
+//! A plan of real SSH hosts against the tools that people use for it, in one run: `cargo bench
+//! --bench peers`. Prints a table for `docs/performance.md`.
 //!
-//! `RAILWRIGHT_BENCH_HOSTS` (16,24) says how many hosts, `RAILWRIGHT_BENCH_ROUNDS` (15) how often the fast ones run,
-//! `RAILWRIGHT_BENCH_SLOW_ROUNDS` (3) how often Ansible and pyinfra do; 0 leaves them out.
+//! `RAILWRIGHT_BENCH_HOSTS` (16,24) says how many hosts, `RAILWRIGHT_BENCH_ROUNDS` (15) how often
+//! the fast ones run, `RAILWRIGHT_BENCH_SLOW_ROUNDS` (3) how often Ansible and pyinfra do; 0 leaves
+//! them out.
 
 mod bare;
 mod gauge;
@@ -27,7 +28,11 @@ fn main() {
         Ok(hosts) => hosts,
         Err(reason) => return say(&format!("NOT MEASURED: {reason}")),
     };
-    let peers = if slow == 0 { Err("left out".to_owned()) } else { tools::install() };
+    let peers = if slow == 0 {
+        Err("left out".to_owned())
+    } else {
+        tools::install()
+    };
     machine(&hosts);
     for count in counts {
         tools::lay_out(&hosts, count);
@@ -37,14 +42,28 @@ fn main() {
 
 fn only_bare(count: &str, folder: &str) {
     let at = |name: &str| format!("{}/{name}", folder.trim_end_matches('/'));
-    let addresses = std::fs::read_to_string(at(&format!("addresses-{count}"))).expect("the addresses");
+    let addresses =
+        std::fs::read_to_string(at(&format!("addresses-{count}"))).expect("the addresses");
     let addresses: Vec<String> = addresses.lines().map(str::to_owned).collect();
-    let bytes = bare::run(&addresses, hosts::PORT, &at("id"), &at("known_hosts"), &at("program"));
-    assert!(bytes > 1000 * addresses.len(), "the program was answered: {bytes} bytes");
+    let bytes = bare::run(
+        &addresses,
+        hosts::PORT,
+        &at("id"),
+        &at("known_hosts"),
+        &at("program"),
+    );
+    assert!(
+        bytes > 1000 * addresses.len(),
+        "the program was answered: {bytes} bytes"
+    );
 }
 
 fn numbers(variable: &str, otherwise: &[usize]) -> Vec<usize> {
-    let parsed = std::env::var(variable).ok().map(|text| text.split(',').map(|part| part.trim().parse().expect(variable)).collect());
+    let parsed = std::env::var(variable).ok().map(|text| {
+        text.split(',')
+            .map(|part| part.trim().parse().expect(variable))
+            .collect()
+    });
     parsed.unwrap_or_else(|| otherwise.to_vec())
 }
 
@@ -59,10 +78,14 @@ struct Figures {
 
 fn compare(hosts: &Hosts, count: usize, rounds: usize, slow: usize, peers: &Result<(), String>) {
     let mut all: BTreeMap<&str, Figures> = BTreeMap::new();
-    let present: Vec<Tool> = Tool::ALL.into_iter().filter(|tool| !tool.is_slow() || peers.is_ok()).collect();
+    let present: Vec<Tool> = Tool::ALL
+        .into_iter()
+        .filter(|tool| !tool.is_slow() || peers.is_ok())
+        .collect();
     // The run for the memory is the one that fills caches, too.
     for tool in &present {
-        all.entry(tool.name()).or_default().peak_mib = gauge::peak_mib(&mut tool.command(hosts, count));
+        all.entry(tool.name()).or_default().peak_mib =
+            gauge::peak_mib(&mut tool.command(hosts, count));
         tool.tidy(hosts);
     }
     for round in 0..rounds.max(slow) {
@@ -84,18 +107,35 @@ fn compare(hosts: &Hosts, count: usize, rounds: usize, slow: usize, peers: &Resu
 }
 
 fn table(hosts: &Hosts, count: usize, all: &BTreeMap<&str, Figures>, peers: &Result<(), String>) {
-    let wall = |tool: Tool| all.get(tool.name()).map_or(f64::NAN, |figures| gauge::median(figures.wall.clone()));
+    let wall = |tool: Tool| {
+        all.get(tool.name())
+            .map_or(f64::NAN, |figures| gauge::median(figures.wall.clone()))
+    };
     let ours = wall(Tool::Railwright);
-    say(&format!("\n{count} hosts, {} wishes each:\n", hosts.wishes.len()));
-    say("| | wall s | fastest - slowest | of railwright's time | client CPU ms a host | peak MiB | MiB a host | rounds |");
+    say(&format!(
+        "\n{count} hosts, {} wishes each:\n",
+        hosts.wishes.len()
+    ));
+    say(
+        "| | wall s | fastest - slowest | of railwright's time | client CPU ms a host | peak MiB | \
+         MiB a host | rounds |",
+    );
     say("|--|--:|--:|--:|--:|--:|--:|--:|");
     for tool in Tool::ALL {
         let Some(figures) = all.get(tool.name()) else {
             let reason = peers.as_ref().err().cloned().unwrap_or_default();
-            say(&format!("| {} | NOT MEASURED: {reason} | | | | | | |", tool.name()));
+            say(&format!(
+                "| {} | NOT MEASURED: {reason} | | | | | | |",
+                tool.name()
+            ));
             continue;
         };
-        let (least, most) = figures.wall.iter().fold((f64::MAX, 0.0_f64), |(least, most), wall| (least.min(*wall), most.max(*wall)));
+        let (least, most) = figures
+            .wall
+            .iter()
+            .fold((f64::MAX, 0.0_f64), |(least, most), wall| {
+                (least.min(*wall), most.max(*wall))
+            });
         say(&format!(
             "| {} | {:.3} | {least:.3} - {most:.3} | {:.2} | {:.1} | {:.1} | {:.2} | {} |",
             tool.name(),
@@ -107,22 +147,43 @@ fn table(hosts: &Hosts, count: usize, all: &BTreeMap<&str, Figures>, peers: &Res
             figures.wall.len(),
         ));
     }
-    say(&format!("\nrailwright is {:.2} x bare russh, {:.2} x xargs ssh.", ours / wall(Tool::Bare), ours / wall(Tool::OpenSsh)));
-    let closings = Tool::ALL.iter().filter_map(|tool| all.get(tool.name()).map(|figures| (tool, &figures.closing)));
-    closings.filter(|(_, closing)| !closing.is_empty()).for_each(|(tool, closing)| say(&format!("- {}: `{closing}`", tool.name())));
+    say(&format!(
+        "\nrailwright is {:.2} x bare russh, {:.2} x xargs ssh.",
+        ours / wall(Tool::Bare),
+        ours / wall(Tool::OpenSsh)
+    ));
+    let closings = Tool::ALL
+        .iter()
+        .filter_map(|tool| all.get(tool.name()).map(|figures| (tool, &figures.closing)));
+    closings
+        .filter(|(_, closing)| !closing.is_empty())
+        .for_each(|(tool, closing)| say(&format!("- {}: `{closing}`", tool.name())));
 }
 
 fn machine(hosts: &Hosts) {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let after = |text: &str, word: &str| {
-        let line = text.lines().find(|line| line.starts_with(word)).and_then(|line| line.split_once(':'));
-        line.map(|(_, value)| value.trim().to_owned()).unwrap_or_default()
+        let line = text
+            .lines()
+            .find(|line| line.starts_with(word))
+            .and_then(|line| line.split_once(':'));
+        line.map(|(_, value)| value.trim().to_owned())
+            .unwrap_or_default()
     };
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    let memory: f64 = after(&read("/proc/meminfo"), "MemTotal").trim_end_matches(" kB").parse().unwrap_or_default();
+    let memory: f64 = after(&read("/proc/meminfo"), "MemTotal")
+        .trim_end_matches(" kB")
+        .parse()
+        .unwrap_or_default();
     let model = after(&read("/proc/cpuinfo"), "model name");
-    say(&format!("{cores} cores ({model}), {:.0} GiB; clients and {} servers share them.", memory / 1024.0 / 1024.0, hosts.names.len()));
-    Tool::ALL.iter().for_each(|tool| say(&format!("- {}: {}", tool.name(), tools::version(*tool))));
+    say(&format!(
+        "{cores} cores ({model}), {:.0} GiB; clients and {} servers share them.",
+        memory / 1024.0 / 1024.0,
+        hosts.names.len()
+    ));
+    Tool::ALL
+        .iter()
+        .for_each(|tool| say(&format!("- {}: {}", tool.name(), tools::version(*tool))));
 }
 
 #[allow(clippy::print_stdout)]

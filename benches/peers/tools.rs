@@ -1,4 +1,5 @@
-//! The tools that are compared, each with its own form of the same wishes and ready to run against the first of the hosts.
+//! The tools that are compared, each with its own form of the same wishes and ready to run against
+//! the first of the hosts.
 
 use crate::hosts::Hosts;
 use railwright::cli::pipeline::{ObservationSource, prepare_inventory};
@@ -10,11 +11,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Hosts at a time: more than there are, for everybody but Ansible, which is given what the comparison is known for.
+/// Hosts at a time: more than there are, for everybody but Ansible, which is given what the
+/// comparison is known for.
 const AT_ONCE: &str = "64";
 const FORKS: &str = "50";
 
-/// From PyPI. The package `ansible` is ansible-core and the collections; `sysctl` is in one of them.
+/// From PyPI. The package `ansible` is ansible-core and the collections; `sysctl` is in one of
+/// them.
 const PEERS: [&str; 2] = ["ansible==12.3.0", "pyinfra==3.10.0"];
 
 /// A tool.
@@ -34,7 +37,13 @@ pub enum Tool {
 
 impl Tool {
     /// In the order of the table.
-    pub const ALL: [Tool; 5] = [Tool::Railwright, Tool::Bare, Tool::OpenSsh, Tool::Pyinfra, Tool::Ansible];
+    pub const ALL: [Tool; 5] = [
+        Tool::Railwright,
+        Tool::Bare,
+        Tool::OpenSsh,
+        Tool::Pyinfra,
+        Tool::Ansible,
+    ];
 
     /// As it stands in the table.
     pub fn name(self) -> &'static str {
@@ -57,7 +66,8 @@ impl Tool {
         let at = |name: &str| hosts.text(name);
         match self {
             Tool::Bare => {
-                let mut command = Command::new(std::env::current_exe().expect("this program has a path"));
+                let mut command =
+                    Command::new(std::env::current_exe().expect("this program has a path"));
                 command.args(["--bare".to_owned(), count.to_string(), at("")]);
                 command
             }
@@ -69,7 +79,19 @@ impl Tool {
             }
             Tool::OpenSsh => {
                 let mut command = Command::new("xargs");
-                command.args(["-a", &at(&format!("addresses-{count}")), "-P", AT_ONCE, "-I", "{}", "ssh", "-F", "none", "-i", &at("id")]);
+                command.args([
+                    "-a",
+                    &at(&format!("addresses-{count}")),
+                    "-P",
+                    AT_ONCE,
+                    "-I",
+                    "{}",
+                    "ssh",
+                    "-F",
+                    "none",
+                    "-i",
+                    &at("id"),
+                ]);
                 command.args([
                     "-o",
                     &format!("UserKnownHostsFile={}", at("known_hosts")),
@@ -83,8 +105,17 @@ impl Tool {
             }
             Tool::Pyinfra => {
                 let mut command = Command::new(venv().join("bin/pyinfra"));
-                command.args(["--dry", "--parallel", AT_ONCE, &at(&format!("pyinfra-{count}.py")), &at("deploy.py")]);
-                command.env("HOME", hosts.folder.path()).current_dir(hosts.folder.path()).env_remove("SSH_AUTH_SOCK");
+                command.args([
+                    "--dry",
+                    "--parallel",
+                    AT_ONCE,
+                    &at(&format!("pyinfra-{count}.py")),
+                    &at("deploy.py"),
+                ]);
+                command
+                    .env("HOME", hosts.folder.path())
+                    .current_dir(hosts.folder.path())
+                    .env_remove("SSH_AUTH_SOCK");
                 command
             }
             Tool::Ansible => ansible(hosts, count),
@@ -94,22 +125,47 @@ impl Tool {
     /// Lets go what the tool left running, outside of the measured time.
     pub fn tidy(self, hosts: &Hosts) {
         if self == Tool::Ansible {
-            for socket in fs::read_dir(hosts.path("control")).into_iter().flatten().flatten() {
+            for socket in fs::read_dir(hosts.path("control"))
+                .into_iter()
+                .flatten()
+                .flatten()
+            {
                 let path = format!("ControlPath={}", socket.path().display());
-                let _ = Command::new("ssh").args(["-F", "none", "-o", &path, "-O", "exit", "any"]).stdin(Stdio::null()).output();
+                let _ = Command::new("ssh")
+                    .args(["-F", "none", "-o", &path, "-O", "exit", "any"])
+                    .stdin(Stdio::null())
+                    .output();
             }
         }
     }
 }
 
-/// With pipelining, so that no file is copied, and with ControlPersist: each run begins without a connection.
+/// With pipelining, so that no file is copied, and with ControlPersist: each run begins without a
+/// connection.
 fn ansible(hosts: &Hosts, count: usize) -> Command {
     let mut command = Command::new(venv().join("bin/ansible-playbook"));
-    command.args(["--check", "--diff", "-i", &hosts.text(&format!("ansible-{count}.json")), &hosts.text("playbook.json")]);
-    let ssh = format!("-F none -o ControlMaster=auto -o ControlPersist=60s -o UserKnownHostsFile={}", hosts.text("known_hosts"));
-    command.env("HOME", hosts.folder.path()).env_remove("SSH_AUTH_SOCK").env("ANSIBLE_CONFIG", hosts.text("ansible.cfg"));
-    command.env("ANSIBLE_PIPELINING", "1").env("ANSIBLE_FORKS", FORKS).env("ANSIBLE_SSH_ARGS", ssh);
-    command.env("ANSIBLE_SSH_CONTROL_PATH_DIR", hosts.text("control")).env("ANSIBLE_NOCOLOR", "1");
+    command.args([
+        "--check",
+        "--diff",
+        "-i",
+        &hosts.text(&format!("ansible-{count}.json")),
+        &hosts.text("playbook.json"),
+    ]);
+    let ssh = format!(
+        "-F none -o ControlMaster=auto -o ControlPersist=60s -o UserKnownHostsFile={}",
+        hosts.text("known_hosts")
+    );
+    command
+        .env("HOME", hosts.folder.path())
+        .env_remove("SSH_AUTH_SOCK")
+        .env("ANSIBLE_CONFIG", hosts.text("ansible.cfg"));
+    command
+        .env("ANSIBLE_PIPELINING", "1")
+        .env("ANSIBLE_FORKS", FORKS)
+        .env("ANSIBLE_SSH_ARGS", ssh);
+    command
+        .env("ANSIBLE_SSH_CONTROL_PATH_DIR", hosts.text("control"))
+        .env("ANSIBLE_NOCOLOR", "1");
     // Ansible refuses to start in another character set.
     command.env("LC_ALL", "C.UTF-8");
     command
@@ -126,22 +182,50 @@ pub fn install() -> Result<(), String> {
         return Ok(());
     }
     let run = |program: &Path, arguments: &[&str]| -> Result<(), String> {
-        let output =
-            Command::new(program).args(arguments).stdin(Stdio::null()).output().map_err(|e| format!("{}: {e}", program.display()))?;
-        let words = String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or_default().to_owned();
-        if output.status.success() { Ok(()) } else { Err(format!("{} {arguments:?}: {words}", program.display())) }
+        let output = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|e| format!("{}: {e}", program.display()))?;
+        let words = String::from_utf8_lossy(&output.stderr)
+            .lines()
+            .last()
+            .unwrap_or_default()
+            .to_owned();
+        if output.status.success() {
+            Ok(())
+        } else {
+            Err(format!("{} {arguments:?}: {words}", program.display()))
+        }
     };
-    run(Path::new("python3"), &["-m", "venv", &venv().display().to_string()])?;
-    run(&venv().join("bin/pip"), &["install", "--quiet", PEERS[0], PEERS[1]])?;
+    run(
+        Path::new("python3"),
+        &["-m", "venv", &venv().display().to_string()],
+    )?;
+    run(
+        &venv().join("bin/pip"),
+        &["install", "--quiet", PEERS[0], PEERS[1]],
+    )?;
     fs::write(marker, "").map_err(|e| e.to_string())
 }
 
 /// What each tool calls its version.
 pub fn version(tool: Tool) -> String {
     let first = |program: PathBuf, word: &str| {
-        let output = Command::new(&program).arg(word).stdin(Stdio::null()).env("LC_ALL", "C.UTF-8").output();
-        let text = output.map(|o| [o.stdout, o.stderr].concat()).unwrap_or_default();
-        String::from_utf8_lossy(&text).lines().next().unwrap_or_default().trim().to_owned()
+        let output = Command::new(&program)
+            .arg(word)
+            .stdin(Stdio::null())
+            .env("LC_ALL", "C.UTF-8")
+            .output();
+        let text = output
+            .map(|o| [o.stdout, o.stderr].concat())
+            .unwrap_or_default();
+        String::from_utf8_lossy(&text)
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_owned()
     };
     match tool {
         Tool::Bare => "russh 0.65.1, its own choice of algorithms".to_owned(),
@@ -155,8 +239,16 @@ pub fn version(tool: Tool) -> String {
 /// Writes every tool's files for the first `count` hosts.
 pub fn lay_out(hosts: &Hosts, count: usize) {
     let inventory = hosts.inventory(count);
-    let addresses: Vec<&str> = hosts.names.iter().take(count).map(|(_, address)| address.as_str()).collect();
-    hosts.write(&format!("addresses-{count}"), &(addresses.join("\n") + "\n"));
+    let addresses: Vec<&str> = hosts
+        .names
+        .iter()
+        .take(count)
+        .map(|(_, address)| address.as_str())
+        .collect();
+    hosts.write(
+        &format!("addresses-{count}"),
+        &(addresses.join("\n") + "\n"),
+    );
     hosts.write("program", &the_program(&inventory));
     let (port, key, known) = (hosts.port(), hosts.text("id"), hosts.text("known_hosts"));
     let of_ansible = |(name, address): &(String, String)| {
@@ -164,16 +256,24 @@ pub fn lay_out(hosts: &Hosts, count: usize) {
             "ansible_python_interpreter": "/usr/bin/python3" });
         (name.clone(), of)
     };
-    let all: serde_json::Map<String, Value> = hosts.names.iter().take(count).map(of_ansible).collect();
-    hosts.write(&format!("ansible-{count}.json"), &json!({ "all": { "hosts": all } }).to_string());
+    let all: serde_json::Map<String, Value> =
+        hosts.names.iter().take(count).map(of_ansible).collect();
+    hosts.write(
+        &format!("ansible-{count}.json"),
+        &json!({ "all": { "hosts": all } }).to_string(),
+    );
     let of_pyinfra = |address: &&str| {
         format!(
-            "    (\"{address}\", {{\"ssh_port\": {port}, \"ssh_user\": \"root\", \"ssh_key\": \"{key}\", \"ssh_known_hosts_file\": \"{known}\", \
-             \"ssh_strict_host_key_checking\": \"yes\", \"ssh_allow_agent\": False, \"ssh_look_for_keys\": False}}),\n"
+            "    (\"{address}\", {{\"ssh_port\": {port}, \"ssh_user\": \"root\", \"ssh_key\": \
+             \"{key}\", \"ssh_known_hosts_file\": \"{known}\", \"ssh_strict_host_key_checking\": \
+             \"yes\", \"ssh_allow_agent\": False, \"ssh_look_for_keys\": False}}),\n"
         )
     };
     let lines: String = addresses.iter().map(of_pyinfra).collect();
-    hosts.write(&format!("pyinfra-{count}.py"), &format!("hosts = [\n{lines}]\n"));
+    hosts.write(
+        &format!("pyinfra-{count}.py"),
+        &format!("hosts = [\n{lines}]\n"),
+    );
     hosts.write("playbook.json", &playbook(hosts).to_string());
     hosts.write("deploy.py", DEPLOY);
     hosts.write("ansible.cfg", "[defaults]\n");
@@ -188,19 +288,37 @@ pub fn lay_out(hosts: &Hosts, count: usize) {
 
 /// The program that `railwright plan` sends to each of these hosts.
 fn the_program(inventory: &Path) -> String {
-    let Ok(prepared) = prepare_inventory(inventory, &ObservationSource::Nobody) else { panic!("the inventory of the comparison is right") };
-    let Ok(question) = build_observation_request(&prepared) else { panic!("nothing is remembered of the hosts") };
+    let Ok(prepared) = prepare_inventory(inventory, &ObservationSource::Nobody) else {
+        panic!("the inventory of the comparison is right")
+    };
+    let Ok(question) = build_observation_request(&prepared) else {
+        panic!("nothing is remembered of the hosts")
+    };
     let requests = question.requests(&prepared);
-    let mut reads: BTreeSet<Read> = requests.first().expect("a host").reads.iter().cloned().collect();
+    let mut reads: BTreeSet<Read> = requests
+        .first()
+        .expect("a host")
+        .reads
+        .iter()
+        .cloned()
+        .collect();
     reads.insert(Read::Host);
-    program::render_read_program(&reads.into_iter().collect::<Vec<_>>(), "", "5eed5eed5eed5eed5eed5eed5eed5eed")
+    program::render_read_program(
+        &reads.into_iter().collect::<Vec<_>>(),
+        "",
+        "5eed5eed5eed5eed5eed5eed5eed5eed",
+    )
 }
 
 /// One task a wish, facts not gathered: no task needs them.
 fn playbook(hosts: &Hosts) -> Value {
     let wishes = &hosts.wishes;
     let mut tasks = Vec::new();
-    let mut task = |module: &str, arguments: Value| tasks.push(Value::Object([(module.to_owned(), arguments)].into_iter().collect()));
+    let mut task = |module: &str, arguments: Value| {
+        tasks.push(Value::Object(
+            [(module.to_owned(), arguments)].into_iter().collect(),
+        ))
+    };
     for (key, value) in &wishes.sysctls {
         task(
             "ansible.posix.sysctl",
@@ -208,16 +326,28 @@ fn playbook(hosts: &Hosts) -> Value {
         );
     }
     for name in &wishes.modules {
-        task("ansible.builtin.lineinfile", json!({ "path": "/etc/modules-load.d/bench.conf", "line": name, "create": true }));
+        task(
+            "ansible.builtin.lineinfile",
+            json!({ "path": "/etc/modules-load.d/bench.conf", "line": name, "create": true }),
+        );
     }
     for (path, content) in &wishes.files {
-        task("ansible.builtin.copy", json!({ "dest": path, "content": content, "mode": "0644" }));
+        task(
+            "ansible.builtin.copy",
+            json!({ "dest": path, "content": content, "mode": "0644" }),
+        );
     }
     for name in &wishes.packages {
-        task("ansible.builtin.apt", json!({ "name": name, "state": "present" }));
+        task(
+            "ansible.builtin.apt",
+            json!({ "name": name, "state": "present" }),
+        );
     }
     for name in &wishes.units {
-        task("ansible.builtin.systemd_service", json!({ "name": name, "enabled": true, "state": "started" }));
+        task(
+            "ansible.builtin.systemd_service",
+            json!({ "name": name, "enabled": true, "state": "started" }),
+        );
     }
     assert_eq!(tasks.len(), wishes.len());
     json!([{ "hosts": "all", "gather_facts": false, "tasks": tasks }])
@@ -241,13 +371,21 @@ for name in wishes["units"]:
 
 /// What a tool says at its end, one host's line or the whole: it tells that all did the same work.
 pub fn closing(tool: Tool, output: &str) -> String {
-    let words: BTreeMap<&str, &str> = [("railwright", "summary"), ("ansible", "h01 "), ("pyinfra", "Grand total")].into();
+    let words: BTreeMap<&str, &str> = [
+        ("railwright", "summary"),
+        ("ansible", "h01 "),
+        ("pyinfra", "Grand total"),
+    ]
+    .into();
     let word = match tool {
         Tool::Railwright => words["railwright"],
         Tool::Ansible => words["ansible"],
         Tool::Pyinfra => words["pyinfra"],
         _ => return String::new(),
     };
-    let line = output.lines().rfind(|line| line.contains(word)).unwrap_or_default();
+    let line = output
+        .lines()
+        .rfind(|line| line.contains(word))
+        .unwrap_or_default();
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,7 +1,9 @@
-//! Whether an identity may do what the steps of a plan do on a cluster, asked of its API server before anything is changed there.
+//! Whether an identity may do what the steps of a plan do on a cluster, asked of its API server
+//! before anything is changed there.
 //!
-//! Each right is asked for by a SelfSubjectAccessReview: a list of rules (SelfSubjectRulesReview) is not complete where others
-//! than RBAC decide. First for a whole kind, and by name only where that is not allowed.
+//! Each right is asked for by a SelfSubjectAccessReview: a list of rules (SelfSubjectRulesReview)
+//! is not complete where others than RBAC decide. First for a whole kind, and by name only where
+//! that is not allowed.
 
 use super::context::Context;
 use super::trouble::NextCommands;
@@ -10,7 +12,8 @@ use railwright_base::{Diagnostic, Target};
 use railwright_plan::{AttributeDifference, Member, NodeKind, Plan, PlanNode};
 use railwright_resource::helm_release::rights;
 use railwright_resource::kubernetes_object::access::{
-    AccessLevel, ApiVerb, Right, build_lease_right, build_secret_right, list_object_uses, of_action, of_drain, of_uncordon,
+    AccessLevel, ApiVerb, Right, build_lease_right, build_secret_right, list_object_uses,
+    of_action, of_drain, of_uncordon,
 };
 use railwright_resource::kubernetes_object::known_kinds::KnownKinds;
 use railwright_resource::kubernetes_object::request::{KubernetesRead, ObjectName, REFUSED};
@@ -30,7 +33,8 @@ pub struct AccessCheckOutcome {
     pub warning: Option<Diagnostic>,
 }
 
-/// Looks for what the steps of a plan need on a cluster and its identity lacks. `done` are steps that need no more.
+/// Looks for what the steps of a plan need on a cluster and its identity lacks. `done` are steps
+/// that need no more.
 pub async fn check_access_rights(
     plan: &Plan,
     done: &BTreeSet<String>,
@@ -40,30 +44,64 @@ pub async fn check_access_rights(
     has_record: bool,
 ) -> Result<AccessCheckOutcome, TransportError> {
     let target = &context.target(cluster);
-    let nodes: Vec<&PlanNode> =
-        plan.nodes.iter().filter(|node| node.target.as_ref() == Some(target) && node.held.is_none() && !done.contains(&node.id)).collect();
-    let wishes = nodes.iter().flat_map(|node| node.members()).map(|member| &member.wish);
-    let needs: BTreeSet<(ObjectName, ApiVerb)> = nodes.iter().flat_map(|node| list_required_verbs(node)).collect();
+    let nodes: Vec<&PlanNode> = plan
+        .nodes
+        .iter()
+        .filter(|node| {
+            node.target.as_ref() == Some(target) && node.held.is_none() && !done.contains(&node.id)
+        })
+        .collect();
+    let wishes = nodes
+        .iter()
+        .flat_map(|node| node.members())
+        .map(|member| &member.wish);
+    let needs: BTreeSet<(ObjectName, ApiVerb)> = nodes
+        .iter()
+        .flat_map(|node| list_required_verbs(node))
+        .collect();
     let mut kinds = KnownKinds::of(wishes);
     let questions = kinds.questions(needs.iter().map(|(object, _)| object));
     if !questions.is_empty() {
         let answers = reader.read(&questions).await?;
-        // A kind that is not served comes with an earlier step; whoever may not ask is told by the steps themselves.
-        questions.iter().for_each(|question| drop(kinds.learn(question, &answers)));
+        // A kind that is not served comes with an earlier step; whoever may not ask is told by the
+        // steps themselves.
+        questions
+            .iter()
+            .for_each(|question| drop(kinds.learn(question, &answers)));
     }
-    let of_objects = needs.iter().filter_map(|(object, verb)| Right::on(object, kinds.called(object)?, *verb));
-    let keeps = context.hosts.get(cluster).and_then(|access| access.cluster.as_ref()).map(|cluster| cluster.keeps.clone());
+    let of_objects = needs
+        .iter()
+        .filter_map(|(object, verb)| Right::on(object, kinds.called(object)?, *verb));
+    let keeps = context
+        .hosts
+        .get(cluster)
+        .and_then(|access| access.cluster.as_ref())
+        .map(|cluster| cluster.keeps.clone());
     let mut rights: BTreeSet<Right> = of_objects.collect();
-    let members = nodes.iter().flat_map(|node| node.members()).filter(|member| !member.removal);
-    rights.extend(members.filter_map(|member| Some(kind_named(&member.wish.kind)?.rights(&member.wish))).flatten().map(|(right, _)| right));
-    let emptied = plan.nodes.iter().filter(|node| node.held.is_none() && !done.contains(&node.id));
+    let members = nodes
+        .iter()
+        .flat_map(|node| node.members())
+        .filter(|member| !member.removal);
+    rights.extend(
+        members
+            .filter_map(|member| Some(kind_named(&member.wish.kind)?.rights(&member.wish)))
+            .flatten()
+            .map(|(right, _)| right),
+    );
+    let emptied = plan
+        .nodes
+        .iter()
+        .filter(|node| node.held.is_none() && !done.contains(&node.id));
     let of_node = |node: &PlanNode| match (node.on_node_of(target), &node.kind) {
         (Some(name), NodeKind::Drain { .. }) => of_drain(name),
         (Some(name), _) => of_uncordon(name),
         (None, _) => Vec::new(),
     };
     rights.extend(emptied.flat_map(of_node).map(|(right, _)| right));
-    let releases = nodes.iter().flat_map(|node| node.members()).filter(|member| member.wish.kind == "helm_release");
+    let releases = nodes
+        .iter()
+        .flat_map(|node| node.members())
+        .filter(|member| member.wish.kind == "helm_release");
     rights.extend(releases.flat_map(|member| of_release(member, &kinds)));
     rights.extend(of_keeper(&keeps.unwrap_or_default(), reader, has_record).await?);
     let (lacking, open) = find_missing_rights(&rights, reader).await?;
@@ -76,29 +114,62 @@ pub async fn check_access_rights(
 
 /// What a step does with which object. It is read before and after.
 fn list_required_verbs(node: &PlanNode) -> Vec<(ObjectName, ApiVerb)> {
-    let objects = |member: &Member| list_object_uses(&member.wish, !member.removal).into_iter().map(|one| one.object);
-    let looks =
-        |member: &Member| list_object_uses(&member.wish, !member.removal).into_iter().filter_map(|one| Some((one.looks()?, one.object)));
-    let mut out: Vec<(ObjectName, ApiVerb)> = node.members().iter().flat_map(looks).map(|(verb, object)| (object, verb)).collect();
-    let NodeKind::Change { members, actions, announced, .. } = &node.kind else { return out };
+    let objects = |member: &Member| {
+        list_object_uses(&member.wish, !member.removal)
+            .into_iter()
+            .map(|one| one.object)
+    };
+    let looks = |member: &Member| {
+        list_object_uses(&member.wish, !member.removal)
+            .into_iter()
+            .filter_map(|one| Some((one.looks()?, one.object)))
+    };
+    let mut out: Vec<(ObjectName, ApiVerb)> = node
+        .members()
+        .iter()
+        .flat_map(looks)
+        .map(|(verb, object)| (object, verb))
+        .collect();
+    let NodeKind::Change {
+        members,
+        actions,
+        announced,
+        ..
+    } = &node.kind
+    else {
+        return out;
+    };
     out.extend(actions.iter().flat_map(of_action));
-    let patched: BTreeSet<ObjectName> = out.iter().filter(|(_, verb)| *verb == ApiVerb::Patch).map(|(object, _)| object.clone()).collect();
+    let patched: BTreeSet<ObjectName> = out
+        .iter()
+        .filter(|(_, verb)| *verb == ApiVerb::Patch)
+        .map(|(object, _)| object.clone())
+        .collect();
     for member in members.iter() {
-        let absent = member.differences.iter().any(|difference| difference.found == Reading::Absent && difference.attribute == "object");
+        let absent = member.differences.iter().any(|difference| {
+            difference.found == Reading::Absent && difference.attribute == "object"
+        });
         let later = actions.is_empty() && !announced.is_empty();
         match kind_named(&member.wish.kind) {
             Some(kind) if later => out.extend(kind.changes(&member.wish, member.removal)),
-            _ if absent => out.extend(objects(member).filter(|object| patched.contains(object)).map(|object| (object, ApiVerb::Create))),
+            _ if absent => out.extend(
+                objects(member)
+                    .filter(|object| patched.contains(object))
+                    .map(|object| (object, ApiVerb::Create)),
+            ),
             _ => (),
         }
     }
     out
 }
 
-/// What Helm does for a release: to its own records, and to the objects that the plan names; what goes with a release stands in the action
-/// that uninstalls it. Whatever else it touches is not known here.
+/// What Helm does for a release: to its own records, and to the objects that the plan names; what
+/// goes with a release stands in the action that uninstalls it. Whatever else it touches is not
+/// known here.
 fn of_release(member: &Member, kinds: &KnownKinds) -> BTreeSet<Right> {
-    let records = rights::of_records(&member.wish, AccessLevel::Apply).into_iter().map(|(right, _)| right);
+    let records = rights::of_records(&member.wish, AccessLevel::Apply)
+        .into_iter()
+        .map(|(right, _)| right);
     let of_change = |difference: &AttributeDifference| {
         let object = rights::parse_changed_object(&difference.attribute)?;
         let is_whole = !difference.attribute.contains(": ");
@@ -108,24 +179,64 @@ fn of_release(member: &Member, kinds: &KnownKinds) -> BTreeSet<Right> {
             (false, _) => ApiVerb::Patch,
         };
         let right = Right::on(&object, kinds.called(&object)?, verb)?;
-        let (get, patch) = (Right { verb: ApiVerb::Get, ..right.clone() }, Right { verb: ApiVerb::Patch, ..right.clone() });
+        let (get, patch) = (
+            Right {
+                verb: ApiVerb::Get,
+                ..right.clone()
+            },
+            Right {
+                verb: ApiVerb::Patch,
+                ..right.clone()
+            },
+        );
         Some(match verb {
-            // A create is a POST, whose path has no name; what was made is compared by a dry run of a patch.
+            // A create is a POST, whose path has no name; what was made is compared by a dry run of
+            // a patch.
             ApiVerb::Create => vec![get, patch, right.of_all()],
             _ => vec![get, right],
         })
     };
-    let differences = if member.removal { &[][..] } else { &member.differences[..] };
-    let is_new = differences.iter().any(|difference| difference.attribute == "release" && difference.found == Reading::Absent);
-    let makes_namespace = is_new && member.wish.body.get("create_namespace").and_then(serde_json::Value::as_bool) == Some(true);
-    let namespace = Right { namespace: None, group: String::new(), resource: "namespaces".to_owned(), name: None, verb: ApiVerb::Create };
-    records.chain(differences.iter().filter_map(of_change).flatten()).chain(makes_namespace.then_some(namespace)).collect()
+    let differences = if member.removal {
+        &[][..]
+    } else {
+        &member.differences[..]
+    };
+    let is_new = differences
+        .iter()
+        .any(|difference| difference.attribute == "release" && difference.found == Reading::Absent);
+    let makes_namespace = is_new
+        && member
+            .wish
+            .body
+            .get("create_namespace")
+            .and_then(serde_json::Value::as_bool)
+            == Some(true);
+    let namespace = Right {
+        namespace: None,
+        group: String::new(),
+        resource: "namespaces".to_owned(),
+        name: None,
+        verb: ApiVerb::Create,
+    };
+    records
+        .chain(differences.iter().filter_map(of_change).flatten())
+        .chain(makes_namespace.then_some(namespace))
+        .collect()
 }
 
 /// The lock is taken and let go, the record written; what is there already is not made.
-async fn of_keeper(keeps: &str, reader: &Reader, has_record: bool) -> Result<Vec<Right>, TransportError> {
+async fn of_keeper(
+    keeps: &str,
+    reader: &Reader,
+    has_record: bool,
+) -> Result<Vec<Right>, TransportError> {
     let (lease, secret) = (build_lease_right(keeps), build_secret_right(keeps));
-    let mut out = vec![lease(ApiVerb::Get), lease(ApiVerb::Update), secret(ApiVerb::Get), secret(ApiVerb::Patch)];
+    let mut out = vec![
+        lease(ApiVerb::Get),
+        lease(ApiVerb::Update),
+        secret(ApiVerb::Get),
+        secret(ApiVerb::Patch),
+    ];
     let object = ObjectName {
         api_version: "coordination.k8s.io/v1".to_owned(),
         kind: "Lease".to_owned(),
@@ -145,21 +256,38 @@ async fn of_keeper(keeps: &str, reader: &Reader, has_record: bool) -> Result<Vec
 }
 
 /// The rights that are lacking, and why the server did not say of some.
-async fn find_missing_rights(rights: &BTreeSet<Right>, reader: &Reader) -> Result<(BTreeSet<Right>, Option<String>), TransportError> {
+async fn find_missing_rights(
+    rights: &BTreeSet<Right>,
+    reader: &Reader,
+) -> Result<(BTreeSet<Right>, Option<String>), TransportError> {
     let whole: BTreeSet<Right> = rights.iter().map(|right| right.clone().of_all()).collect();
     let of_whole = query_access_reviews(&whole, reader).await?;
     let is_refused = |right: &&Right| of_whole.get(&(*right).clone().of_all()) == Some(&Ok(false));
-    let (named, unnamed): (BTreeSet<Right>, BTreeSet<Right>) =
-        rights.iter().filter(is_refused).cloned().partition(|right| right.name.is_some());
+    let (named, unnamed): (BTreeSet<Right>, BTreeSet<Right>) = rights
+        .iter()
+        .filter(is_refused)
+        .cloned()
+        .partition(|right| right.name.is_some());
     let of_named = query_access_reviews(&named, reader).await?;
     let mut lacking = unnamed;
-    lacking.extend(of_named.iter().filter(|(_, allowed)| **allowed == Ok(false)).map(|(right, _)| right.clone()));
-    let open = of_whole.into_values().chain(of_named.into_values()).find_map(Result::err);
+    lacking.extend(
+        of_named
+            .iter()
+            .filter(|(_, allowed)| **allowed == Ok(false))
+            .map(|(right, _)| right.clone()),
+    );
+    let open = of_whole
+        .into_values()
+        .chain(of_named.into_values())
+        .find_map(Result::err);
     Ok((lacking, open))
 }
 
 /// Whether each is allowed; why the server did not say otherwise.
-async fn query_access_reviews(rights: &BTreeSet<Right>, reader: &Reader) -> Result<BTreeMap<Right, Result<bool, String>>, TransportError> {
+async fn query_access_reviews(
+    rights: &BTreeSet<Right>,
+    reader: &Reader,
+) -> Result<BTreeMap<Right, Result<bool, String>>, TransportError> {
     if rights.is_empty() {
         return Ok(BTreeMap::new());
     }
@@ -171,20 +299,26 @@ async fn query_access_reviews(rights: &BTreeSet<Right>, reader: &Reader) -> Resu
         (REFUSED, _) => Ok(false),
         (_, out) => Err(one_line(out, 200)),
     };
-    Ok(rights.iter().map(|right| (right.clone(), allowed(right))).collect())
+    Ok(rights
+        .iter()
+        .map(|right| (right.clone(), allowed(right)))
+        .collect())
 }
 
 fn report_missing_rights(lacking: &[RbacRule], target: &Target, plan: &Plan) -> Diagnostic {
     let next = NextCommands::of(plan);
     let are = if lacking.len() == 1 { "is" } else { "are" };
     let told = format!(
-        "our identity may not do all that this plan does on the cluster {}: {} {are} missing in its roles",
+        "our identity may not do all that this plan does on the cluster {}: {} {are} missing in \
+         its roles",
         target.name,
         format_count(lacking.len(), "rule")
     );
     let mut refusal = Diagnostic::error("RW0646", told)
         .on(target.to_string())
-        .effect("the run would end half way: what is allowed done, the rest refused by the API server")
+        .effect(
+            "the run would end half way: what is allowed done, the rest refused by the API server",
+        )
         .state("nothing was changed");
     for rule in lacking.iter().take(TOLD) {
         let place = match &rule.namespace {
@@ -194,15 +328,27 @@ fn report_missing_rights(lacking: &[RbacRule], target: &Target, plan: &Plan) -> 
         refusal = refusal.next(format!("add to the rules of {place}: {}", rule.line()));
     }
     if lacking.len() > TOLD {
-        refusal = refusal.next(format!("and {} more", format_count(lacking.len() - TOLD, "rule")));
+        refusal = refusal.next(format!(
+            "and {} more",
+            format_count(lacking.len() - TOLD, "rule")
+        ));
     }
-    refusal.next(format!("all that a run needs: {}; then run the same command again", next.rbac()))
+    refusal.next(format!(
+        "all that a run needs: {}; then run the same command again",
+        next.rbac()
+    ))
 }
 
 fn report_unknown_rights(reason: &str, target: &Target) -> Diagnostic {
-    Diagnostic::warning("RW0647", format!("the API server did not say what we are allowed: {reason}"))
-        .on(target.to_string())
-        .effect("a right that is missing shows only when its step is refused, after earlier steps were done")
-        .state("the run goes on")
-        .next("give the identity the role system:basic-user, which lets it ask what it may do")
+    Diagnostic::warning(
+        "RW0647",
+        format!("the API server did not say what we are allowed: {reason}"),
+    )
+    .on(target.to_string())
+    .effect(
+        "a right that is missing shows only when its step is refused, after earlier steps were \
+         done",
+    )
+    .state("the run goes on")
+    .next("give the identity the role system:basic-user, which lets it ask what it may do")
 }

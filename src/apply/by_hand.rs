@@ -1,5 +1,6 @@
-//! Proves a power cycle that somebody made by hand, as a reboot of ours is proven: the boot id is another one than when the
-//! steps before it were done, and what waited for it is in effect. Nothing is done to the host here.
+//! Proves a power cycle that somebody made by hand, as a reboot of ours is proven: the boot id is
+//! another one than when the steps before it were done, and what waited for it is in effect.
+//! Nothing is done to the host here.
 
 use super::change::Finish;
 use super::context::RunEvent;
@@ -23,8 +24,17 @@ pub(super) async fn by_hand(shared: &RunContext, n: usize) -> Finish {
         shared.note_acted(n);
     }
     let _ = shared.finish(node, &finish, None).await;
-    let is_failed = matches!(finish.outcome, NodeOutcome::Failed { .. } | NodeOutcome::Unknown { .. });
-    let is_unsaid = is_failed && shared.note_outage(host, OutageCause::StepFailed { node: node.id.clone() });
+    let is_failed = matches!(
+        finish.outcome,
+        NodeOutcome::Failed { .. } | NodeOutcome::Unknown { .. }
+    );
+    let is_unsaid = is_failed
+        && shared.note_outage(
+            host,
+            OutageCause::StepFailed {
+                node: node.id.clone(),
+            },
+        );
     if finish.went_out || is_unsaid {
         // Whatever is in the way of it is in the way of the gate too, which tells.
         let _ = shared.record_hosts(vec![host.to_owned()]).await;
@@ -35,22 +45,39 @@ pub(super) async fn by_hand(shared: &RunContext, n: usize) -> Finish {
 /// The number of the power cycle by hand that a host waits for in this run.
 pub(super) fn awaited_power_cycle(shared: &RunContext, host: &str) -> Option<usize> {
     let own = shared.on_target(Some(&Target::host(host)));
-    own.iter().copied().find(|n| is_by_hand(&shared.plan.nodes[*n]) && !shared.has_acted(*n))
+    own.iter()
+        .copied()
+        .find(|n| is_by_hand(&shared.plan.nodes[*n]) && !shared.has_acted(*n))
 }
 
-/// A host that waits for the power cycle with this number is in this boot now. Where that is another one than this part of the run knew,
-/// it is out of service, which is journalled; that the host writes it down is the caller's. Says whether it is so.
+/// A host that waits for the power cycle with this number is in this boot now. Where that is
+/// another one than this part of the run knew, it is out of service, which is journalled; that the
+/// host writes it down is the caller's. Says whether it is so.
 pub(super) fn note_boot(shared: &RunContext, n: usize, host: &str, now: &str) -> bool {
-    let Some(from) = shared.host(host).boot_id.filter(|from| from != now) else { return false };
+    let Some(from) = shared.host(host).boot_id.filter(|from| from != now) else {
+        return false;
+    };
     shared.booted(host, now.to_owned());
-    shared.journal.note(JournalEntry::Rebooted { host: host.to_owned(), from, to: now.to_owned() });
-    shared.note_outage(host, OutageCause::Unproven { node: shared.plan.nodes[n].id.clone() });
+    shared.journal.note(JournalEntry::Rebooted {
+        host: host.to_owned(),
+        from,
+        to: now.to_owned(),
+    });
+    shared.note_outage(
+        host,
+        OutageCause::Unproven {
+            node: shared.plan.nodes[n].id.clone(),
+        },
+    );
     true
 }
 
 /// What is said of a host that cannot be reached while it waits for its power cycle.
 pub(super) fn may_be_off(problem: Diagnostic) -> Diagnostic {
-    problem.next("it waits for a power cycle, so somebody may have switched it off: see that it is switched on again")
+    problem.next(
+        "it waits for a power cycle, so somebody may have switched it off: see that it is switched \
+         on again",
+    )
 }
 
 async fn check_power_cycle(shared: &RunContext, n: usize, host: &str) -> Finish {
@@ -58,15 +85,26 @@ async fn check_power_cycle(shared: &RunContext, n: usize, host: &str) -> Finish 
     let (writer, now) = match boot_id(shared, host).await {
         Ok(found) => found,
         Err(unready) => {
-            let outcome = NodeOutcome::Unreachable { reason: unready.reason() };
-            return Finish::told(outcome, may_be_off(unready.told(&Target::host(host), &shared.next)));
+            let outcome = NodeOutcome::Unreachable {
+                reason: unready.reason(),
+            };
+            return Finish::told(
+                outcome,
+                may_be_off(unready.told(&Target::host(host), &shared.next)),
+            );
         }
     };
     if let Err(lost) = shared.heart.confirm(host, &writer).await {
-        return Finish::told(NodeOutcome::LockLost { reason: lost.message.clone() }, *lost);
+        return Finish::told(
+            NodeOutcome::LockLost {
+                reason: lost.message.clone(),
+            },
+            *lost,
+        );
     }
     let from = boot_before(shared, n, host).filter(|from| *from != now);
-    // What was so when this part of the run began is journalled and counted already, and a gate may have proven the host since.
+    // What was so when this part of the run began is journalled and counted already, and a gate may
+    // have proven the host since.
     let went_out = note_boot(shared, n, host, &now);
     let (members, wanted) = collect_earlier_members(shared, n);
     let (members, wanted, from) = (&members, &wanted, &from);
@@ -74,37 +112,60 @@ async fn check_power_cycle(shared: &RunContext, n: usize, host: &str) -> Finish 
         Box::pin(async move {
             match still_open(shared, host, members, wanted).await {
                 Ok(Open::Nothing) => Ok(finish_power_cycle(shared, host, from.is_some())),
-                Ok(Open::Waits(_)) if from.is_none() => {
-                    Ok(Finish::of(NodeOutcome::Held { reason: "it waits for a power cycle, which is done by hand".to_owned() }))
-                }
+                Ok(Open::Waits(_)) if from.is_none() => Ok(Finish::of(NodeOutcome::Held {
+                    reason: "it waits for a power cycle, which is done by hand".to_owned(),
+                })),
                 Ok(Open::Waits(what)) => {
-                    let reason = format!("it was rebooted and not switched off, so it waits for its power cycle still: {what}");
-                    Ok(Finish::told(NodeOutcome::Held { reason }, only_rebooted(host, &what, &shared.next)))
+                    let reason = format!(
+                        "it was rebooted and not switched off, so it waits for its power cycle \
+                         still: {what}"
+                    );
+                    Ok(Finish::told(
+                        NodeOutcome::Held { reason },
+                        only_rebooted(host, &what, &shared.next),
+                    ))
                 }
-                Ok(Open::Differs(what)) if from.is_none() => {
-                    Ok(Finish::told(NodeOutcome::Stale { reason: what.clone() }, trouble::report_stale_target(node, &what, &shared.next)))
-                }
+                Ok(Open::Differs(what)) if from.is_none() => Ok(Finish::told(
+                    NodeOutcome::Stale {
+                        reason: what.clone(),
+                    },
+                    trouble::report_stale_target(node, &what, &shared.next),
+                )),
                 Ok(Open::Differs(what)) => Err(what),
                 Err(error) => Err(error.to_string()),
             }
         })
     };
-    Finish { went_out, ..wait_until_settled(shared, host, "power cycle", look).await }
+    Finish {
+        went_out,
+        ..wait_until_settled(shared, host, "power cycle", look).await
+    }
 }
 
 fn finish_power_cycle(shared: &RunContext, host: &str, was_made: bool) -> Finish {
     if was_made {
-        (shared.sink)(RunEvent::PowerCycled { host: host.to_owned() });
+        (shared.sink)(RunEvent::PowerCycled {
+            host: host.to_owned(),
+        });
     }
     Finish::of(NodeOutcome::Done { changed: was_made })
 }
 
-/// The boot in which the last step before it was done: in this part of the run, or when that was journalled.
+/// The boot in which the last step before it was done: in this part of the run, or when that was
+/// journalled.
 fn boot_before(shared: &RunContext, n: usize, host: &str) -> Option<String> {
-    let earlier = shared.earlier_on_target(n).into_iter().map(|m| &shared.plan.nodes[m]);
-    let changes = earlier.filter(|node| node.is_change()).map(|node| node.id.as_str());
+    let earlier = shared
+        .earlier_on_target(n)
+        .into_iter()
+        .map(|m| &shared.plan.nodes[m]);
+    let changes = earlier
+        .filter(|node| node.is_change())
+        .map(|node| node.id.as_str());
     match shared.earlier.last_done(changes) {
-        Some(last) => shared.earlier.boot_at(host, last.finished).map(str::to_owned),
+        Some(last) => shared
+            .earlier
+            .boot_at(host, last.finished)
+            .map(str::to_owned),
         None => shared.host(host).boot_id,
     }
 }
@@ -117,10 +178,19 @@ enum Open {
     Differs(String),
 }
 
-async fn still_open(shared: &RunContext, host: &str, members: &[&Member], wanted: &[Read]) -> Result<Open, TransportError> {
+async fn still_open(
+    shared: &RunContext,
+    host: &str,
+    members: &[&Member],
+    wanted: &[Read],
+) -> Result<Open, TransportError> {
     let answers = shared.connect(host).await?.reader().read(wanted).await?;
     let open: Vec<ObservedMember> = list_differing_members(shared, members, &answers).collect();
-    let what = open.iter().map(ObservedMember::what_differs).collect::<Vec<_>>().join("; ");
+    let what = open
+        .iter()
+        .map(ObservedMember::what_differs)
+        .collect::<Vec<_>>()
+        .join("; ");
     Ok(match open.iter().all(ObservedMember::is_settled) {
         _ if open.is_empty() => Open::Nothing,
         true => Open::Waits(what),
@@ -130,10 +200,21 @@ async fn still_open(shared: &RunContext, host: &str, members: &[&Member], wanted
 
 /// The host has another boot id, and what was to come with its power cycle did not come.
 fn only_rebooted(host: &str, what: &str, next: &NextCommands) -> Diagnostic {
-    Diagnostic::warning("RW0645", format!("the host was rebooted, and what waits for its power cycle is not in effect: {what}"))
-        .on(format!("host/{host}"))
-        .effect("its NICs run with the settings of before; the rest of the plan on this host waits, and no gate has proven it since")
-        .state("nothing was done to it now; the settings are written and wait in the firmware")
-        .next(format!("switch {host} off and on again: a reboot leaves its cards under power, and they keep what they run with"))
-        .next(format!("then {}", next.resume()))
+    Diagnostic::warning(
+        "RW0645",
+        format!(
+            "the host was rebooted, and what waits for its power cycle is not in effect: {what}"
+        ),
+    )
+    .on(format!("host/{host}"))
+    .effect(
+        "its NICs run with the settings of before; the rest of the plan on this host waits, and no \
+         gate has proven it since",
+    )
+    .state("nothing was done to it now; the settings are written and wait in the firmware")
+    .next(format!(
+        "switch {host} off and on again: a reboot leaves its cards under power, and they keep what \
+         they run with"
+    ))
+    .next(format!("then {}", next.resume()))
 }

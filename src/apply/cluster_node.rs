@@ -1,4 +1,5 @@
-//! A step on the node of a Kubernetes cluster that a host is: what emptying it and giving it back have in common.
+//! A step on the node of a Kubernetes cluster that a host is: what emptying it and giving it back
+//! have in common.
 
 use super::change::Finish;
 use super::context::RunEvent;
@@ -54,17 +55,35 @@ impl<'a> NodeStep<'a> {
     /// The step with this number, on this node of this cluster.
     pub fn new(shared: &'a RunContext, n: usize, cluster: &'a Target, node: &'a str) -> Self {
         let pause = shared.context.patience.settle_poll;
-        NodeStep { shared, n, id: shared.plan.nodes[n].id.clone(), cluster: &cluster.name, node, writer: None, pause }
+        NodeStep {
+            shared,
+            n,
+            id: shared.plan.nodes[n].id.clone(),
+            cluster: &cluster.name,
+            node,
+            writer: None,
+            pause,
+        }
     }
 
     /// A new connection to the cluster, whose lock is ours still.
     pub async fn connect(&mut self) -> Result<(), Halt> {
         let writer = self.shared.connect(self.cluster).await.map_err(|error| {
-            let outcome = NodeOutcome::Unreachable { reason: error.one_line() };
-            halt_with_problem(outcome, trouble::not_reached(format!("kube/{}", self.cluster), &error, &self.shared.next))
+            let outcome = NodeOutcome::Unreachable {
+                reason: error.one_line(),
+            };
+            halt_with_problem(
+                outcome,
+                trouble::not_reached(format!("kube/{}", self.cluster), &error, &self.shared.next),
+            )
         })?;
         if let Err(lost) = self.shared.heart.confirm(self.cluster, &writer).await {
-            return Err(halt_with_problem(NodeOutcome::LockLost { reason: lost.message.clone() }, *lost));
+            return Err(halt_with_problem(
+                NodeOutcome::LockLost {
+                    reason: lost.message.clone(),
+                },
+                *lost,
+            ));
         }
         self.writer = Some(writer);
         Ok(())
@@ -72,7 +91,12 @@ impl<'a> NodeStep<'a> {
 
     /// The intent, durable before anything is done.
     pub async fn intend(&self) -> Result<(), Halt> {
-        let earlier = self.shared.earlier.nodes.get(&self.id).and_then(|status| status.intent.as_ref());
+        let earlier = self
+            .shared
+            .earlier
+            .nodes
+            .get(&self.id)
+            .and_then(|status| status.intent.as_ref());
         let attempt = earlier.map_or(1, |intent| intent.attempt + 1);
         let token = format!("{}-{}-{attempt}", self.shared.run, self.n);
         let actions = Digest::of(&self.shared.plan.nodes[self.n].kind);
@@ -91,9 +115,16 @@ impl<'a> NodeStep<'a> {
 
     /// How the node is; nothing where the cluster has none of this name.
     pub async fn now(&self) -> Result<Option<NodeNow>, String> {
-        let object = ObjectName { api_version: "v1".to_owned(), kind: "Node".to_owned(), namespace: None, name: self.node.to_owned() };
+        let object = ObjectName {
+            api_version: "v1".to_owned(),
+            kind: "Node".to_owned(),
+            namespace: None,
+            name: self.node.to_owned(),
+        };
         match self.read(KubernetesRead::Object(object)).await? {
-            (0, text) => serde_json::from_str(&text).map(|node| Some(NodeNow::of(&node))).map_err(|_| "its answer is no node".to_owned()),
+            (0, text) => serde_json::from_str(&text)
+                .map(|node| Some(NodeNow::of(&node)))
+                .map_err(|_| "its answer is no node".to_owned()),
             (ABSENT, _) => Ok(None),
             (_, why) => Err(one_line(&why, 200)),
         }
@@ -101,8 +132,13 @@ impl<'a> NodeStep<'a> {
 
     /// The pods that are on it.
     pub async fn pods(&self) -> Result<Vec<PodNow>, String> {
-        match self.read(KubernetesRead::PodsOn(self.node.to_owned())).await? {
-            (0, text) => serde_json::from_str(&text).map_err(|_| "its answer is no list of pods".to_owned()),
+        match self
+            .read(KubernetesRead::PodsOn(self.node.to_owned()))
+            .await?
+        {
+            (0, text) => {
+                serde_json::from_str(&text).map_err(|_| "its answer is no list of pods".to_owned())
+            }
             (_, why) => Err(one_line(&why, 200)),
         }
     }
@@ -110,41 +146,100 @@ impl<'a> NodeStep<'a> {
     async fn read(&self, read: KubernetesRead) -> Result<(i32, String), String> {
         let writer = self.writer.as_ref().ok_or("there is no connection")?;
         let read = Read::Kubernetes(read);
-        let answers = writer.reader().read(std::slice::from_ref(&read)).await.map_err(|error| error.one_line())?;
-        answers.output(&read).map(|(code, out)| (code, out.to_owned()))
+        let answers = writer
+            .reader()
+            .read(std::slice::from_ref(&read))
+            .await
+            .map_err(|error| error.one_line())?;
+        answers
+            .output(&read)
+            .map(|(code, out)| (code, out.to_owned()))
     }
 
     /// Has an action done, and journals it; why it was not done otherwise.
     pub async fn perform(&self, action: Action) -> Result<(), String> {
         let (node, word) = (self.id.clone(), action.word());
-        (self.shared.sink)(RunEvent::ActionStarted { node: node.clone(), index: 0, count: 1, word: word.clone() });
-        self.shared.journal.note(JournalEntry::ActionSent { node: node.clone(), index: 0, word: word.clone() });
+        (self.shared.sink)(RunEvent::ActionStarted {
+            node: node.clone(),
+            index: 0,
+            count: 1,
+            word: word.clone(),
+        });
+        self.shared.journal.note(JournalEntry::ActionSent {
+            node: node.clone(),
+            index: 0,
+            word: word.clone(),
+        });
         let performed = self.ask(&action).await;
-        let code = if let ExecutionOutcome::Ended { code, .. } = &performed { Some(*code) } else { None };
-        self.shared.journal.note(JournalEntry::ActionEnded { node, index: 0, code });
+        let code = if let ExecutionOutcome::Ended { code, .. } = &performed {
+            Some(*code)
+        } else {
+            None
+        };
+        self.shared.journal.note(JournalEntry::ActionEnded {
+            node,
+            index: 0,
+            code,
+        });
         match performed {
             ExecutionOutcome::Ended { code: 0, .. } => Ok(()),
-            ExecutionOutcome::Ended { stderr, .. } => Err(find_failure_message(&stderr).unwrap_or_else(|| format!("{word} was refused"))),
+            ExecutionOutcome::Ended { stderr, .. } => {
+                Err(find_failure_message(&stderr).unwrap_or_else(|| format!("{word} was refused")))
+            }
             ExecutionOutcome::Unknown { reason } => Err(reason),
         }
     }
 
     /// Has an action done.
     pub async fn ask(&self, action: &Action) -> ExecutionOutcome {
-        let Some(writer) = &self.writer else { return ExecutionOutcome::Unknown { reason: "there is no connection".to_owned() } };
-        let token = format!("{}-{}-{}", self.shared.run, self.n, Digest::of(action).short());
-        writer.perform(action, &token).await.unwrap_or_else(|error| ExecutionOutcome::Unknown { reason: error.one_line() })
+        let Some(writer) = &self.writer else {
+            return ExecutionOutcome::Unknown {
+                reason: "there is no connection".to_owned(),
+            };
+        };
+        let token = format!(
+            "{}-{}-{}",
+            self.shared.run,
+            self.n,
+            Digest::of(action).short()
+        );
+        writer
+            .perform(action, &token)
+            .await
+            .unwrap_or_else(|error| ExecutionOutcome::Unknown {
+                reason: error.one_line(),
+            })
     }
 
     /// What the cluster refused, or did not say.
     pub fn unreadable(&self, reason: &str) -> Halt {
-        let problem =
-            Diagnostic::error("RW0651", format!("the cluster did not do what is due on its node {}: {}", self.node, one_line(reason, 600)))
-                .on(self.id.clone())
-                .effect("whether pods are put on the node is not known, so nothing after this step was begun on its host")
-                .state(format!("whether it is cordoned: kubectl get node {}", self.node))
-                .next(format!("mend what keeps it, then {}", self.shared.next.resume()));
-        halt_with_problem(NodeOutcome::Failed { reason: one_line(reason, 200) }, problem)
+        let problem = Diagnostic::error(
+            "RW0651",
+            format!(
+                "the cluster did not do what is due on its node {}: {}",
+                self.node,
+                one_line(reason, 600)
+            ),
+        )
+        .on(self.id.clone())
+        .effect(
+            "whether pods are put on the node is not known, so nothing after this step was begun \
+             on its host",
+        )
+        .state(format!(
+            "whether it is cordoned: kubectl get node {}",
+            self.node
+        ))
+        .next(format!(
+            "mend what keeps it, then {}",
+            self.shared.next.resume()
+        ));
+        halt_with_problem(
+            NodeOutcome::Failed {
+                reason: one_line(reason, 200),
+            },
+            problem,
+        )
     }
 
     /// The user asked to stop.
@@ -156,18 +251,25 @@ impl<'a> NodeStep<'a> {
     pub fn tell(&self, words: &str, said: &mut String) {
         if words != said {
             words.clone_into(said);
-            (self.shared.sink)(RunEvent::StepWaits { node: self.id.clone(), words: words.to_owned() });
+            (self.shared.sink)(RunEvent::StepWaits {
+                node: self.id.clone(),
+                words: words.to_owned(),
+            });
         }
     }
 
     /// Waits before the next look, a little longer each time.
     pub async fn pause(&mut self) {
         clock::sleep_for(self.pause).await;
-        self.pause = (self.pause * 5 / 4).min(LONGEST_PAUSE.max(self.shared.context.patience.settle_poll));
+        self.pause =
+            (self.pause * 5 / 4).min(LONGEST_PAUSE.max(self.shared.context.patience.settle_poll));
     }
 
     /// Journals how it ended.
     pub async fn finish(&self, finish: &Finish) {
-        let _ = self.shared.finish(&self.shared.plan.nodes[self.n], finish, None).await;
+        let _ = self
+            .shared
+            .finish(&self.shared.plan.nodes[self.n], finish, None)
+            .await;
     }
 }

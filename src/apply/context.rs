@@ -20,15 +20,19 @@ use tokio::sync::watch;
 pub struct ExecutionOptions {
     /// Steps at the same time, and connections at the start.
     pub parallel: usize,
-    /// How long a host may take to come back from a reboot. A server with eight GPUs needs ten minutes and more.
+    /// How long a host may take to come back from a reboot. A server with eight GPUs needs ten
+    /// minutes and more.
     pub reboot: Duration,
     /// Between two looks at a host that reboots.
     pub reboot_poll: Duration,
-    /// How long a resource may take to be as wished after its last action (a service that starts, a link that comes up).
+    /// How long a resource may take to be as wished after its last action (a service that starts, a
+    /// link that comes up).
     pub settle: Duration,
-    /// Between two looks at a resource that settles, and between two attempts to get a lost connection back.
+    /// Between two looks at a resource that settles, and between two attempts to get a lost
+    /// connection back.
     pub settle_poll: Duration,
-    /// How long a short step of an earlier run may still run on a host; none has a longer limit of its own.
+    /// How long a short step of an earlier run may still run on a host; none has a longer limit of
+    /// its own.
     pub earlier_step: Duration,
     /// Between two looks at the clock and at what was ordered.
     pub watch: Duration,
@@ -82,7 +86,8 @@ pub struct Context {
     pub nodes: BTreeMap<String, Target>,
     /// Proves hosts.
     pub gatekeeper: Arc<dyn Gatekeeper>,
-    /// The spec's digest now; a plan that was made from another is refused. None where there is no spec to compare.
+    /// The spec's digest now; a plan that was made from another is refused. None where there is no
+    /// spec to compare.
     pub spec_digest: Option<Digest>,
     /// What the spec wishes now. None where there is no spec to compare.
     pub wished: Option<Arc<DesiredSpec>>,
@@ -97,12 +102,16 @@ pub struct Context {
 impl Context {
     /// The target of this name.
     pub fn target(&self, name: &str) -> Target {
-        self.hosts.get(name).map_or_else(|| Target::host(name), HostAccess::target)
+        self.hosts
+            .get(name)
+            .map_or_else(|| Target::host(name), HostAccess::target)
     }
 
     /// The lock of the host or cluster of this name.
     pub fn locked(&self, name: &str) -> LockedTarget {
-        self.hosts.get(name).map_or_else(|| LockedTarget::host(name), LockedTarget::of)
+        self.hosts
+            .get(name)
+            .map_or_else(|| LockedTarget::host(name), LockedTarget::of)
     }
 
     /// Whether the user has asked to stop.

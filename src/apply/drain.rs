@@ -1,6 +1,7 @@
-//! Empties a host's node of a Kubernetes cluster before the host is disturbed: cordons it, and has its pods end as their disruption
-//! budgets allow. A node that we cordoned and cannot empty is given back at once: nothing was done to its host yet
-//! (kubereboot/kured#1129: a node that stays cordoned after a failed drain is missed for weeks). One that was cordoned before stays so.
+//! Empties a host's node of a Kubernetes cluster before the host is disturbed: cordons it, and has
+//! its pods end as their disruption budgets allow. A node that we cordoned and cannot empty is
+//! given back at once: nothing was done to its host yet (kubereboot/kured#1129: a node that stays
+//! cordoned after a failed drain is missed for weeks). One that was cordoned before stays so.
 
 use super::change::{Finish, compare_before_drain};
 use super::cluster_node::{Halt, NodeStep, halt_with_problem};
@@ -19,7 +20,8 @@ use railwright_transport::ExecutionOutcome;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-const STAYS: &str = "nothing was done to the host by this run; the node stays cordoned, as it was found";
+const STAYS: &str =
+    "nothing was done to the host by this run; the node stays cordoned, as it was found";
 
 const TAKEN_BACK: &str = "somebody uncordoned it while it was emptied, so pods are put on it again";
 
@@ -29,12 +31,27 @@ const TOLD: usize = 5;
 /// Empties the node of the drain with this number.
 pub(super) async fn drain_node(mut step: NodeStep<'_>) -> Result<Finish, JournalError> {
     let finish = match cordon_and_empty_node(&mut step).await {
-        Ok(DrainedNode { changed, gone: true, .. }) => Finish::told(NodeOutcome::Done { changed }, report_node_gone(step.node, &step.id)),
-        Ok(DrainedNode { changed, disturbed, lost, .. }) => {
+        Ok(DrainedNode {
+            changed,
+            gone: true,
+            ..
+        }) => Finish::told(
+            NodeOutcome::Done { changed },
+            report_node_gone(step.node, &step.id),
+        ),
+        Ok(DrainedNode {
+            changed,
+            disturbed,
+            lost,
+            ..
+        }) => {
             let disturbed = disturbed.map(|pods| keep_devices(step.node, &pods, &step.id));
             let lost = lost.map(|pods| count_as_gone(step.node, &pods, &step.id));
             let problems = disturbed.into_iter().chain(lost).collect();
-            Finish { problems, ..Finish::of(NodeOutcome::Done { changed }) }
+            Finish {
+                problems,
+                ..Finish::of(NodeOutcome::Done { changed })
+            }
         }
         Err(Halt::Journal(broken)) => return Err(broken),
         Err(Halt::Over(finish)) => *finish,
@@ -57,30 +74,68 @@ struct DrainedNode {
 
 async fn cordon_and_empty_node(step: &mut NodeStep<'_>) -> Result<DrainedNode, Halt> {
     step.connect().await?;
-    let Some(now) = step.now().await.map_err(|reason| step.unreadable(&reason))? else {
-        return Ok(DrainedNode { changed: false, gone: true, disturbed: None, lost: None });
+    let Some(now) = step
+        .now()
+        .await
+        .map_err(|reason| step.unreadable(&reason))?
+    else {
+        return Ok(DrainedNode {
+            changed: false,
+            gone: true,
+            disturbed: None,
+            lost: None,
+        });
     };
-    let policy = step.shared.plan.rollout.drain.clone().ok_or_else(|| step.unreadable("the plan does not say how nodes are emptied"))?;
+    let policy = step
+        .shared
+        .plan
+        .rollout
+        .drain
+        .clone()
+        .ok_or_else(|| step.unreadable("the plan does not say how nodes are emptied"))?;
     compare_before_drain(step.shared, step.n).await?;
     step.intend().await?;
     if now.schedulable {
-        let mark = now.cordon_of(&step.shared.run, &step.shared.plan.cluster).text();
-        step.perform(Action::CordonNode { node: step.node.to_owned(), mark }).await.map_err(|reason| step.unreadable(&reason))?;
+        let mark = now
+            .cordon_of(&step.shared.run, &step.shared.plan.cluster)
+            .text();
+        step.perform(Action::CordonNode {
+            node: step.node.to_owned(),
+            mark,
+        })
+        .await
+        .map_err(|reason| step.unreadable(&reason))?;
     }
     match until_empty(step, &policy).await {
-        Ok(looked) => Ok(DrainedNode { changed: true, gone: looked.gone, disturbed: looked.disturbed, lost: looked.lost }),
+        Ok(looked) => Ok(DrainedNode {
+            changed: true,
+            gone: looked.gone,
+            disturbed: looked.disturbed,
+            lost: looked.lost,
+        }),
         Err(stay) => {
             // What an earlier run cordoned it may have changed, and no gate has proven it.
-            let state = if now.schedulable { given_back(step).await } else { STAYS.to_owned() };
+            let state = if now.schedulable {
+                given_back(step).await
+            } else {
+                STAYS.to_owned()
+            };
             let (node, next) = (step.node, &step.shared.next);
             Err(match stay {
                 Stay::Interrupted(words) => {
                     let reason = format!("stopped while the node was emptied: {words}");
-                    halt_with_problem(NodeOutcome::Unknown { reason }, left_emptying(node, &words, &step.id, next).state(state))
+                    halt_with_problem(
+                        NodeOutcome::Unknown { reason },
+                        left_emptying(node, &words, &step.id, next).state(state),
+                    )
                 }
                 Stay::For(words) => {
-                    let reason = format!("the node could not be emptied: {}", one_line(&words, 200));
-                    halt_with_problem(NodeOutcome::Failed { reason }, not_emptied(node, &words, &step.id, next).state(state))
+                    let reason =
+                        format!("the node could not be emptied: {}", one_line(&words, 200));
+                    halt_with_problem(
+                        NodeOutcome::Failed { reason },
+                        not_emptied(node, &words, &step.id, next).state(state),
+                    )
                 }
             })
         }
@@ -97,7 +152,10 @@ enum Stay {
 pub(super) type Kept = BTreeMap<String, String>;
 
 /// The look that found it empty.
-async fn until_empty(step: &mut NodeStep<'_>, policy: &DrainPolicy) -> Result<NodePodsSnapshot, Stay> {
+async fn until_empty(
+    step: &mut NodeStep<'_>,
+    policy: &DrainPolicy,
+) -> Result<NodePodsSnapshot, Stay> {
     let end = clock::Deadline::after(Duration::from_secs(policy.timeout_s.into()));
     let mut said = String::new();
     loop {
@@ -108,18 +166,27 @@ async fn until_empty(step: &mut NodeStep<'_>, policy: &DrainPolicy) -> Result<No
                 format!("the cluster does not say: {reason}")
             }
             // Pods are put on it as fast as they are ended.
-            Ok(NodePodsSnapshot { takes_pods: true, .. }) => return Err(Stay::For(TAKEN_BACK.to_owned())),
+            Ok(NodePodsSnapshot {
+                takes_pods: true, ..
+            }) => return Err(Stay::For(TAKEN_BACK.to_owned())),
             Ok(looked) if looked.gone || looked.open.is_empty() => return Ok(looked),
             Ok(NodePodsSnapshot { open, .. }) => {
                 if let Some(words) = must_stay(&open, policy) {
                     return Err(Stay::For(words));
                 }
-                let kept = if policy.evict { evict_pods(step, &open, &end).await } else { Kept::new() };
+                let kept = if policy.evict {
+                    evict_pods(step, &open, &end).await
+                } else {
+                    Kept::new()
+                };
                 describe_remaining_pods(&open, &kept)
             }
         };
         if end.left().is_zero() {
-            return Err(Stay::For(format!("after {}, {words}", format_duration(policy.timeout_s.into()))));
+            return Err(Stay::For(format!(
+                "after {}, {words}",
+                format_duration(policy.timeout_s.into())
+            )));
         }
         if step.is_interrupted() {
             return Err(Stay::Interrupted(words));
@@ -139,7 +206,8 @@ pub(super) struct NodePodsSnapshot {
     lost: Option<String>,
     /// Somebody took the cordon away.
     pub takes_pods: bool,
-    /// It is no node any more: the cluster itself forgets its pods (kubernetes/kubernetes pkg/controller/podgc).
+    /// It is no node any more: the cluster itself forgets its pods (kubernetes/kubernetes
+    /// pkg/controller/podgc).
     pub gone: bool,
 }
 
@@ -147,40 +215,77 @@ pub(super) struct NodePodsSnapshot {
 pub(super) async fn observe_node_pods(step: &NodeStep<'_>) -> Result<NodePodsSnapshot, String> {
     let pods = step.pods().await?;
     let keep: Vec<&PodNow> = pods.iter().filter(|pod| pod.keeps_devices()).collect();
-    let disturbed =
-        (!keep.is_empty()).then(|| join_first_names(keep.into_iter().map(|pod| format!("{}: {}", pod.shown(), pod.devices.join(", ")))));
-    let (lost, open): (Vec<PodNow>, Vec<PodNow>) = pods.into_iter().filter(|pod| !pod.stays()).partition(|pod| pod.lost);
+    let disturbed = (!keep.is_empty()).then(|| {
+        join_first_names(
+            keep.into_iter()
+                .map(|pod| format!("{}: {}", pod.shown(), pod.devices.join(", "))),
+        )
+    });
+    let (lost, open): (Vec<PodNow>, Vec<PodNow>) = pods
+        .into_iter()
+        .filter(|pod| !pod.stays())
+        .partition(|pod| pod.lost);
     let lost = (!lost.is_empty()).then(|| join_first_names(lost.iter().map(PodNow::shown)));
     let now = step.now().await?;
-    Ok(NodePodsSnapshot { open, disturbed, lost, gone: now.is_none(), takes_pods: now.is_some_and(|now| now.schedulable) })
+    Ok(NodePodsSnapshot {
+        open,
+        disturbed,
+        lost,
+        gone: now.is_none(),
+        takes_pods: now.is_some_and(|now| now.schedulable),
+    })
 }
 
 /// Pods that nobody allowed us to end.
 fn must_stay(open: &[PodNow], policy: &DrainPolicy) -> Option<String> {
-    let named = |pods: Vec<&PodNow>| (!pods.is_empty()).then(|| join_first_names(pods.iter().map(|pod| pod.shown())));
+    let named = |pods: Vec<&PodNow>| {
+        (!pods.is_empty()).then(|| join_first_names(pods.iter().map(|pod| pod.shown())))
+    };
     let asked = || open.iter().filter(|pod| policy.evict && !pod.ends);
-    let alone = named(asked().filter(|pod| pod.owner.is_none() && !policy.evict_unmanaged).collect());
-    let data = named(asked().filter(|pod| !pod.local_data.is_empty() && !policy.delete_local_data).collect());
-    let alone = alone.map(|pods| format!("no controller would make these pods anew (rollout.drain.evict_unmanaged): {pods}"));
-    let data = data.map(|pods| format!("these pods have data on the node's disk (rollout.drain.delete_local_data): {pods}"));
+    let alone = named(
+        asked()
+            .filter(|pod| pod.owner.is_none() && !policy.evict_unmanaged)
+            .collect(),
+    );
+    let data = named(
+        asked()
+            .filter(|pod| !pod.local_data.is_empty() && !policy.delete_local_data)
+            .collect(),
+    );
+    let alone = alone.map(|pods| {
+        format!("no controller would make these pods anew (rollout.drain.evict_unmanaged): {pods}")
+    });
+    let data = data.map(|pods| {
+        format!("these pods have data on the node's disk (rollout.drain.delete_local_data): {pods}")
+    });
     let words: Vec<String> = alone.into_iter().chain(data).collect();
     (!words.is_empty()).then(|| words.join("; "))
 }
 
-/// Has every pod end that was not told to; what keeps the others. The server may take seconds to refuse one.
+/// Has every pod end that was not told to; what keeps the others. The server may take seconds to
+/// refuse one.
 async fn evict_pods(step: &NodeStep<'_>, open: &[PodNow], end: &clock::Deadline) -> Kept {
     let mut kept = Kept::new();
     for pod in open.iter().filter(|pod| !pod.ends) {
         if !kept.is_empty() && (end.left().is_zero() || step.is_interrupted()) {
             break;
         }
-        let action = Action::EvictPod { namespace: pod.namespace.clone(), name: pod.name.clone(), uid: pod.uid.clone() };
+        let action = Action::EvictPod {
+            namespace: pod.namespace.clone(),
+            name: pod.name.clone(),
+            uid: pod.uid.clone(),
+        };
         let why = match step.ask(&action).await {
             ExecutionOutcome::Ended { code: 0, .. } => continue,
-            ExecutionOutcome::Ended { code: NOT_NOW, stderr, .. } => {
-                find_failure_message(&stderr).unwrap_or_else(|| "its disruption budget has no room".to_owned())
+            ExecutionOutcome::Ended {
+                code: NOT_NOW,
+                stderr,
+                ..
+            } => find_failure_message(&stderr)
+                .unwrap_or_else(|| "its disruption budget has no room".to_owned()),
+            ExecutionOutcome::Ended { stderr, .. } => {
+                find_failure_message(&stderr).unwrap_or_else(|| "the API server refused".to_owned())
             }
-            ExecutionOutcome::Ended { stderr, .. } => find_failure_message(&stderr).unwrap_or_else(|| "the API server refused".to_owned()),
             ExecutionOutcome::Unknown { reason } => reason,
         };
         kept.insert(pod.uid.clone(), one_line(&why, 200));
@@ -195,9 +300,14 @@ pub(super) fn describe_remaining_pods(open: &[PodNow], kept: &Kept) -> String {
         None => pod.shown(),
     };
     // Those that are kept first: the others go by themselves.
-    let (held, rest): (Vec<&PodNow>, Vec<&PodNow>) = open.iter().partition(|pod| kept.contains_key(&pod.uid));
+    let (held, rest): (Vec<&PodNow>, Vec<&PodNow>) =
+        open.iter().partition(|pod| kept.contains_key(&pod.uid));
     let go = if open.len() == 1 { "is" } else { "are" };
-    format!("{} {go} on it still: {}", format_count(open.len(), "pod"), join_first_names(held.into_iter().chain(rest).map(one)))
+    format!(
+        "{} {go} on it still: {}",
+        format_count(open.len(), "pod"),
+        join_first_names(held.into_iter().chain(rest).map(one))
+    )
 }
 
 fn join_first_names(names: impl Iterator<Item = String>) -> String {
@@ -210,51 +320,107 @@ fn join_first_names(names: impl Iterator<Item = String>) -> String {
 
 /// Pods are put on the node again; the state that it is in now, in words.
 async fn given_back(step: &NodeStep<'_>) -> String {
-    match step.perform(Action::UncordonNode { node: step.node.to_owned() }).await {
+    match step
+        .perform(Action::UncordonNode {
+            node: step.node.to_owned(),
+        })
+        .await
+    {
         Ok(()) => {
-            step.shared.journal.note(JournalEntry::HostLeftAsItWas { node: step.id.clone() });
-            "this step did nothing to the host; the node takes pods again, unless somebody else had cordoned it before".to_owned()
+            step.shared.journal.note(JournalEntry::HostLeftAsItWas {
+                node: step.id.clone(),
+            });
+            "this step did nothing to the host; the node takes pods again, unless somebody else \
+             had cordoned it before"
+                .to_owned()
         }
-        Err(reason) => format!("this step did nothing to the host; the node may still be cordoned, and could not be given back: {reason}"),
+        Err(reason) => format!(
+            "this step did nothing to the host; the node may still be cordoned, and could not be \
+             given back: {reason}"
+        ),
     }
 }
 
 fn not_emptied(node: &str, words: &str, id: &str, next: &NextCommands) -> Diagnostic {
-    Diagnostic::error("RW0648", format!("the node {node} cannot be emptied: {}", one_line(words, 900)))
-        .on(id)
-        .effect("its host would be disturbed with these pods on it, so nothing was begun there")
-        .next(format!("have the pods end or their budgets allow it, then {}; or change rollout.drain in the spec", next.resume()))
+    Diagnostic::error(
+        "RW0648",
+        format!(
+            "the node {node} cannot be emptied: {}",
+            one_line(words, 900)
+        ),
+    )
+    .on(id)
+    .effect("its host would be disturbed with these pods on it, so nothing was begun there")
+    .next(format!(
+        "have the pods end or their budgets allow it, then {}; or change rollout.drain in the spec",
+        next.resume()
+    ))
 }
 
 fn report_node_gone(node: &str, id: &str) -> Diagnostic {
-    Diagnostic::warning("RW0652", format!("{node} is no longer a node of the cluster, so there is nothing to empty"))
-        .on(id)
-        .effect("its host is disturbed as it is; a kubelet that registers anew takes pods at once")
-        .state("the run goes on with the host")
-        .next(format!("kubectl get node {node}; take the host out of the spec if it is to be no node any more"))
+    Diagnostic::warning(
+        "RW0652",
+        format!("{node} is no longer a node of the cluster, so there is nothing to empty"),
+    )
+    .on(id)
+    .effect("its host is disturbed as it is; a kubelet that registers anew takes pods at once")
+    .state("the run goes on with the host")
+    .next(format!(
+        "kubectl get node {node}; take the host out of the spec if it is to be no node any more"
+    ))
 }
 
 fn keep_devices(node: &str, pods: &str, id: &str) -> Diagnostic {
-    Diagnostic::warning("RW0670", format!("pods of the node {node} itself keep its devices: {}", one_line(pods, 600)))
-        .on(id)
-        .effect("their controller would put them there again at once, so they are not ended; whatever disturbs the host takes the devices from them")
-        .state("the node counts as empty, and the run goes on with its host")
-        .next("where they must not be disturbed, stop the run and keep their DaemonSet from the node first")
+    Diagnostic::warning(
+        "RW0670",
+        format!(
+            "pods of the node {node} itself keep its devices: {}",
+            one_line(pods, 600)
+        ),
+    )
+    .on(id)
+    .effect(
+        "their controller would put them there again at once, so they are not ended; whatever \
+         disturbs the host takes the devices from them",
+    )
+    .state("the node counts as empty, and the run goes on with its host")
+    .next(
+        "where they must not be disturbed, stop the run and keep their DaemonSet from the node \
+         first",
+    )
 }
 
 fn count_as_gone(node: &str, pods: &str, id: &str) -> Diagnostic {
-    Diagnostic::warning("RW0652", format!("pods of the node {node} count as gone, and nobody has said so: {}", one_line(pods, 600)))
-        .on(id)
-        .effect("its kubelet is silent: if the host still runs, so may they, and they are disturbed with it")
-        .state("they were told to end, their time to do so is over, and the run goes on with the host")
-        .next(format!("kubectl get node {node}; where its host runs after all, find out why its kubelet does not reach the API server"))
+    Diagnostic::warning(
+        "RW0652",
+        format!(
+            "pods of the node {node} count as gone, and nobody has said so: {}",
+            one_line(pods, 600)
+        ),
+    )
+    .on(id)
+    .effect(
+        "its kubelet is silent: if the host still runs, so may they, and they are disturbed with \
+         it",
+    )
+    .state("they were told to end, their time to do so is over, and the run goes on with the host")
+    .next(format!(
+        "kubectl get node {node}; where its host runs after all, find out why its kubelet does not \
+         reach the API server"
+    ))
 }
 
 fn left_emptying(node: &str, words: &str, id: &str, next: &NextCommands) -> Diagnostic {
-    Diagnostic::warning("RW0634", format!("the run was stopped while the node {node} was emptied: {}", one_line(words, 600)))
-        .on(id)
-        .effect("pods that were told to end are gone; nothing after this step was begun on the host")
-        .next(format!("{} empties it anew and goes on", next.resume()))
+    Diagnostic::warning(
+        "RW0634",
+        format!(
+            "the run was stopped while the node {node} was emptied: {}",
+            one_line(words, 600)
+        ),
+    )
+    .on(id)
+    .effect("pods that were told to end are gone; nothing after this step was begun on the host")
+    .next(format!("{} empties it anew and goes on", next.resume()))
 }
 
 #[cfg(test)]
@@ -273,26 +439,91 @@ mod tests {
     }
 
     fn policy() -> DrainPolicy {
-        DrainPolicy { from: Disruption::LinkBlip, evict: true, timeout_s: 60, evict_unmanaged: false, delete_local_data: false }
+        DrainPolicy {
+            from: Disruption::LinkBlip,
+            evict: true,
+            timeout_s: 60,
+            evict_unmanaged: false,
+            delete_local_data: false,
+        }
     }
 
     #[test]
     fn pods_that_nobody_gave_away_stay_and_are_named() {
         let alone = pod("shell", None);
-        let data = PodNow { local_data: vec!["cache".to_owned()], ..pod("web-1", Some("ReplicaSet/web")) };
-        let open = [pod("train-0", Some("Job/train")), alone.clone(), data.clone()];
-        insta::assert_snapshot!(must_stay(&open, &policy()).unwrap(), @"no controller would make these pods anew (rollout.drain.evict_unmanaged): ml/shell; these pods have data on the node's disk (rollout.drain.delete_local_data): ml/web-1 (ReplicaSet web)");
-        assert_eq!(must_stay(&open, &DrainPolicy { evict_unmanaged: true, delete_local_data: true, ..policy() }), None);
-        assert_eq!(must_stay(&open, &DrainPolicy { evict: false, ..policy() }), None, "nobody is evicted, so nothing is lost");
-        let ends = [PodNow { ends: true, ..alone }, PodNow { ends: true, ..data }];
-        assert_eq!(must_stay(&ends, &policy()), None, "somebody else ended them");
+        let data = PodNow {
+            local_data: vec!["cache".to_owned()],
+            ..pod("web-1", Some("ReplicaSet/web"))
+        };
+        let open = [
+            pod("train-0", Some("Job/train")),
+            alone.clone(),
+            data.clone(),
+        ];
+        insta::assert_snapshot!(must_stay(&open, &policy()).unwrap(), @"no controller would make \
+                                                                        these pods anew \
+                                                                        (rollout.drain.evict_unmanaged): \
+                                                                        ml/shell; these pods have \
+                                                                        data on the node's disk \
+                                                                        (rollout.drain.delete_local_data): \
+                                                                        ml/web-1 (ReplicaSet web)");
+        assert_eq!(
+            must_stay(
+                &open,
+                &DrainPolicy {
+                    evict_unmanaged: true,
+                    delete_local_data: true,
+                    ..policy()
+                }
+            ),
+            None
+        );
+        assert_eq!(
+            must_stay(
+                &open,
+                &DrainPolicy {
+                    evict: false,
+                    ..policy()
+                }
+            ),
+            None,
+            "nobody is evicted, so nothing is lost"
+        );
+        let ends = [
+            PodNow {
+                ends: true,
+                ..alone
+            },
+            PodNow { ends: true, ..data },
+        ];
+        assert_eq!(
+            must_stay(&ends, &policy()),
+            None,
+            "somebody else ended them"
+        );
     }
 
     #[test]
     fn what_is_kept_is_told_first() {
-        let open: Vec<PodNow> = (0..7).map(|n| pod(&format!("train-{n}"), Some("Job/train"))).collect();
-        let kept = Kept::from([("train-6".to_owned(), "The disruption budget train needs 7 healthy pods".to_owned())]);
-        insta::assert_snapshot!(describe_remaining_pods(&open, &kept), @"7 pods are on it still: ml/train-6 (Job train): The disruption budget train needs 7 healthy pods, ml/train-0 (Job train), ml/train-1 (Job train), ml/train-2 (Job train), ml/train-3 (Job train), and 2 more");
-        assert_eq!(describe_remaining_pods(&open[..1], &Kept::new()), "1 pod is on it still: ml/train-0 (Job train)");
+        let open: Vec<PodNow> = (0..7)
+            .map(|n| pod(&format!("train-{n}"), Some("Job/train")))
+            .collect();
+        let kept = Kept::from([(
+            "train-6".to_owned(),
+            "The disruption budget train needs 7 healthy pods".to_owned(),
+        )]);
+        insta::assert_snapshot!(describe_remaining_pods(&open, &kept), @"7 pods are on it still: \
+                                                                         ml/train-6 (Job train): \
+                                                                         The disruption budget \
+                                                                         train needs 7 healthy \
+                                                                         pods, ml/train-0 (Job \
+                                                                         train), ml/train-1 (Job \
+                                                                         train), ml/train-2 (Job \
+                                                                         train), ml/train-3 (Job \
+                                                                         train), and 2 more");
+        assert_eq!(
+            describe_remaining_pods(&open[..1], &Kept::new()),
+            "1 pod is on it still: ml/train-0 (Job train)"
+        );
     }
 }

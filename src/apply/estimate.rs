@@ -1,5 +1,6 @@
-//! How long a run will likely take, by the journals of earlier ones: the median of each kind of step, of a reboot, of a
-//! gate. Pure. Where there is nothing to go by it says so; a guess would only look like knowledge.
+//! How long a run will likely take, by the journals of earlier ones: the median of each kind of
+//! step, of a reboot, of a gate. Pure. Where there is nothing to go by it says so; a guess would
+//! only look like knowledge.
 
 use super::steps::{ScheduledStep, StepRole};
 use jiff::Timestamp;
@@ -27,7 +28,8 @@ pub struct Estimate {
     pub never_seen: BTreeSet<String>,
     /// How many earlier runs it is based on.
     pub runs: usize,
-    /// How long a reboot takes with all that it proves, in seconds, where there is one to come and one was seen.
+    /// How long a reboot takes with all that it proves, in seconds, where there is one to come and
+    /// one was seen.
     pub reboot_s: Option<u64>,
 }
 
@@ -64,31 +66,46 @@ pub fn extract_step_kind(node: &str) -> &str {
     let mut parts = node.split('/');
     match (parts.next(), parts.next(), parts.next(), parts.next()) {
         (Some("gate"), ..) => "gate",
-        (_, _, Some("transaction"), Some(word)) => word.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('-'),
+        (_, _, Some("transaction"), Some(word)) => word
+            .trim_end_matches(|c: char| c.is_ascii_digit())
+            .trim_end_matches('-'),
         (_, _, Some(kind), _) => kind,
         _ => node,
     }
 }
 
 impl Past {
-    /// Learns from a journal's bytes: from what was begun and done in one go. Only the few words that matter are read, and
-    /// no line's seal: a forecast does not have to be true, and it has to be quick.
+    /// Learns from a journal's bytes: from what was begun and done in one go. Only the few words
+    /// that matter are read, and no line's seal: a forecast does not have to be true, and it has to
+    /// be quick.
     pub fn learn(&mut self, journal: &[u8]) {
         let mut begun: BTreeMap<String, Timestamp> = BTreeMap::new();
         let mut learned = false;
         for line in journal.split(|byte| *byte == b'\n') {
-            let Ok(line) = serde_json::from_slice::<JournalTimingLine>(line) else { continue };
-            let (Ok(at), entry) = (line.at.parse::<Timestamp>(), line.entry) else { continue };
+            let Ok(line) = serde_json::from_slice::<JournalTimingLine>(line) else {
+                continue;
+            };
+            let (Ok(at), entry) = (line.at.parse::<Timestamp>(), line.entry) else {
+                continue;
+            };
             match (entry.record.as_ref(), entry.node) {
-                ("node_started" | "gate_started", Some(node)) => drop(begun.insert(node.into_owned(), at)),
+                ("node_started" | "gate_started", Some(node)) => {
+                    drop(begun.insert(node.into_owned(), at))
+                }
                 // What the pause of an interruption lies in says nothing of how long a step takes.
                 ("run_resumed", _) => begun.clear(),
                 ("node_finished" | "gate_checked", Some(node)) => {
                     let is_gate = entry.record == "gate_checked";
-                    let done = (is_gate && entry.failure.is_none()) || entry.outcome.is_some_and(|outcome| outcome.changed);
-                    let took = begun.remove(node.as_ref()).and_then(|from| u64::try_from(at.as_second() - from.as_second()).ok());
+                    let done = (is_gate && entry.failure.is_none())
+                        || entry.outcome.is_some_and(|outcome| outcome.changed);
+                    let took = begun
+                        .remove(node.as_ref())
+                        .and_then(|from| u64::try_from(at.as_second() - from.as_second()).ok());
                     if let (Some(seconds), true) = (took, done) {
-                        self.took.entry(extract_step_kind(&node).to_owned()).or_default().push(seconds);
+                        self.took
+                            .entry(extract_step_kind(&node).to_owned())
+                            .or_default()
+                            .push(seconds);
                         learned = true;
                     }
                 }
@@ -105,8 +122,9 @@ impl Past {
         took.get(took.len() / 2).copied()
     }
 
-    /// How long these steps will take that are not over: wave after wave, in each as long as its slowest host, or as the
-    /// hosts need that have to take turns because only so many may be out of service. Nothing without a past.
+    /// How long these steps will take that are not over: wave after wave, in each as long as its
+    /// slowest host, or as the hosts need that have to take turns because only so many may be out
+    /// of service. Nothing without a past.
     pub fn estimate(
         &self,
         steps: &[ScheduledStep],
@@ -120,7 +138,10 @@ impl Past {
         let mut never_seen = BTreeSet::new();
         let mut waves: BTreeMap<usize, Wave> = BTreeMap::new();
         let mut reboots = false;
-        for step in steps.iter().filter(|step| step.held.is_none() && !over(step)) {
+        for step in steps
+            .iter()
+            .filter(|step| step.held.is_none() && !over(step))
+        {
             let wave = waves.entry(step.wave).or_default();
             let kind = extract_step_kind(&step.id);
             let seconds = self.median(kind);
@@ -139,8 +160,16 @@ impl Past {
                 _ => {}
             }
         }
-        let seconds = waves.values().map(|wave| wave.seconds(max_unavailable.max(1), parallel.max(1))).sum();
-        Some(Estimate { seconds, never_seen, runs: self.runs, reboot_s: if reboots { self.median("reboot") } else { None } })
+        let seconds = waves
+            .values()
+            .map(|wave| wave.seconds(max_unavailable.max(1), parallel.max(1)))
+            .sum();
+        Some(Estimate {
+            seconds,
+            never_seen,
+            runs: self.runs,
+            reboot_s: if reboots { self.median("reboot") } else { None },
+        })
     }
 }
 
@@ -153,9 +182,19 @@ struct Wave<'a> {
 
 impl Wave<'_> {
     fn seconds(&self, max_unavailable: usize, parallel: usize) -> u64 {
-        let slowest = self.hosts.values().map(|(seconds, _)| *seconds).max().unwrap_or_default();
+        let slowest = self
+            .hosts
+            .values()
+            .map(|(seconds, _)| *seconds)
+            .max()
+            .unwrap_or_default();
         let all: u64 = self.hosts.values().map(|(seconds, _)| seconds).sum();
-        let out: Vec<u64> = self.hosts.values().filter(|(_, out)| *out).map(|(seconds, _)| *seconds).collect();
+        let out: Vec<u64> = self
+            .hosts
+            .values()
+            .filter(|(_, out)| *out)
+            .map(|(seconds, _)| *seconds)
+            .collect();
         // Whoever waits for a slot waits for a gate as well.
         let rounds = out.len().div_ceil(max_unavailable).max(1) as u64;
         let in_turn = out.iter().sum::<u64>().div_ceil(max_unavailable as u64);
@@ -172,7 +211,16 @@ mod tests {
 
     fn started(node: &str) -> JournalEntry {
         let (node, token, actions) = (node.to_owned(), String::new(), Digest::of(&0));
-        JournalEntry::NodeStarted { node, host: None, disruptive: false, attempt: 1, token, actions, members: vec![], boot_id: None }
+        JournalEntry::NodeStarted {
+            node,
+            host: None,
+            disruptive: false,
+            attempt: 1,
+            token,
+            actions,
+            members: vec![],
+            boot_id: None,
+        }
     }
 
     fn finished(node: &str, changed: bool) -> JournalEntry {
@@ -187,16 +235,30 @@ mod tests {
 
     fn journal(entries: Vec<(i64, JournalEntry)>) -> Vec<u8> {
         let mut chain = Chain::default();
-        let line = |(second, entry)| chain.seal(Timestamp::from_second(1_700_000_000 + second).unwrap().to_string(), entry);
-        entries.into_iter().map(line).collect::<String>().into_bytes()
+        let line = |(second, entry)| {
+            chain.seal(
+                Timestamp::from_second(1_700_000_000 + second)
+                    .unwrap()
+                    .to_string(),
+                entry,
+            )
+        };
+        entries
+            .into_iter()
+            .map(line)
+            .collect::<String>()
+            .into_bytes()
     }
 
     fn past() -> Past {
         let mut past = Past::default();
-        let reboots = [200, 240, 900].into_iter().zip(["a", "b", "c"]).flat_map(|(took, host)| {
-            let node = format!("host/{host}/reboot");
-            [(0, started(&node)), (took, finished(&node, true))]
-        });
+        let reboots = [200, 240, 900]
+            .into_iter()
+            .zip(["a", "b", "c"])
+            .flat_map(|(took, host)| {
+                let node = format!("host/{host}/reboot");
+                [(0, started(&node)), (took, finished(&node, true))]
+            });
         past.learn(&journal(reboots.collect()));
         let packages = "host/a/transaction/packages-2";
         let hosts = || vec!["a".to_owned()];
@@ -205,17 +267,40 @@ mod tests {
             (50, finished(packages, true)),
             (50, started("host/a/file/x")),
             (51, finished("host/a/file/x", false)),
-            (60, JournalEntry::GateStarted { node: "gate/0".to_owned(), hosts: hosts() }),
-            (80, JournalEntry::GateChecked { node: "gate/0".to_owned(), hosts: hosts(), failure: None }),
+            (
+                60,
+                JournalEntry::GateStarted {
+                    node: "gate/0".to_owned(),
+                    hosts: hosts(),
+                },
+            ),
+            (
+                80,
+                JournalEntry::GateChecked {
+                    node: "gate/0".to_owned(),
+                    hosts: hosts(),
+                    failure: None,
+                },
+            ),
         ]));
-        past.learn(&journal(vec![(0, JournalEntry::LockTaken { fence: 1, part: String::new() })]));
+        past.learn(&journal(vec![(
+            0,
+            JournalEntry::LockTaken {
+                fence: 1,
+                part: String::new(),
+            },
+        )]));
         past
     }
 
     fn step(id: &str, host: &str, wave: usize, disruptive: bool) -> ScheduledStep {
         ScheduledStep {
             id: id.to_owned(),
-            role: if host.is_empty() { StepRole::Gate(BTreeSet::new()) } else { StepRole::Work },
+            role: if host.is_empty() {
+                StepRole::Gate(BTreeSet::new())
+            } else {
+                StepRole::Work
+            },
             target: (!host.is_empty()).then(|| Target::host(host)),
             disruptive,
             needs_window: false,
@@ -235,39 +320,89 @@ mod tests {
     fn medians_are_by_kind_and_only_of_what_was_done() {
         let past = past();
         assert_eq!(
-            (past.median("reboot"), past.median("packages"), past.median("gate"), past.median("file")),
+            (
+                past.median("reboot"),
+                past.median("packages"),
+                past.median("gate"),
+                past.median("file")
+            ),
             (Some(240), Some(50), Some(20), None)
         );
-        assert_eq!(past.runs, 2, "a journal that nothing can be learned from is none");
         assert_eq!(
-            [extract_step_kind("host/a/link/ens4"), extract_step_kind("host/a/transaction/boot_loader"), extract_step_kind("gate/12")],
+            past.runs, 2,
+            "a journal that nothing can be learned from is none"
+        );
+        assert_eq!(
+            [
+                extract_step_kind("host/a/link/ens4"),
+                extract_step_kind("host/a/transaction/boot_loader"),
+                extract_step_kind("gate/12")
+            ],
             ["link", "boot_loader", "gate"]
         );
         let mut interrupted = Past::default();
-        let resumed = JournalEntry::RunResumed { who: String::new(), machine: String::new(), process: 0, redo: vec![], accept: vec![] };
-        interrupted.learn(&journal(vec![(0, started("host/a/link/x")), (9999, resumed), (10_000, finished("host/a/link/x", true))]));
+        let resumed = JournalEntry::RunResumed {
+            who: String::new(),
+            machine: String::new(),
+            process: 0,
+            redo: vec![],
+            accept: vec![],
+        };
+        interrupted.learn(&journal(vec![
+            (0, started("host/a/link/x")),
+            (9999, resumed),
+            (10_000, finished("host/a/link/x", true)),
+        ]));
         assert_eq!(interrupted, Past::default());
         interrupted.learn(b"\n{\"at\":1}\n\xff{{{\n{\"sequence\":1,\"at\":\"t\",\"entry\":{\"record\":\"node_started\"");
-        assert_eq!(interrupted, Past::default(), "what is torn or hostile says nothing");
+        assert_eq!(
+            interrupted,
+            Past::default(),
+            "what is torn or hostile says nothing"
+        );
     }
 
     #[test]
     fn an_estimate_goes_wave_by_wave_and_takes_turns_where_the_budget_says_so() {
-        let mut steps = vec![step("host/a/reboot", "a", 0, true), step("gate/0", "", 0, false)];
+        let mut steps = vec![
+            step("host/a/reboot", "a", 0, true),
+            step("gate/0", "", 0, false),
+        ];
         for host in ["b", "c", "d", "e"] {
-            steps.push(step(&format!("host/{host}/transaction/packages"), host, 1, false));
+            steps.push(step(
+                &format!("host/{host}/transaction/packages"),
+                host,
+                1,
+                false,
+            ));
             steps.push(step(&format!("host/{host}/reboot"), host, 1, true));
         }
         steps.push(step("gate/1", "", 1, false));
         let none = |_: &ScheduledStep| false;
-        let seconds = |max_unavailable| past().estimate(&steps, &none, max_unavailable, 32).unwrap().seconds;
+        let seconds = |max_unavailable| {
+            past()
+                .estimate(&steps, &none, max_unavailable, 32)
+                .unwrap()
+                .seconds
+        };
         assert_eq!(seconds(4), 240 + 20 + 290 + 20);
         assert_eq!(seconds(2), 240 + 20 + 2 * 290 + 2 * 20);
-        assert_eq!(past().estimate(&steps, &none, 4, 1).unwrap().seconds, 240 + 20 + 4 * 290 + 20);
-        let left = past().estimate(&steps, &|step| step.wave == 0, 4, 32).unwrap();
-        assert_eq!((left.seconds, left.reboot_s, left.runs), (310, Some(240), 2));
+        assert_eq!(
+            past().estimate(&steps, &none, 4, 1).unwrap().seconds,
+            240 + 20 + 4 * 290 + 20
+        );
+        let left = past()
+            .estimate(&steps, &|step| step.wave == 0, 4, 32)
+            .unwrap();
+        assert_eq!(
+            (left.seconds, left.reboot_s, left.runs),
+            (310, Some(240), 2)
+        );
         steps.push(step("host/b/link/x", "b", 1, true));
-        assert_eq!(past().estimate(&steps, &none, 4, 32).unwrap().never_seen, ["link".to_owned()].into());
+        assert_eq!(
+            past().estimate(&steps, &none, 4, 32).unwrap().never_seen,
+            ["link".to_owned()].into()
+        );
         assert_eq!(Past::default().estimate(&steps, &none, 4, 32), None);
     }
 }

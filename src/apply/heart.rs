@@ -1,6 +1,6 @@
-//! Heartbeats: while a run goes on, its locks here and on the hosts say so. A step asks first where the lock was not seen to
-//! be still ours for a while, so that whoever was asleep finds out early; that nothing is written without the lock is the
-//! target's own matter.
+//! Heartbeats: while a run goes on, its locks here and on the hosts say so. A step asks first where
+//! the lock was not seen to be still ours for a while, so that whoever was asleep finds out early;
+//! that nothing is written without the lock is the target's own matter.
 
 use super::context::Context;
 use super::preflight::{HostNow, connect_target};
@@ -29,23 +29,39 @@ pub(super) struct Heart {
 }
 
 impl Heart {
-    /// For a run with these locks. Each is seen for the first time by the host's first step, which also tells the host
-    /// which run it is that has its lock.
-    pub fn new(holder: &LockHolder, run: &str, context: &Context, ready: &BTreeMap<String, HostNow>) -> Self {
-        let others = context.hosts.iter().map(|(name, access)| (name.clone(), access.target()));
+    /// For a run with these locks. Each is seen for the first time by the host's first step, which
+    /// also tells the host which run it is that has its lock.
+    pub fn new(
+        holder: &LockHolder,
+        run: &str,
+        context: &Context,
+        ready: &BTreeMap<String, HostNow>,
+    ) -> Self {
+        let others = context
+            .hosts
+            .iter()
+            .map(|(name, access)| (name.clone(), access.target()));
         Heart {
-            fences: ready.iter().map(|(host, now)| (host.clone(), now.fence(holder))).collect(),
+            fences: ready
+                .iter()
+                .map(|(host, now)| (host.clone(), now.fence(holder)))
+                .collect(),
             note: format!("run {run}"),
             clock: context.clock.clone(),
             period: context.patience.heartbeat,
             seen: Mutex::default(),
-            others: others.filter(|(_, target)| target.kind != TargetKind::Host).collect(),
+            others: others
+                .filter(|(_, target)| target.kind != TargetKind::Host)
+                .collect(),
         }
     }
 
     /// The fence with which this host is written to; none that it takes where its lock was not had.
     pub fn fence(&self, host: &str) -> Fence {
-        self.fences.get(host).cloned().unwrap_or_else(|| Fence::new("", 0))
+        self.fences
+            .get(host)
+            .cloned()
+            .unwrap_or_else(|| Fence::new("", 0))
     }
 
     fn seen(&self) -> MutexGuard<'_, BTreeMap<String, Moment>> {
@@ -54,8 +70,15 @@ impl Heart {
 
     /// Before a step: the host's lock is still ours. Asked only when it was not seen for a while.
     pub async fn confirm(&self, host: &str, writer: &Writer) -> Result<(), Box<Diagnostic>> {
-        let fresh = self.seen().get(host).is_some_and(|at| self.clock.moment().since(*at) < self.period);
-        if fresh { Ok(()) } else { self.beat(host, writer).await }
+        let fresh = self
+            .seen()
+            .get(host)
+            .is_some_and(|at| self.clock.moment().since(*at) < self.period);
+        if fresh {
+            Ok(())
+        } else {
+            self.beat(host, writer).await
+        }
     }
 
     /// A heartbeat. What is no answer is left to the step itself to find out.
@@ -64,7 +87,9 @@ impl Heart {
         let moment = self.clock.moment();
         match writer.beat(&self.note).await {
             Ok(Ok(())) => drop(self.seen().insert(host.to_owned(), moment)),
-            Err(TransportError::LockLost { holder, .. }) => return Err(Box::new(self.lost(host, holder.as_deref()))),
+            Err(TransportError::LockLost { holder, .. }) => {
+                return Err(Box::new(self.lost(host, holder.as_deref())));
+            }
             Ok(Err(_)) | Err(_) => (),
         }
         Ok(())
@@ -78,7 +103,10 @@ impl Heart {
 
     /// No host has the name of the cluster (RW0138) or of a switch (RW0161).
     fn target(&self, name: &str) -> Target {
-        self.others.get(name).cloned().unwrap_or_else(|| Target::host(name))
+        self.others
+            .get(name)
+            .cloned()
+            .unwrap_or_else(|| Target::host(name))
     }
 
     /// Goes round all hosts again and again, until it is given up.

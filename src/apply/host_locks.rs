@@ -1,5 +1,5 @@
-//! The locks of the targets of a run: taken before its first step, with those of the dead and the silent taken over, and let go
-//! after its last.
+//! The locks of the targets of a run: taken before its first step, with those of the dead and the
+//! silent taken over, and let go after its last.
 
 use super::context::Context;
 use super::idle::Busy;
@@ -11,7 +11,9 @@ use railwright_base::Diagnostic;
 use railwright_observe::crowd;
 use railwright_state::{ClusterLock, LockHolder};
 use railwright_system::identity::ProcessLiveness;
-use railwright_transport::{BoxFuture, Fence, Grounds, LockOutcome, Locker, StealOutcome, TransportError, Writer};
+use railwright_transport::{
+    BoxFuture, Fence, Grounds, LockOutcome, Locker, StealOutcome, TransportError, Writer,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why a target's lock was not taken.
@@ -25,15 +27,25 @@ pub(super) enum NotLocked {
 /// How many runs a host may have seen that this folder knows nothing of.
 const FURTHEST_AHEAD: u64 = 1_000_000;
 
-/// Why a target whose fencing number is this one cannot be worked on, where ours is so far behind that no runs came to it.
+/// Why a target whose fencing number is this one cannot be worked on, where ours is so far behind
+/// that no runs came to it.
 pub(super) fn beyond_reach(seen: u64, ours: u64, of: &LockedTarget) -> Option<String> {
     let is_beyond = seen.saturating_sub(ours) > FURTHEST_AHEAD;
-    is_beyond.then(|| format!("its fencing number {seen} is higher than any number of runs; see {}", of.fence()))
+    is_beyond.then(|| {
+        format!(
+            "its fencing number {seen} is higher than any number of runs; see {}",
+            of.fence()
+        )
+    })
 }
 
-/// Lets the locks of these hosts go; a host that cannot be reached keeps a lock that a later run takes over once this process
-/// is gone.
-pub async fn release_host_locks(ready: &BTreeMap<String, HostNow>, context: &Context, holder: &LockHolder) {
+/// Lets the locks of these hosts go; a host that cannot be reached keeps a lock that a later run
+/// takes over once this process is gone.
+pub async fn release_host_locks(
+    ready: &BTreeMap<String, HostNow>,
+    context: &Context,
+    holder: &LockHolder,
+) {
     let work = |(host, fence): (String, Fence)| -> BoxFuture<'_, ()> {
         Box::pin(async move {
             if let Ok(locker) = connect_target(&host, context).await {
@@ -42,27 +54,40 @@ pub async fn release_host_locks(ready: &BTreeMap<String, HostNow>, context: &Con
             }
         })
     };
-    let fences = ready.iter().map(|(host, now)| (host.clone(), now.fence(holder))).collect();
+    let fences = ready
+        .iter()
+        .map(|(host, now)| (host.clone(), now.fence(holder)))
+        .collect();
     crowd::run_each_bounded(fences, context.patience.parallel, &work).await;
 }
 
-/// Lets go of locks that a dead run left on hosts where nothing is left to do. Whoever cannot be reached keeps its lock until
-/// a run from here works on it again.
+/// Lets go of locks that a dead run left on hosts where nothing is left to do. Whoever cannot be
+/// reached keeps its lock until a run from here works on it again.
 pub async fn release_dead_locks(hosts: BTreeSet<String>, context: &Context, lock: &ClusterLock) {
     let work = |host: String| -> BoxFuture<'_, ()> {
         Box::pin(async move {
             if let Ok(locker) = connect_target(&host, context).await
-                && let Ok(Some(reading)) = locker.reader().lock().await.map(Result::unwrap_or_default)
-                && HeldLock::from_reading(reading.clone(), &context.folder.process()).life == ProcessLiveness::Dead
+                && let Ok(Some(reading)) =
+                    locker.reader().lock().await.map(Result::unwrap_or_default)
+                && HeldLock::from_reading(reading.clone(), &context.folder.process()).life
+                    == ProcessLiveness::Dead
             {
-                let _ = locker.steal(&reading.holder, lock.fence, Grounds::Dead).await;
+                let _ = locker
+                    .steal(&reading.holder, lock.fence, Grounds::Dead)
+                    .await;
             }
         })
     };
-    crowd::run_each_bounded(hosts.into_iter().collect(), context.patience.parallel, &work).await;
+    crowd::run_each_bounded(
+        hosts.into_iter().collect(),
+        context.patience.parallel,
+        &work,
+    )
+    .await;
 }
 
-/// Takes the lock of one target for something short: what writes there in its name, and the digest of the record that stood there.
+/// Takes the lock of one target for something short: what writes there in its name, and the digest
+/// of the record that stood there.
 pub(super) async fn lock_one(
     name: &str,
     context: &Context,
@@ -70,15 +95,21 @@ pub(super) async fn lock_one(
     lock: &ClusterLock,
 ) -> Result<(Writer, Option<String>), Diagnostic> {
     match take_lock(name, context, locker, &lock.holder, lock.fence).await {
-        Ok((number, record)) => Ok((locker.writer(Fence::new(&lock.holder.line(), number)), record)),
+        Ok((number, record)) => Ok((
+            locker.writer(Fence::new(&lock.holder.line(), number)),
+            record,
+        )),
         Err(NotLocked::Refused(refusal)) => Err(*refusal),
-        Err(NotLocked::Unready(unready)) => Err(unready.told(&context.target(name), &NextCommands::beside(&context.folder))),
+        Err(NotLocked::Unready(unready)) => Err(unready.told(
+            &context.target(name),
+            &NextCommands::beside(&context.folder),
+        )),
     }
 }
 
-/// Takes the lock of a host or a cluster: with which fencing token, and the digest of the record that stood there. One whose
-/// holder is provably dead or silent is taken over. A higher token on the host only means that the one for it has to go beyond: no
-/// other host's does.
+/// Takes the lock of a host or a cluster: with which fencing token, and the digest of the record
+/// that stood there. One whose holder is provably dead or silent is taken over. A higher token on
+/// the host only means that the one for it has to go beyond: no other host's does.
 pub(super) async fn take_lock(
     host: &str,
     context: &Context,
@@ -89,30 +120,51 @@ pub(super) async fn take_lock(
     let of = &context.locked(host);
     let unready = |error: TransportError| NotLocked::Unready(error.into());
     let failed = |why: &str| NotLocked::Refused(Box::new(trouble::lock_failed(of, why)));
-    let unknown = |reason: String| NotLocked::Unready(Unready::Unfit(format!("whether its lock was taken is not known: {reason}")));
+    let unknown = |reason: String| {
+        NotLocked::Unready(Unready::Unfit(format!(
+            "whether its lock was taken is not known: {reason}"
+        )))
+    };
     let interrupted = || NotLocked::Unready(Busy::Interrupted.into());
     let (mut number, mut taken_from) = (ours, None);
     for _ in 0..4 {
-        match locker.lock(&Fence::new(&holder.line(), number)).await.map_err(unready)? {
+        match locker
+            .lock(&Fence::new(&holder.line(), number))
+            .await
+            .map_err(unready)?
+        {
             LockOutcome::Taken(record) => return Ok((number, record)),
             LockOutcome::Held(line) => {
                 // Whoever lost it does not take it again.
                 if taken_from.as_ref() == Some(&line) {
                     return Err(failed(
-                        "it was taken away from its holder, and is that holder's as before: what is written there is not kept",
+                        "it was taken away from its holder, and is that holder's as before: what \
+                         is written there is not kept",
                     ));
                 }
                 // How long a holder is silent is watched for minutes.
-                let look = context.unless_interrupted(locker.reader().lock()).await.ok_or_else(interrupted)?;
+                let look = context
+                    .unless_interrupted(locker.reader().lock())
+                    .await
+                    .ok_or_else(interrupted)?;
                 let reading = look.map_err(unready)?.map_err(unknown)?;
                 // Another one is looked at again, and so is one that was let go meanwhile.
-                let Some(reading) = reading.filter(|reading| reading.holder == line) else { continue };
+                let Some(reading) = reading.filter(|reading| reading.holder == line) else {
+                    continue;
+                };
                 let held = HeldLock::from_reading(reading, &context.folder.process());
                 let refused = |held: &HeldLock| {
-                    NotLocked::Refused(Box::new(trouble::report_locked_target(&of.target, held, &NextCommands::beside(&context.folder))))
+                    NotLocked::Refused(Box::new(trouble::report_locked_target(
+                        &of.target,
+                        held,
+                        &NextCommands::beside(&context.folder),
+                    )))
                 };
                 let grounds = held.grounds().ok_or_else(|| refused(&held))?;
-                let stolen = context.unless_interrupted(locker.steal(&line, number, grounds)).await.ok_or_else(interrupted)?;
+                let stolen = context
+                    .unless_interrupted(locker.steal(&line, number, grounds))
+                    .await
+                    .ok_or_else(interrupted)?;
                 match stolen.map_err(unready)? {
                     StealOutcome::Alive(age_s) => return Err(refused(&HeldLock { age_s, ..held })),
                     StealOutcome::Taken => taken_from = Some(line),

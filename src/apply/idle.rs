@@ -1,5 +1,5 @@
-//! Waits until no step of ours runs on a host any more: one that lost its connection goes on by itself, and what it is
-//! doing must neither be read as its result nor be begun a second time.
+//! Waits until no step of ours runs on a host any more: one that lost its connection goes on by
+//! itself, and what it is doing must neither be read as its result nor be begun a second time.
 
 use super::context::{Context, EventSink, RunEvent};
 use railwright_system::clock;
@@ -21,8 +21,9 @@ pub enum Busy {
     Interrupted,
 }
 
-/// Asks until the host is idle, for at most so long: no short step runs, no long one but those of this run, none of that
-/// attempt, and no guard is armed but those of this run, which its own steps settle. Whether there was something to wait for.
+/// Asks until the host is idle, for at most so long: no short step runs, no long one but those of
+/// this run, none of that attempt, and no guard is armed but those of this run, which its own steps
+/// settle. Whether there was something to wait for.
 pub async fn wait_until_idle(
     host: &str,
     writer: &Writer,
@@ -32,7 +33,12 @@ pub async fn wait_until_idle(
     run: Option<&str>,
     attempt: Option<&str>,
 ) -> Result<bool, Busy> {
-    let ours = |line: &str| run.is_some_and(|run| line.strip_prefix(run).is_some_and(|rest| rest.starts_with('-')));
+    let ours = |line: &str| {
+        run.is_some_and(|run| {
+            line.strip_prefix(run)
+                .is_some_and(|rest| rest.starts_with('-'))
+        })
+    };
     let mut guarded = false;
     let poll = context.patience.settle_poll;
     let looks = limit.as_millis() / poll.as_millis().max(1);
@@ -40,9 +46,13 @@ pub async fn wait_until_idle(
         match writer.idle(attempt, run).await.map_err(Busy::NotAsked)? {
             ExecutionOutcome::Ended { code: 0, .. } => return Ok(look > 0),
             ExecutionOutcome::Ended { code: 77, .. } => guarded = false,
-            ExecutionOutcome::Ended { code: 78, stdout, .. } if stdout.lines().all(ours) => return Ok(look > 0),
+            ExecutionOutcome::Ended {
+                code: 78, stdout, ..
+            } if stdout.lines().all(ours) => return Ok(look > 0),
             ExecutionOutcome::Ended { code: 78, .. } => guarded = true,
-            ExecutionOutcome::Ended { code, stderr, .. } => return Err(Busy::NotTold(format!("exit status {code}: {stderr}"))),
+            ExecutionOutcome::Ended { code, stderr, .. } => {
+                return Err(Busy::NotTold(format!("exit status {code}: {stderr}")));
+            }
             ExecutionOutcome::Unknown { reason } => return Err(Busy::NotTold(reason)),
         }
         if context.is_interrupted() {
@@ -50,11 +60,19 @@ pub async fn wait_until_idle(
         }
         if look == 0 {
             let host = host.to_owned();
-            sink(if guarded { RunEvent::HostGuarded { host } } else { RunEvent::HostBusy { host } });
+            sink(if guarded {
+                RunEvent::HostGuarded { host }
+            } else {
+                RunEvent::HostBusy { host }
+            });
         }
         clock::sleep_for(poll).await;
     }
-    Err(if guarded { Busy::Guarded(limit.as_secs()) } else { Busy::Runs(limit.as_secs()) })
+    Err(if guarded {
+        Busy::Guarded(limit.as_secs())
+    } else {
+        Busy::Runs(limit.as_secs())
+    })
 }
 
 impl Busy {
@@ -62,10 +80,17 @@ impl Busy {
     pub fn reason(&self) -> String {
         match self {
             Busy::NotAsked(error) => error.one_line(),
-            Busy::NotTold(reason) => format!("whether an earlier step still runs is not known: {reason}"),
-            Busy::Runs(seconds) => format!("an earlier step is still running on it after {seconds} s"),
+            Busy::NotTold(reason) => {
+                format!("whether an earlier step still runs is not known: {reason}")
+            }
+            Busy::Runs(seconds) => {
+                format!("an earlier step is still running on it after {seconds} s")
+            }
             Busy::Guarded(seconds) => {
-                format!("a guard of an earlier run is still armed on it after {seconds} s (systemctl list-timers 'railwright-guard-*')")
+                format!(
+                    "a guard of an earlier run is still armed on it after {seconds} s (systemctl \
+                     list-timers 'railwright-guard-*')"
+                )
             }
             Busy::Interrupted => "the run was interrupted while it was waited for".to_owned(),
         }

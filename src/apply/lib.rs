@@ -1,13 +1,16 @@
-//! Carries out a plan: a pure scheduler decides what may start, the executor does it and journals it, and what a crash
-//! or an interruption left open is found out again by `resume`.
+//! Carries out a plan: a pure scheduler decides what may start, the executor does it and journals
+//! it, and what a crash or an interruption left open is found out again by `resume`.
 //!
-//! `refusal` looks at the plan (`wished`: at what it does; `frame`: at what holds its steps together) and `preflight` at the
-//! hosts before anything is changed (`idle`: nothing of an earlier run goes on there); `scheduler` (over `steps`) says what
-//! may start; `change` and `reboot` carry out one step each, judged by `precondition`, `by_hand` proves what a person does, `drain` and `uncordon` (over `cluster_node`) empty a node of a
-//! Kubernetes cluster and give it back; `run` begins, `turn` is the loop
-//! between them, told by `watch` of the time and of orders and by `lookout` who else is out of service, while `heart` keeps its locks alive
-//! (`host_locks` takes them and lets them go, `locks` shows them and takes them away); `status` and `estimate` say how it stands; `resume`
-//! goes on with a run that was left, `return_to_service` records that somebody takes a host as in service.
+//! `refusal` looks at the plan (`wished`: at what it does; `frame`: at what holds its steps
+//! together) and `preflight` at the hosts before anything is changed (`idle`: nothing of an earlier
+//! run goes on there); `scheduler` (over `steps`) says what may start; `change` and `reboot` carry
+//! out one step each, judged by `precondition`, `by_hand` proves what a person does, `drain` and
+//! `uncordon` (over `cluster_node`) empty a node of a Kubernetes cluster and give it back; `run`
+//! begins, `turn` is the loop between them, told by `watch` of the time and of orders and by
+//! `lookout` who else is out of service, while `heart` keeps its locks alive (`host_locks` takes
+//! them and lets them go, `locks` shows them and takes them away); `status` and `estimate` say how
+//! it stands; `resume` goes on with a run that was left, `return_to_service` records that somebody
+//! takes a host as in service.
 
 mod access;
 mod by_hand;

@@ -51,8 +51,15 @@ pub struct HeldLock {
 impl HeldLock {
     /// For people.
     pub fn describe(&self) -> String {
-        let who = self.holder.as_ref().map_or_else(|| format!("`{}`", one_line(&self.line, 120)), LockHolder::describe);
-        if self.note.is_empty() { who } else { format!("{who}, {}", one_line(&self.note, 60)) }
+        let who = self.holder.as_ref().map_or_else(
+            || format!("`{}`", one_line(&self.line, 120)),
+            LockHolder::describe,
+        );
+        if self.note.is_empty() {
+            who
+        } else {
+            format!("{who}, {}", one_line(&self.note, 60))
+        }
     }
 
     /// True when its holder lives, or may well.
@@ -71,10 +78,24 @@ impl HeldLock {
 
     /// As it was read; `here` is this process.
     pub(super) fn from_reading(reading: LockReading, here: &ProcessIdentity) -> Self {
-        let LockReading { holder: line, note, silence_s, highest } = reading;
+        let LockReading {
+            holder: line,
+            note,
+            silence_s,
+            highest,
+        } = reading;
         let holder = LockHolder::parse(&line);
-        let life = holder.as_ref().map_or(ProcessLiveness::Unknown, |holder| holder.life(here));
-        HeldLock { holder, line, note, age_s: silence_s, life, fence: highest }
+        let life = holder
+            .as_ref()
+            .map_or(ProcessLiveness::Unknown, |holder| holder.life(here));
+        HeldLock {
+            holder,
+            line,
+            note,
+            age_s: silence_s,
+            life,
+            fence: highest,
+        }
     }
 }
 
@@ -103,7 +124,10 @@ pub async fn list_host_locks(hosts: &[String], context: &Context) -> BTreeMap<St
         let found = &found;
         Box::pin(async move {
             let lock = read_host_lock(&host, context).await;
-            found.lock().unwrap_or_else(PoisonError::into_inner).insert(host, lock);
+            found
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(host, lock);
         })
     };
     crowd::run_each_bounded(hosts.to_vec(), context.patience.parallel, &work).await;
@@ -111,7 +135,11 @@ pub async fn list_host_locks(hosts: &[String], context: &Context) -> BTreeMap<St
 }
 
 async fn read_host_lock(host: &str, context: &Context) -> HostLock {
-    if context.hosts.get(host).is_some_and(|access| !access.keeps_locks()) {
+    if context
+        .hosts
+        .get(host)
+        .is_some_and(|access| !access.keeps_locks())
+    {
         return HostLock::NotKept;
     }
     let reading = match connect_target(host, context).await {
@@ -119,22 +147,31 @@ async fn read_host_lock(host: &str, context: &Context) -> HostLock {
         Err(error) => Err(error),
     };
     match reading {
-        Ok(Ok(Some(reading))) => HostLock::Held(Box::new(HeldLock::from_reading(reading, &context.folder.process()))),
+        Ok(Ok(Some(reading))) => HostLock::Held(Box::new(HeldLock::from_reading(
+            reading,
+            &context.folder.process(),
+        ))),
         Ok(Ok(None)) => HostLock::Free,
-        Ok(Err(reason)) => HostLock::Unknown { reason: one_line(&reason, 200) },
-        Err(error) => HostLock::Unknown { reason: error.one_line() },
+        Ok(Err(reason)) => HostLock::Unknown {
+            reason: one_line(&reason, 200),
+        },
+        Err(error) => HostLock::Unknown {
+            reason: error.one_line(),
+        },
     }
 }
 
-/// Takes the cluster's lock, and those of these hosts, away from whoever has them, each with a number that is higher than any
-/// that was seen there. Holders that are neither provably dead nor silent keep them unless it is forced. All of it is journalled.
+/// Takes the cluster's lock, and those of these hosts, away from whoever has them, each with a
+/// number that is higher than any that was seen there. Holders that are neither provably dead nor
+/// silent keep them unless it is forced. All of it is journalled.
 pub async fn steal_locks(
     hosts: &[String],
     reason: &str,
     force: bool,
     context: &Context,
 ) -> Result<BTreeMap<String, Stolen>, Vec<Diagnostic>> {
-    let (lock, from) = ClusterLock::take_away(&context.folder, "lock steal", force).map_err(|problem| vec![problem])?;
+    let (lock, from) = ClusterLock::take_away(&context.folder, "lock steal", force)
+        .map_err(|problem| vec![problem])?;
     let found = within_reach(list_host_locks(hosts, context).await, lock.fence, context);
     let mut stolen = BTreeMap::new();
     let mut taken = BTreeMap::new();
@@ -155,12 +192,18 @@ pub async fn steal_locks(
         machine: identity::read_machine_name(),
         reason: reason.to_owned(),
         fence: lock.fence,
-        from: from.iter().cloned().chain(taken.values().map(|(held, _)| held.describe())).collect(),
+        from: from
+            .iter()
+            .cloned()
+            .chain(taken.values().map(|(held, _)| held.describe()))
+            .collect(),
         hosts: taken.keys().cloned().collect(),
     };
     // The record comes first: what is taken away is taken away for a reason that stays.
     if from.is_some() || !taken.is_empty() {
-        append_to_newest_journal(entry, &lock, &context.folder, trouble::steal_not_recorded).await.map_err(|problem| vec![problem])?;
+        append_to_newest_journal(entry, &lock, &context.folder, trouble::steal_not_recorded)
+            .await
+            .map_err(|problem| vec![problem])?;
     }
     let stolen = Mutex::new(stolen);
     let work = |(host, (held, grounds)): (String, (HeldLock, Grounds))| -> BoxFuture<'_, ()> {
@@ -168,58 +211,101 @@ pub async fn steal_locks(
         Box::pin(async move {
             let number = lock.fence.max(held.fence.saturating_add(1));
             let one = take_one(&host, held, number, grounds, context).await;
-            stolen.lock().unwrap_or_else(PoisonError::into_inner).insert(host, one);
+            stolen
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(host, one);
         })
     };
-    crowd::run_each_bounded(taken.into_iter().collect(), context.patience.parallel, &work).await;
-    Ok(std::mem::take(&mut *stolen.lock().unwrap_or_else(PoisonError::into_inner)))
+    crowd::run_each_bounded(
+        taken.into_iter().collect(),
+        context.patience.parallel,
+        &work,
+    )
+    .await;
+    Ok(std::mem::take(
+        &mut *stolen.lock().unwrap_or_else(PoisonError::into_inner),
+    ))
 }
 
 /// Without the locks of hosts whose fencing number no runs came to: nothing is taken from them.
-fn within_reach(found: BTreeMap<String, HostLock>, ours: u64, context: &Context) -> BTreeMap<String, HostLock> {
+fn within_reach(
+    found: BTreeMap<String, HostLock>,
+    ours: u64,
+    context: &Context,
+) -> BTreeMap<String, HostLock> {
     let one = |(host, lock): (String, HostLock)| {
         let beyond = match &lock {
             HostLock::Held(held) => beyond_reach(held.fence, ours, &context.locked(&host)),
             HostLock::Free | HostLock::NotKept | HostLock::Unknown { .. } => None,
         };
-        (host, beyond.map_or(lock, |reason| HostLock::Unknown { reason }))
+        (
+            host,
+            beyond.map_or(lock, |reason| HostLock::Unknown { reason }),
+        )
     };
     found.into_iter().map(one).collect()
 }
 
-async fn take_one(host: &str, held: HeldLock, fence: u64, grounds: Grounds, context: &Context) -> Stolen {
+async fn take_one(
+    host: &str,
+    held: HeldLock,
+    fence: u64,
+    grounds: Grounds,
+    context: &Context,
+) -> Stolen {
     let locker = match connect_target(host, context).await {
         Ok(locker) => locker,
-        Err(error) => return Stolen::Unknown { reason: error.one_line() },
+        Err(error) => {
+            return Stolen::Unknown {
+                reason: error.one_line(),
+            };
+        }
     };
     match locker.steal(&held.line, fence, grounds).await {
         Ok(StealOutcome::Taken) => Stolen::Taken(held),
         Ok(StealOutcome::Free) => Stolen::Free,
         Ok(StealOutcome::Alive(age_s)) => Stolen::Young(HeldLock { age_s, ..held }),
-        Ok(StealOutcome::Other(line)) => Stolen::Unknown { reason: format!("meanwhile another one has it: {}", one_line(&line, 160)) },
-        Ok(StealOutcome::Impossible(reason) | StealOutcome::Unknown(reason)) => Stolen::Unknown { reason: one_line(&reason, 200) },
-        Err(error) => Stolen::Unknown { reason: error.one_line() },
+        Ok(StealOutcome::Other(line)) => Stolen::Unknown {
+            reason: format!("meanwhile another one has it: {}", one_line(&line, 160)),
+        },
+        Ok(StealOutcome::Impossible(reason) | StealOutcome::Unknown(reason)) => Stolen::Unknown {
+            reason: one_line(&reason, 200),
+        },
+        Err(error) => Stolen::Unknown {
+            reason: error.one_line(),
+        },
     }
 }
 
-/// Into the journal of the newest run, which is the one that somebody may ask about; false where there is none.
+/// Into the journal of the newest run, which is the one that somebody may ask about; false where
+/// there is none.
 pub(super) async fn append_to_newest_journal(
     entry: JournalEntry,
     lock: &ClusterLock,
     folder: &StateFolder,
     not_recorded: fn(&str) -> Diagnostic,
 ) -> Result<bool, Diagnostic> {
-    let Some(run) = folder.newest_run()? else { return Ok(false) };
+    let Some(run) = folder.newest_run()? else {
+        return Ok(false);
+    };
     let journal = folder.read_journal(&run)?;
     if journal.records.is_empty() {
         return Ok(false);
     }
     let store = folder.continue_run(&run, &journal)?;
     let writer = folder.writer(lock.fenced(folder, store)?, journal.chain)?;
-    writer.commit(entry).await.map(|()| true).map_err(|JournalError(reason)| not_recorded(&reason))
+    writer
+        .commit(entry)
+        .await
+        .map(|()| true)
+        .map_err(|JournalError(reason)| not_recorded(&reason))
 }
 
 /// How long after its latest heartbeat a holder is taken for dead, in words.
 pub fn describe_heartbeat_rule() -> String {
-    format!("a holder gives a heartbeat every {HEARTBEAT_S} s, and is taken for dead after {YOUNG_S} s without")
+    format!(
+        "a holder gives a heartbeat every {HEARTBEAT_S} s, and is taken for dead after {YOUNG_S} s \
+         without"
+    )
 }

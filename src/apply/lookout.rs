@@ -1,7 +1,8 @@
-//! Who is out of service by nobody's doing here: hosts of the spec that do not answer, those that another run works on or, by their
-//! own records, left out of service, and nodes of its cluster that are NotReady or cordoned by others. Asked before a run disturbs one
-//! more host. The cluster is asked each time; its hosts are all asked again only when the last time is a while ago, by how long that
-//! took, and those that were silent then each time.
+//! Who is out of service by nobody's doing here: hosts of the spec that do not answer, those that
+//! another run works on or, by their own records, left out of service, and nodes of its cluster
+//! that are NotReady or cordoned by others. Asked before a run disturbs one more host. The cluster
+//! is asked each time; its hosts are all asked again only when the last time is a while ago, by how
+//! long that took, and those that were silent then each time.
 
 use super::by_hand::{awaited_power_cycle, note_boot};
 use super::locks::HeldLock;
@@ -39,9 +40,11 @@ struct ExternalOutageState {
     silent: BTreeMap<Target, Unavailability>,
     /// Hosts whose nodes are out of service.
     of_nodes: BTreeMap<Target, Unavailability>,
-    /// Power cycles by hand, by the numbers of their steps, that were made since this part of the run began and are not told yet.
+    /// Power cycles by hand, by the numbers of their steps, that were made since this part of the
+    /// run began and are not told yet.
     power_cycles: BTreeSet<usize>,
-    /// When all hosts were asked, and after how long they are asked again. A machine that sleeps meanwhile has seen nothing.
+    /// When all hosts were asked, and after how long they are asked again. A machine that sleeps
+    /// meanwhile has seen nothing.
     all: Option<(Moment, Duration)>,
 }
 
@@ -49,7 +52,11 @@ impl Lookout {
     /// The hosts that were out of service at the last look.
     pub fn out(&self) -> BTreeMap<Target, Unavailability> {
         let seen = lock_ignoring_poison(&self.0);
-        seen.of_nodes.iter().chain(&seen.silent).map(|(host, why)| (host.clone(), why.clone())).collect()
+        seen.of_nodes
+            .iter()
+            .chain(&seen.silent)
+            .map(|(host, why)| (host.clone(), why.clone()))
+            .collect()
     }
 
     /// The power cycles by hand of this run that somebody made meanwhile, once.
@@ -63,18 +70,30 @@ impl Lookout {
         let (all, silent) = {
             let mut seen = lock_ignoring_poison(&self.0);
             // Whoever is not asked any more counts by what the run did.
-            seen.silent.retain(|host, _| hosts.contains_key(&*host.name));
-            let is_fresh = |(at, pause): (Moment, Duration)| shared.context.clock.moment().since(at) < pause;
+            seen.silent
+                .retain(|host, _| hosts.contains_key(&*host.name));
+            let is_fresh =
+                |(at, pause): (Moment, Duration)| shared.context.clock.moment().since(at) < pause;
             (!seen.all.is_some_and(is_fresh), seen.silent.clone())
         };
-        let asked = hosts.into_iter().filter(|(_, host)| all || silent.contains_key(host)).collect();
+        let asked = hosts
+            .into_iter()
+            .filter(|(_, host)| all || silent.contains_key(host))
+            .collect();
         let watch = Stopwatch::start();
         self.ask(shared, asked).await;
-        let switched: Vec<String> = lock_ignoring_poison(&self.0).power_cycles.iter().filter_map(|n| shared.host_of(*n)).collect();
+        let switched: Vec<String> = lock_ignoring_poison(&self.0)
+            .power_cycles
+            .iter()
+            .filter_map(|n| shared.host_of(*n))
+            .collect();
         // Whatever is in the way of it is in the way of the next step too, which tells.
         let _ = shared.record_hosts(switched).await;
         if all {
-            lock_ignoring_poison(&self.0).all = Some((shared.context.clock.moment(), PAUSE.max(watch.elapsed() * SHARE)));
+            lock_ignoring_poison(&self.0).all = Some((
+                shared.context.clock.moment(),
+                PAUSE.max(watch.elapsed() * SHARE),
+            ));
         }
     }
 
@@ -83,7 +102,11 @@ impl Lookout {
             Box::pin(async move {
                 let out = clock::await_with_timeout(ANSWER_LIMIT, self.look_at_host(shared, &name))
                     .await
-                    .unwrap_or_else(|| Some(Unavailability::Unreachable { reason: "it can be reached and answers nothing".to_owned() }));
+                    .unwrap_or_else(|| {
+                        Some(Unavailability::Unreachable {
+                            reason: "it can be reached and answers nothing".to_owned(),
+                        })
+                    });
                 let silent = &mut lock_ignoring_poison(&self.0).silent;
                 match out {
                     None => drop(silent.remove(&host)),
@@ -94,18 +117,27 @@ impl Lookout {
         crowd::run_each_bounded(hosts, shared.context.patience.parallel, &work).await;
     }
 
-    /// Whether a host is out of service by others. One that was switched off and on for this run is so by the run.
+    /// Whether a host is out of service by others. One that was switched off and on for this run is
+    /// so by the run.
     async fn look_at_host(&self, shared: &RunContext, name: &str) -> Option<Unavailability> {
         let (identity, other) = match ask_host(shared, name).await {
             Ok(found) => found,
             Err(why) => return Some(why),
         };
-        let conflict = lock_ignoring_poison(&shared.state).refusal(&shared.plan.cluster, &Target::host(name), &identity);
+        let conflict = lock_ignoring_poison(&shared.state).refusal(
+            &shared.plan.cluster,
+            &Target::host(name),
+            &identity,
+        );
         if let Some(conflict) = conflict {
-            return Some(Unavailability::Refused { reason: conflict.words() });
+            return Some(Unavailability::Refused {
+                reason: conflict.words(),
+            });
         }
         if let Some(held) = other {
-            return Some(Unavailability::WorkedOn { by: held.describe() });
+            return Some(Unavailability::WorkedOn {
+                by: held.describe(),
+            });
         }
         if let (Some(n), Some(boot)) = (awaited_power_cycle(shared, name), &identity.boot_id)
             && note_boot(shared, n, name, boot)
@@ -117,7 +149,11 @@ impl Lookout {
 
     /// A cluster that does not say leaves what it said last.
     async fn look_at_nodes(&self, shared: &RunContext) {
-        let clusters = shared.context.hosts.iter().filter(|(_, access)| access.target().kind == TargetKind::Kube);
+        let clusters = shared
+            .context
+            .hosts
+            .iter()
+            .filter(|(_, access)| access.target().kind == TargetKind::Kube);
         for (cluster, _) in clusters.filter(|_| !shared.context.nodes.is_empty()) {
             if let Some(out) = out_by_nodes(shared, cluster).await {
                 lock_ignoring_poison(&self.0).of_nodes = out;
@@ -126,37 +162,83 @@ impl Lookout {
     }
 }
 
-/// What a host says of itself, and who else holds its lock; why it is out of service where it says nothing. A login is no answer yet, a
-/// host with a dead disk may give one.
-async fn ask_host(shared: &RunContext, name: &str) -> Result<(TargetIdentity, Option<HeldLock>), Unavailability> {
+/// What a host says of itself, and who else holds its lock; why it is out of service where it says
+/// nothing. A login is no answer yet, a host with a dead disk may give one.
+async fn ask_host(
+    shared: &RunContext,
+    name: &str,
+) -> Result<(TargetIdentity, Option<HeldLock>), Unavailability> {
     let look = async {
         let reader = connect_target(name, &shared.context).await?.reader();
         let answers = reader.read(&[Read::Host]).await?;
         // The lock first: whoever lets it go has written the record before.
         let lock = reader.lock().await?;
-        Ok::<_, TransportError>((answers, lock, read_record(&Target::host(name), &reader).await?))
+        Ok::<_, TransportError>((
+            answers,
+            lock,
+            read_record(&Target::host(name), &reader).await?,
+        ))
     };
-    let (answers, lock, record) = look.await.map_err(|error| Unavailability::Unreachable { reason: error.trouble().alike })?;
-    let facts = decode_host_facts(&answers).map_err(|reason| Unavailability::Unreachable { reason: one_line(&reason, 200) })?;
-    let held = lock.ok().flatten().map(|reading| HeldLock::from_reading(reading, &shared.context.folder.process()));
+    let (answers, lock, record) = look.await.map_err(|error| Unavailability::Unreachable {
+        reason: error.trouble().alike,
+    })?;
+    let facts = decode_host_facts(&answers).map_err(|reason| Unavailability::Unreachable {
+        reason: one_line(&reason, 200),
+    })?;
+    let held = lock
+        .ok()
+        .flatten()
+        .map(|reading| HeldLock::from_reading(reading, &shared.context.folder.process()));
     let other = held.filter(|held| held.line != shared.heart.fence(name).holder && held.is_young());
-    let (machine_id, boot_id, running) = (facts.machine_id.clone(), facts.boot(), facts.running_machine());
-    Ok((TargetIdentity { machine_id, boot_id, running, record }, other))
+    let (machine_id, boot_id, running) = (
+        facts.machine_id.clone(),
+        facts.boot(),
+        facts.running_machine(),
+    );
+    Ok((
+        TargetIdentity {
+            machine_id,
+            boot_id,
+            running,
+            record,
+        },
+        other,
+    ))
 }
 
 /// What other runs left of a host that answers.
-fn left_by_others(shared: &RunContext, name: &str, identity: &TargetIdentity) -> Option<Unavailability> {
-    let mut outage = lock_ignoring_poison(&shared.state).outage_by_others(name, identity, &shared.run)?;
+fn left_by_others(
+    shared: &RunContext,
+    name: &str,
+    identity: &TargetIdentity,
+) -> Option<Unavailability> {
+    let mut outage =
+        lock_ignoring_poison(&shared.state).outage_by_others(name, identity, &shared.run)?;
     outage.redact(shared.context.secrets.redaction());
     Some(Unavailability::LeftByRun(outage))
 }
 
-/// The hosts whose nodes the cluster says are out of service. Those that this run cordoned are among them: another copy of its folder may
-/// have done that, and nothing counts twice.
-async fn out_by_nodes(shared: &RunContext, cluster: &str) -> Option<BTreeMap<Target, Unavailability>> {
+/// The hosts whose nodes the cluster says are out of service. Those that this run cordoned are
+/// among them: another copy of its folder may have done that, and nothing counts twice.
+async fn out_by_nodes(
+    shared: &RunContext,
+    cluster: &str,
+) -> Option<BTreeMap<Target, Unavailability>> {
     let read = Read::Kubernetes(KubernetesRead::Nodes);
-    let answers = shared.connect(cluster).await.ok()?.reader().read(std::slice::from_ref(&read)).await.ok()?;
+    let answers = shared
+        .connect(cluster)
+        .await
+        .ok()?
+        .reader()
+        .read(std::slice::from_ref(&read))
+        .await
+        .ok()?;
     let known = read_cluster_nodes(&answers).ok()?;
-    let one = |(name, host): (&String, &Target)| Some((host.clone(), Unavailability::of_node(known.get(name)?, &shared.plan.cluster)?));
+    let one = |(name, host): (&String, &Target)| {
+        Some((
+            host.clone(),
+            Unavailability::of_node(known.get(name)?, &shared.plan.cluster)?,
+        ))
+    };
     Some(shared.context.nodes.iter().filter_map(one).collect())
 }

@@ -5,7 +5,9 @@ use railwright_state::{NodeOutcome, Skip};
 use std::collections::BTreeSet;
 
 /// The exit classes of a run, worst first (design: exit codes).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum RunExitClass {
     /// The user stopped it.
@@ -18,7 +20,8 @@ pub enum RunExitClass {
     Failed,
     /// Something is unknown, unreachable, stale or held.
     Incomplete,
-    /// All that is left waits for a power cycle, which is done by hand; `resume` proves it and goes on.
+    /// All that is left waits for a power cycle, which is done by hand; `resume` proves it and goes
+    /// on.
     Waiting,
     /// All done, or nothing to do.
     Done,
@@ -99,14 +102,28 @@ pub struct ApplyOutcome {
 impl ApplyOutcome {
     /// A plan with nothing to do; incomplete when something was unknown or held.
     pub fn without_work(incomplete: bool) -> Self {
-        let ending = if incomplete { RunExitClass::Incomplete } else { RunExitClass::Done };
-        ApplyOutcome { ending, ..ApplyOutcome::refused(Vec::new()) }
+        let ending = if incomplete {
+            RunExitClass::Incomplete
+        } else {
+            RunExitClass::Done
+        };
+        ApplyOutcome {
+            ending,
+            ..ApplyOutcome::refused(Vec::new())
+        }
     }
 
     /// Ended before anything was changed.
     pub fn not_begun(problems: Vec<Diagnostic>, is_interrupted: bool) -> Self {
-        let ending = if is_interrupted { RunExitClass::Interrupted } else { RunExitClass::Refused };
-        ApplyOutcome { ending, ..ApplyOutcome::refused(problems) }
+        let ending = if is_interrupted {
+            RunExitClass::Interrupted
+        } else {
+            RunExitClass::Refused
+        };
+        ApplyOutcome {
+            ending,
+            ..ApplyOutcome::refused(problems)
+        }
     }
 
     /// Refused before anything was changed.
@@ -123,7 +140,8 @@ impl ApplyOutcome {
     }
 }
 
-/// The exit class of a run with these outcomes; `waits` are the steps that wait for nothing but a power cycle.
+/// The exit class of a run with these outcomes; `waits` are the steps that wait for nothing but a
+/// power cycle.
 pub fn compute_exit_class(
     outcomes: &[(String, NodeOutcome)],
     waits: &BTreeSet<usize>,
@@ -132,20 +150,40 @@ pub fn compute_exit_class(
 ) -> RunExitClass {
     let of_one = |(n, (_, outcome)): (usize, &(String, NodeOutcome))| match outcome {
         NodeOutcome::Held { .. } if waits.contains(&n) => RunExitClass::Waiting,
-        NodeOutcome::Skipped { because: Skip::Interrupted } => RunExitClass::Interrupted,
-        NodeOutcome::Skipped { because: Skip::Budget | Skip::Gate { .. } } => RunExitClass::Stopped,
-        NodeOutcome::Skipped { because: Skip::Window | Skip::Deadline } => RunExitClass::Incomplete,
+        NodeOutcome::Skipped {
+            because: Skip::Interrupted,
+        } => RunExitClass::Interrupted,
+        NodeOutcome::Skipped {
+            because: Skip::Budget | Skip::Gate { .. },
+        } => RunExitClass::Stopped,
+        NodeOutcome::Skipped {
+            because: Skip::Window | Skip::Deadline,
+        } => RunExitClass::Incomplete,
         NodeOutcome::Failed { .. } => RunExitClass::Failed,
         NodeOutcome::Done { .. } => RunExitClass::Done,
         _ => RunExitClass::Incomplete,
     };
-    let gate_failed = outcomes.iter().any(|(id, outcome)| id.starts_with("gate/") && matches!(outcome, NodeOutcome::Failed { .. }));
-    let mut worst = outcomes.iter().enumerate().map(of_one).min().unwrap_or(RunExitClass::Done);
+    let gate_failed = outcomes.iter().any(|(id, outcome)| {
+        id.starts_with("gate/") && matches!(outcome, NodeOutcome::Failed { .. })
+    });
+    let mut worst = outcomes
+        .iter()
+        .enumerate()
+        .map(of_one)
+        .min()
+        .unwrap_or(RunExitClass::Done);
     if gate_failed {
         worst = worst.min(RunExitClass::Stopped);
     }
-    if problems.iter().any(|problem| problem.severity == Severity::Error) {
+    if problems
+        .iter()
+        .any(|problem| problem.severity == Severity::Error)
+    {
         worst = worst.min(RunExitClass::Incomplete);
     }
-    if interrupted && worst != RunExitClass::Done { RunExitClass::Interrupted } else { worst }
+    if interrupted && worst != RunExitClass::Done {
+        RunExitClass::Interrupted
+    } else {
+        worst
+    }
 }

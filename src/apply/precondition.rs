@@ -1,8 +1,9 @@
-//! Looks at a step's resources once more, right before it, and decides: already so, go, or leave it alone. Pure.
+//! Looks at a step's resources once more, right before it, and decides: already so, go, or leave it
+//! alone. Pure.
 //!
-//! A resource must be as it was when the plan was made. It may have moved where the plan said so (it is disturbed or
-//! known only after another step) or where an earlier step of this run acted on the same target before it; then it is
-//! judged anew, and may only do what the plan announced.
+//! A resource must be as it was when the plan was made. It may have moved where the plan said so
+//! (it is disturbed or known only after another step) or where an earlier step of this run acted on
+//! the same target before it; then it is judged anew, and may only do what the plan announced.
 
 mod seen;
 
@@ -37,21 +38,33 @@ pub fn decide_step(node: &NodeKind, seen: &[ObservedMember]) -> StepDecision {
     }
     // What is only written down has no action that could mend it.
     let adopts = matches!(node, NodeKind::Adopt { .. });
-    let moved = |s: &&ObservedMember| (adopts || !s.may_have_moved) && !s.is_settled() && !s.is_as_planned();
+    let moved = |s: &&ObservedMember| {
+        (adopts || !s.may_have_moved) && !s.is_settled() && !s.is_as_planned()
+    };
     if let Some(moved) = seen.iter().find(moved) {
-        return StepDecision::Stale(format!("{} (when planned: {})", moved.what_differs(), describe_planned_state(moved.member)));
+        return StepDecision::Stale(format!(
+            "{} (when planned: {})",
+            moved.what_differs(),
+            describe_planned_state(moved.member)
+        ));
     }
     decide_actions(node, seen)
 }
 
 /// A resource that has moved although nobody of us touched it.
 pub fn has_moved(seen: &ObservedMember) -> Option<String> {
-    (!seen.may_have_moved && !seen.is_settled() && !seen.is_as_planned())
-        .then(|| format!("{} (when planned: {})", seen.what_differs(), describe_planned_state(seen.member)))
+    (!seen.may_have_moved && !seen.is_settled() && !seen.is_as_planned()).then(|| {
+        format!(
+            "{} (when planned: {})",
+            seen.what_differs(),
+            describe_planned_state(seen.member)
+        )
+    })
 }
 
-/// Judges a step that was begun in an earlier part of the run, or whose connection was lost on the way: as wished is
-/// done; as it was before is done again; anything else is done again where that is safe.
+/// Judges a step that was begun in an earlier part of the run, or whose connection was lost on the
+/// way: as wished is done; as it was before is done again; anything else is done again where that
+/// is safe.
 pub fn judge_again(
     node: &NodeKind,
     seen: &[ObservedMember],
@@ -59,51 +72,109 @@ pub fn judge_again(
     redo: &BTreeSet<Address>,
     accept: &BTreeSet<Address>,
 ) -> StepDecision {
-    let open: Vec<&ObservedMember> = seen.iter().filter(|s| !s.is_settled() && !accept.contains(s.address())).collect();
+    let open: Vec<&ObservedMember> = seen
+        .iter()
+        .filter(|s| !s.is_settled() && !accept.contains(s.address()))
+        .collect();
     if open.is_empty() {
         return StepDecision::Met;
     }
-    let was = |s: &ObservedMember| intent.latest.iter().find(|m| m.address == *s.address()).map(|m| &m.fingerprint);
-    let untouched = |s: &&ObservedMember| Some(&s.assessment.fingerprint()) == was(s) || s.is_as_planned();
-    let decided = open.iter().all(|s| redo.contains(s.address()) || untouched(s) || s.is_convergent());
+    let was = |s: &ObservedMember| {
+        intent
+            .latest
+            .iter()
+            .find(|m| m.address == *s.address())
+            .map(|m| &m.fingerprint)
+    };
+    let untouched =
+        |s: &&ObservedMember| Some(&s.assessment.fingerprint()) == was(s) || s.is_as_planned();
+    let decided = open
+        .iter()
+        .all(|s| redo.contains(s.address()) || untouched(s) || s.is_convergent());
     if !decided {
         let what: Vec<String> = open.iter().map(|s| s.what_differs()).collect();
-        return StepDecision::Undecided(format!("neither as it was nor as wished: {}", what.join("; ")));
+        return StepDecision::Undecided(format!(
+            "neither as it was nor as wished: {}",
+            what.join("; ")
+        ));
     }
-    let open: Vec<ObservedMember> = seen.iter().filter(|s| !accept.contains(s.address())).cloned().collect();
+    let open: Vec<ObservedMember> = seen
+        .iter()
+        .filter(|s| !accept.contains(s.address()))
+        .cloned()
+        .collect();
     decide_actions(node, &open)
 }
 
-/// Judges a step in the middle, after some of its actions: what is still to be done, if it was announced.
+/// Judges a step in the middle, after some of its actions: what is still to be done, if it was
+/// announced.
 pub fn go_on(node: &NodeKind, seen: &[ObservedMember]) -> StepDecision {
-    if seen.iter().all(ObservedMember::is_settled) { StepDecision::Met } else { decide_actions(node, seen) }
+    if seen.iter().all(ObservedMember::is_settled) {
+        StepDecision::Met
+    } else {
+        decide_actions(node, seen)
+    }
 }
 
 /// The planned actions where everything is as planned, else those of now, if they were announced.
 fn decide_actions(node: &NodeKind, seen: &[ObservedMember]) -> StepDecision {
-    let NodeKind::Change { actions, announced, members, .. } = node else { return StepDecision::Met };
+    let NodeKind::Change {
+        actions,
+        announced,
+        members,
+        ..
+    } = node
+    else {
+        return StepDecision::Met;
+    };
     let open: Vec<&ObservedMember> = seen.iter().filter(|s| !s.is_settled()).collect();
-    if let Some((s, why)) = open.iter().find_map(|s| Some((s, s.assessment.refusal.as_ref()?))) {
+    if let Some((s, why)) = open
+        .iter()
+        .find_map(|s| Some((s, s.assessment.refusal.as_ref()?)))
+    {
         return StepDecision::Unannounced(format!("{}: {why}", s.address().within_target()));
     }
-    if seen.len() == members.len() && seen.iter().all(ObservedMember::is_as_planned) && !actions.is_empty() {
+    if seen.len() == members.len()
+        && seen.iter().all(ObservedMember::is_as_planned)
+        && !actions.is_empty()
+    {
         // A plan file can be edited: what it does has to be what its resources need.
         let needed = join_actions(seen.iter().flat_map(|s| &s.assessment.actions));
         return match *needed == **actions {
             true => StepDecision::Act(needed),
-            false => StepDecision::Unannounced("its actions in the plan are not those that its resources need".to_owned()),
+            false => StepDecision::Unannounced(
+                "its actions in the plan are not those that its resources need".to_owned(),
+            ),
         };
     }
     let now = join_actions(open.iter().flat_map(|s| &s.assessment.actions));
     if let Some(stuck) = open.iter().find(|s| s.assessment.actions.is_empty()) {
-        return StepDecision::Unannounced(format!("nothing that railwright can do would mend {}", stuck.what_differs()));
+        return StepDecision::Unannounced(format!(
+            "nothing that railwright can do would mend {}",
+            stuck.what_differs()
+        ));
     }
-    let planned: BTreeSet<String> = actions.iter().map(Action::word).chain(announced.iter().cloned()).collect();
-    // What an earlier step resets takes whatever applying the same wish again takes (`*`): its kind makes that of a wish
-    // that was held against the spec, and how much it may disturb is held to the limit. For no other resource.
-    let is_held = |s: &&&ObservedMember| !(planned.contains("*") && matches!(s.member.reason, Reason::Disturbed { .. }));
-    let taken = open.iter().filter(is_held).flat_map(|s| &s.assessment.actions).map(Action::word);
-    let extra: Vec<String> = taken.filter(|word| !planned.contains(word)).collect::<BTreeSet<_>>().into_iter().collect();
+    let planned: BTreeSet<String> = actions
+        .iter()
+        .map(Action::word)
+        .chain(announced.iter().cloned())
+        .collect();
+    // What an earlier step resets takes whatever applying the same wish again takes (`*`): its kind
+    // makes that of a wish that was held against the spec, and how much it may disturb is held to
+    // the limit. For no other resource.
+    let is_held = |s: &&&ObservedMember| {
+        !(planned.contains("*") && matches!(s.member.reason, Reason::Disturbed { .. }))
+    };
+    let taken = open
+        .iter()
+        .filter(is_held)
+        .flat_map(|s| &s.assessment.actions)
+        .map(Action::word);
+    let extra: Vec<String> = taken
+        .filter(|word| !planned.contains(word))
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect();
     if extra.is_empty() {
         StepDecision::Act(now)
     } else {
@@ -111,22 +182,38 @@ fn decide_actions(node: &NodeKind, seen: &[ObservedMember]) -> StepDecision {
     }
 }
 
-/// Why a step disturbs more than it may: the limit holds for what was not known when the plan was made too, and what was
-/// known then is as the plan says, so that the host is counted as out of service where it is.
-pub fn disturbs_too_much(seen: &[ObservedMember], planned: Disruption, limit: Disruption) -> Option<String> {
+/// Why a step disturbs more than it may: the limit holds for what was not known when the plan was
+/// made too, and what was known then is as the plan says, so that the host is counted as out of
+/// service where it is.
+pub fn disturbs_too_much(
+    seen: &[ObservedMember],
+    planned: Disruption,
+    limit: Disruption,
+) -> Option<String> {
     seen.iter().filter(|s| !s.is_settled()).find_map(|s| {
         let (now, name) = (s.assessment.disruption, s.address().within_target());
         if now > limit {
-            return Some(format!("{name} would disturb as much as a {}, and rollout.max_disruption is {}", now.word(), limit.word()));
+            return Some(format!(
+                "{name} would disturb as much as a {}, and rollout.max_disruption is {}",
+                now.word(),
+                limit.word()
+            ));
         }
         let known = s.is_as_planned() && !moves_by_plan(s.member);
-        (known && now > planned).then(|| format!("{name} disturbs as much as a {}, and the plan says {}", now.word(), planned.word()))
+        (known && now > planned).then(|| {
+            format!(
+                "{name} disturbs as much as a {}, and the plan says {}",
+                now.word(),
+                planned.word()
+            )
+        })
     })
 }
 
 /// Whether the actions of now would interrupt a netdev.
 pub fn may_interrupt_netdev(seen: &[ObservedMember]) -> bool {
-    seen.iter().any(|s| !s.is_settled() && !s.assessment.interrupts_netdevs.is_empty())
+    seen.iter()
+        .any(|s| !s.is_settled() && !s.assessment.interrupts_netdevs.is_empty())
 }
 
 /// Digest of what will be done.
@@ -138,7 +225,9 @@ pub fn actions_digest(actions: &[Action]) -> Digest {
 mod tests {
     use super::*;
     use railwright_plan::{Member, PlannedDiff};
-    use railwright_resource::{AnswerStatus, DesiredResource, ReadResult, ReadResults, Want, kind_named};
+    use railwright_resource::{
+        AnswerStatus, DesiredResource, ReadResult, ReadResults, Want, kind_named,
+    };
     use serde_json::json;
     use std::sync::Arc;
 
@@ -162,17 +251,28 @@ mod tests {
         let mut answers = ReadResults::default();
         for read in kind_named("file").unwrap().reads(wish) {
             let (code, out) = match found {
-                Some(text) => (0, format!("644 root root {} regular file\n{text}", text.len())),
+                Some(text) => (
+                    0,
+                    format!("644 root root {} regular file\n{text}", text.len()),
+                ),
                 None => (1, String::new()),
             };
-            answers.insert(read.key(), ReadResult { status: AnswerStatus::Exit(code), out });
+            answers.insert(
+                read.key(),
+                ReadResult {
+                    status: AnswerStatus::Exit(code),
+                    out,
+                },
+            );
         }
         answers
     }
 
     fn member(content: &str, found_when_planned: Option<&str>, reason: Reason) -> Member {
         let wish = wish(content);
-        let assessment = kind_named("file").unwrap().assess(&wish, &answers(&wish, found_when_planned));
+        let assessment = kind_named("file")
+            .unwrap()
+            .assess(&wish, &answers(&wish, found_when_planned));
         Member {
             reason,
             found: Arc::new(PlannedDiff {
@@ -199,7 +299,11 @@ mod tests {
         };
         NodeKind::Change {
             members: vec![member.clone()],
-            actions: if planned { Arc::new([write]) } else { Arc::default() },
+            actions: if planned {
+                Arc::new([write])
+            } else {
+                Arc::default()
+            },
             announced: announced.iter().map(ToString::to_string).collect(),
             disturbs: Arc::default(),
             interrupts_netdevs: Arc::default(),
@@ -207,8 +311,21 @@ mod tests {
         }
     }
 
-    fn judged(member: &Member, found_now: Option<&str>, announced: &[&str], moved_by_us: bool) -> StepDecision {
-        decide_step(&node(member, announced), &[observe_member(member, None, &answers(&member.wish, found_now), moved_by_us)])
+    fn judged(
+        member: &Member,
+        found_now: Option<&str>,
+        announced: &[&str],
+        moved_by_us: bool,
+    ) -> StepDecision {
+        decide_step(
+            &node(member, announced),
+            &[observe_member(
+                member,
+                None,
+                &answers(&member.wish, found_now),
+                moved_by_us,
+            )],
+        )
     }
 
     fn words(verdict: StepDecision) -> Vec<String> {
@@ -221,27 +338,52 @@ mod tests {
     #[test]
     fn as_planned_goes_met_is_done_and_anything_else_is_stale() {
         let member = member("new\n", Some("old\n"), Reason::Drifted);
-        assert_eq!(words(judged(&member, Some("old\n"), &[], false)), ["write_file"]);
+        assert_eq!(
+            words(judged(&member, Some("old\n"), &[], false)),
+            ["write_file"]
+        );
         assert_eq!(words(judged(&member, Some("new\n"), &[], false)), ["Met"]);
-        assert_eq!(words(judged(&member, Some("other\n"), &[], false)), ["Stale"]);
+        assert_eq!(
+            words(judged(&member, Some("other\n"), &[], false)),
+            ["Stale"]
+        );
         assert_eq!(words(judged(&member, None, &[], false)), ["Stale"]);
-        assert_eq!(words(judged(&member, Some("other\n"), &[], true)), ["write_file"], "an earlier step of ours may have moved it");
+        assert_eq!(
+            words(judged(&member, Some("other\n"), &[], true)),
+            ["write_file"],
+            "an earlier step of ours may have moved it"
+        );
     }
 
     #[test]
     fn what_is_looked_at_again_does_only_what_was_announced() {
         let disturbed = member("new\n", Some("new\n"), Reason::Disturbed { by: "x".into() });
-        assert_eq!(words(judged(&disturbed, Some("new\n"), &[], false)), ["Met"]);
-        assert_eq!(words(judged(&disturbed, Some("old\n"), &["set_sysctl"], false)), ["Unannounced"]);
-        assert_eq!(words(judged(&disturbed, Some("old\n"), &["write_file"], false)), ["write_file"]);
-        assert_eq!(words(judged(&disturbed, Some("old\n"), &["*"], false)), ["write_file"]);
+        assert_eq!(
+            words(judged(&disturbed, Some("new\n"), &[], false)),
+            ["Met"]
+        );
+        assert_eq!(
+            words(judged(&disturbed, Some("old\n"), &["set_sysctl"], false)),
+            ["Unannounced"]
+        );
+        assert_eq!(
+            words(judged(&disturbed, Some("old\n"), &["write_file"], false)),
+            ["write_file"]
+        );
+        assert_eq!(
+            words(judged(&disturbed, Some("old\n"), &["*"], false)),
+            ["write_file"]
+        );
     }
 
     #[test]
     fn whatever_it_takes_is_said_of_what_an_earlier_step_resets_and_of_nothing_else() {
         let now = |reason: Reason| {
             let member = member("new\n", Some("old\n"), reason);
-            let set = Action::SetSysctl { key: "a".into(), value: "1".into() };
+            let set = Action::SetSysctl {
+                key: "a".into(),
+                value: "1".into(),
+            };
             let node = NodeKind::Change {
                 members: vec![member.clone()],
                 actions: Arc::new([set]),
@@ -250,32 +392,55 @@ mod tests {
                 interrupts_netdevs: Arc::default(),
                 guard: None,
             };
-            words(decide_step(&node, &[observe_member(&member, None, &answers(&member.wish, Some("other\n")), true)]))
+            words(decide_step(
+                &node,
+                &[observe_member(
+                    &member,
+                    None,
+                    &answers(&member.wish, Some("other\n")),
+                    true,
+                )],
+            ))
         };
         assert_eq!(now(Reason::Disturbed { by: "x".into() }), ["write_file"]);
         assert_eq!(now(Reason::Drifted), ["Unannounced"]);
-        assert_eq!(now(Reason::KnownAfter { step: "host/a/file/y".parse().unwrap() }), ["Unannounced"]);
+        assert_eq!(
+            now(Reason::KnownAfter {
+                step: "host/a/file/y".parse().unwrap()
+            }),
+            ["Unannounced"]
+        );
     }
 
     #[test]
     fn no_step_disturbs_more_than_its_plan_and_the_limit_say() {
-        let (drifted, disturbed) =
-            (member("new\n", Some("old\n"), Reason::Drifted), member("new\n", None, Reason::Disturbed { by: "x".into() }));
+        let (drifted, disturbed) = (
+            member("new\n", Some("old\n"), Reason::Drifted),
+            member("new\n", None, Reason::Disturbed { by: "x".into() }),
+        );
         let told = |member: &Member, planned: Disruption, limit: Disruption| {
-            let mut seen = observe_member(member, None, &answers(&member.wish, Some("old\n")), false);
+            let mut seen =
+                observe_member(member, None, &answers(&member.wish, Some("old\n")), false);
             seen.assessment.disruption = Disruption::Restart;
             disturbs_too_much(&[seen], planned, limit).is_some()
         };
         assert!(!told(&drifted, Disruption::Restart, Disruption::Reboot));
-        assert!(told(&drifted, Disruption::Reload, Disruption::Reboot), "the plan says less");
-        assert!(!told(&disturbed, Disruption::None, Disruption::Reboot), "the plan could not say");
+        assert!(
+            told(&drifted, Disruption::Reload, Disruption::Reboot),
+            "the plan says less"
+        );
+        assert!(
+            !told(&disturbed, Disruption::None, Disruption::Reboot),
+            "the plan could not say"
+        );
         assert!(told(&disturbed, Disruption::None, Disruption::Reload));
     }
 
     #[test]
     fn what_was_begun_is_done_again_when_that_is_safe_or_said() {
         let member = member("new\n", Some("old\n"), Reason::Drifted);
-        let seen = |now: &str| observe_member(&member, None, &answers(&member.wish, Some(now)), false);
+        let seen =
+            |now: &str| observe_member(&member, None, &answers(&member.wish, Some(now)), false);
         let intent = StepIntent {
             attempt: 1,
             token: String::new(),
@@ -286,13 +451,20 @@ mod tests {
             sequence: 1,
         };
         let none = BTreeSet::new();
-        let again = |now: &str, convergent: bool, redo: &BTreeSet<Address>, accept: &BTreeSet<Address>| {
-            let mut seen = seen(now);
-            if !convergent {
-                seen.kind = kind_named("command"); // the kind that must not be run twice
-            }
-            words(judge_again(&node(&member, &[]), &[seen], &intent, redo, accept))
-        };
+        let again =
+            |now: &str, convergent: bool, redo: &BTreeSet<Address>, accept: &BTreeSet<Address>| {
+                let mut seen = seen(now);
+                if !convergent {
+                    seen.kind = kind_named("command"); // the kind that must not be run twice
+                }
+                words(judge_again(
+                    &node(&member, &[]),
+                    &[seen],
+                    &intent,
+                    redo,
+                    accept,
+                ))
+            };
         let own = BTreeSet::from([member.wish.address.clone()]);
         assert_eq!(again("new\n", false, &none, &none), ["Met"]);
         assert_eq!(again("old\n", false, &none, &none), ["write_file"]);

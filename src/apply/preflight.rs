@@ -15,7 +15,9 @@ use railwright_resource::host::{MachineIdReading, RunningMachine, decode_host_fa
 use railwright_resource::{AnswerStatus, Read, ReadResults};
 use railwright_state::{ClusterLock, LockHolder, TargetIdentity, TargetRecord};
 use railwright_system::clock;
-use railwright_transport::{BoxFuture, Fence, HostAccess, Locker, Reader, RecordReading, TransportError};
+use railwright_transport::{
+    BoxFuture, Fence, HostAccess, Locker, Reader, RecordReading, TransportError,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
@@ -86,7 +88,8 @@ impl From<NotLocked> for One {
 pub struct PreflightScope {
     /// All of them.
     pub hosts: BTreeSet<String>,
-    /// Those among them that may be on their way through a reboot that an earlier part of the run asked for.
+    /// Those among them that may be on their way through a reboot that an earlier part of the run
+    /// asked for.
     pub rebooting: BTreeSet<String>,
     /// The run that goes on: its own guards are left to its steps.
     pub run: Option<String>,
@@ -105,20 +108,41 @@ struct PreflightContext<'a> {
 }
 
 /// Reaches and locks these hosts. With refusals the locks are let go again.
-pub async fn run_preflight(plan: &Plan, wanted: PreflightScope, context: &Context, lock: &ClusterLock, sink: &EventSink) -> Preflight {
+pub async fn run_preflight(
+    plan: &Plan,
+    wanted: PreflightScope,
+    context: &Context,
+    lock: &ClusterLock,
+    sink: &EventSink,
+) -> Preflight {
     let found = Mutex::new(Preflight::default());
     let work = |host: String| -> BoxFuture<'_, ()> {
         let (found, rebooting) = (&found, wanted.rebooting.contains(&host));
-        let run = PreflightContext { plan, wanted: &wanted, fence: lock.fence };
+        let run = PreflightContext {
+            plan,
+            wanted: &wanted,
+            fence: lock.fence,
+        };
         Box::pin(async move {
             let one = match rebooting {
                 true => after_reboot(&host, context, &lock.holder, run, sink).await,
                 false => one_host(&host, context, &lock.holder, run, sink).await,
             };
-            add_host_result(&mut found.lock().unwrap_or_else(PoisonError::into_inner), context, &host, one, sink);
+            add_host_result(
+                &mut found.lock().unwrap_or_else(PoisonError::into_inner),
+                context,
+                &host,
+                one,
+                sink,
+            );
         })
     };
-    crowd::run_each_bounded(wanted.hosts.iter().cloned().collect(), context.patience.parallel, &work).await;
+    crowd::run_each_bounded(
+        wanted.hosts.iter().cloned().collect(),
+        context.patience.parallel,
+        &work,
+    )
+    .await;
     let mut found = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
     found.refusals.extend(cut_connections(plan, &found.ready));
     if context.is_interrupted() {
@@ -130,16 +154,41 @@ pub async fn run_preflight(plan: &Plan, wanted: PreflightScope, context: &Contex
     found
 }
 
-fn add_host_result(found: &mut Preflight, context: &Context, host: &str, one: One, sink: &EventSink) {
+fn add_host_result(
+    found: &mut Preflight,
+    context: &Context,
+    host: &str,
+    one: One,
+    sink: &EventSink,
+) {
     let target = context.target(host);
     match one {
         One::Ready(ready) => {
-            let ReadyHost { now, record, warnings } = *ready;
+            let ReadyHost {
+                now,
+                record,
+                warnings,
+            } = *ready;
             let locked = context.hosts.get(host).is_none_or(HostAccess::keeps_locks);
             let host = host.to_owned();
-            sink(RunEvent::HostReady { host: host.clone(), locked });
-            let (machine_id, boot_id, running) = (now.machine_id.clone(), now.boot_id.clone(), now.running.clone());
-            found.identities.insert(target, TargetIdentity { machine_id, boot_id, running, record });
+            sink(RunEvent::HostReady {
+                host: host.clone(),
+                locked,
+            });
+            let (machine_id, boot_id, running) = (
+                now.machine_id.clone(),
+                now.boot_id.clone(),
+                now.running.clone(),
+            );
+            found.identities.insert(
+                target,
+                TargetIdentity {
+                    machine_id,
+                    boot_id,
+                    running,
+                    record,
+                },
+            );
             found.warnings.extend(warnings);
             found.ready.insert(host, now);
         }
@@ -152,24 +201,45 @@ fn add_host_result(found: &mut Preflight, context: &Context, host: &str, one: On
 
 /// A new connection to a target.
 pub async fn connect_target(host: &str, context: &Context) -> Result<Locker, TransportError> {
-    let access = context.hosts.get(host).ok_or_else(|| TransportError::Local { reason: format!("{host} is not in the inventory") })?;
+    let access = context
+        .hosts
+        .get(host)
+        .ok_or_else(|| TransportError::Local {
+            reason: format!("{host} is not in the inventory"),
+        })?;
     context.connector.connect(access).await.map(Locker::new)
 }
 
-/// How often a host that reboots may go down while it is being looked at: one that was asked for its reboot a moment ago
-/// still answers.
+/// How often a host that reboots may go down while it is being looked at: one that was asked for
+/// its reboot a moment ago still answers.
 const GOES_DOWN: u32 = 3;
 
-/// A host that may be on its way through a reboot: waited for, and again where it went down under our hands.
-async fn after_reboot(host: &str, context: &Context, holder: &LockHolder, run: PreflightContext<'_>, sink: &EventSink) -> One {
+/// A host that may be on its way through a reboot: waited for, and again where it went down under
+/// our hands.
+async fn after_reboot(
+    host: &str,
+    context: &Context,
+    holder: &LockHolder,
+    run: PreflightContext<'_>,
+    sink: &EventSink,
+) -> One {
     let mut left = GOES_DOWN;
     loop {
-        let Some(back) = context.unless_interrupted(come_back(host, context, sink)).await else {
+        let Some(back) = context
+            .unless_interrupted(come_back(host, context, sink))
+            .await
+        else {
             return One::Unready(Busy::Interrupted.into());
         };
         let one = one_host(host, context, holder, run, sink).await;
         left -= 1;
-        if !back || left == 0 || !matches!(one, One::Unready(Unready::NotReached(_) | Unready::Unfit(_))) {
+        if !back
+            || left == 0
+            || !matches!(
+                one,
+                One::Unready(Unready::NotReached(_) | Unready::Unfit(_))
+            )
+        {
             return one;
         }
     }
@@ -184,17 +254,27 @@ async fn come_back(host: &str, context: &Context, sink: &EventSink) -> bool {
                 return true;
             }
             if look == 0 {
-                sink(RunEvent::Rebooting { host: host.to_owned() });
+                sink(RunEvent::Rebooting {
+                    host: host.to_owned(),
+                });
             }
             clock::sleep_for(patience.reboot_poll).await;
         }
         false
     };
     // Whoever is not back by then is told as not reachable.
-    clock::await_with_timeout(patience.reboot, back).await.unwrap_or(false)
+    clock::await_with_timeout(patience.reboot, back)
+        .await
+        .unwrap_or(false)
 }
 
-async fn one_host(host: &str, context: &Context, holder: &LockHolder, run: PreflightContext<'_>, sink: &EventSink) -> One {
+async fn one_host(
+    host: &str,
+    context: &Context,
+    holder: &LockHolder,
+    run: PreflightContext<'_>,
+    sink: &EventSink,
+) -> One {
     let ready = match lock_and_read_host(host, context, holder, run, sink).await {
         Ok(ready) => ready,
         Err(one) => return one,
@@ -215,17 +295,35 @@ async fn lock_and_read_host(
         let answers = locker.reader().read(&[Read::Host]).await?;
         Ok((locker, answers))
     };
-    let (locker, answers) = context.unless_interrupted(look).await.ok_or(One::Unready(Busy::Interrupted.into()))?.map_err(unready)?;
+    let (locker, answers) = context
+        .unless_interrupted(look)
+        .await
+        .ok_or(One::Unready(Busy::Interrupted.into()))?
+        .map_err(unready)?;
     let mut now = host_now(&context.target(host), &answers).map_err(One::Unready)?;
     let before = run.wanted.machines.get(host);
-    if before.zip(now.machine_id.known()).is_some_and(|(before, now)| before != now) {
+    if before
+        .zip(now.machine_id.known())
+        .is_some_and(|(before, now)| before != now)
+    {
         return Err(One::Unready(Unready::Reinstalled));
     }
     let mut warnings = Vec::new();
     if context.target(host).kind == TargetKind::Kube {
-        let has_record = matches!(locker.reader().record().await.map_err(unready)?, RecordReading::Text(_));
-        let found =
-            access::check_access_rights(run.plan, &run.wanted.done, host, context, &locker.reader(), has_record).await.map_err(unready)?;
+        let has_record = matches!(
+            locker.reader().record().await.map_err(unready)?,
+            RecordReading::Text(_)
+        );
+        let found = access::check_access_rights(
+            run.plan,
+            &run.wanted.done,
+            host,
+            context,
+            &locker.reader(),
+            has_record,
+        )
+        .await
+        .map_err(unready)?;
         if let Some(refusal) = found.refusal {
             return Err(One::Refused(Box::new(refusal)));
         }
@@ -233,10 +331,20 @@ async fn lock_and_read_host(
     }
     (now.token, now.record) = take_lock(host, context, &locker, holder, run.fence).await?;
     let writer = locker.writer(now.fence(holder));
-    // With the lock in hand nobody begins another step. What the host is like is read after that, its record too: whoever had
-    // the lock before has written it.
+    // With the lock in hand nobody begins another step. What the host is like is read after that,
+    // its record too: whoever had the lock before has written it.
     let earlier = context.patience.earlier_step;
-    if let Err(busy) = wait_until_idle(host, &writer, context, sink, earlier, run.wanted.run.as_deref(), None).await {
+    if let Err(busy) = wait_until_idle(
+        host,
+        &writer,
+        context,
+        sink,
+        earlier,
+        run.wanted.run.as_deref(),
+        None,
+    )
+    .await
+    {
         let _ = writer.unlock().await;
         return Err(One::Unready(busy.into()));
     }
@@ -248,68 +356,127 @@ async fn lock_and_read_host(
         }
     };
     now.is_recorded_out = record.read().is_some_and(|record| record.outage.is_some());
-    Ok(ReadyHost { now, record, warnings })
+    Ok(ReadyHost {
+        now,
+        record,
+        warnings,
+    })
 }
 
-/// The record that a target keeps of itself. Where nobody knows what it keeps, the connection counts as lost.
-pub(super) async fn read_record(target: &Target, reader: &Reader) -> Result<TargetRecord, TransportError> {
+/// The record that a target keeps of itself. Where nobody knows what it keeps, the connection
+/// counts as lost.
+pub(super) async fn read_record(
+    target: &Target,
+    reader: &Reader,
+) -> Result<TargetRecord, TransportError> {
     Ok(match reader.record().await? {
         RecordReading::Text(json) => TargetRecord::parse(target, &json),
         RecordReading::Absent => TargetRecord::Absent,
         RecordReading::Unreadable(reason) => TargetRecord::unreadable(reason),
-        RecordReading::Unknown(reason) => return Err(TransportError::Lost { host: target.name.to_string(), reason }),
+        RecordReading::Unknown(reason) => {
+            return Err(TransportError::Lost {
+                host: target.name.to_string(),
+                reason,
+            });
+        }
     })
 }
 
-/// Who the host is, from its answers. Answers that break off mean that the connection was lost under them: a host on its way
-/// down for a reboot is no host that cannot be worked on.
+/// Who the host is, from its answers. Answers that break off mean that the connection was lost
+/// under them: a host on its way down for a reboot is no host that cannot be worked on.
 pub fn host_now(target: &Target, answers: &ReadResults) -> Result<HostNow, Unready> {
     let host = &*target.name;
     if target.kind != TargetKind::Host {
-        let (machine_id, running) =
-            decode_host_facts(answers).map(|facts| (facts.machine_id.clone(), facts.running_machine())).unwrap_or_default();
-        return Ok(HostNow { machine_id, running, ..HostNow::default() });
+        let (machine_id, running) = decode_host_facts(answers)
+            .map(|facts| (facts.machine_id.clone(), facts.running_machine()))
+            .unwrap_or_default();
+        return Ok(HostNow {
+            machine_id,
+            running,
+            ..HostNow::default()
+        });
     }
-    let facts = decode_host_facts(answers).map_err(|reason| match answers.get(&Read::Host).map(|answer| &answer.status) {
-        Some(AnswerStatus::CutOff) => TransportError::Lost { host: host.to_owned(), reason }.into(),
-        _ => Unready::Unfit(format!("who it is could not be read: {reason}")),
+    let facts = decode_host_facts(answers).map_err(|reason| {
+        match answers.get(&Read::Host).map(|answer| &answer.status) {
+            Some(AnswerStatus::CutOff) => TransportError::Lost {
+                host: host.to_owned(),
+                reason,
+            }
+            .into(),
+            _ => Unready::Unfit(format!("who it is could not be read: {reason}")),
+        }
     })?;
     let (running, boot_id) = (facts.running_machine(), facts.boot());
-    Ok(HostNow { ssh_netdevs: facts.ssh_netdevs, boot_id, machine_id: facts.machine_id, running, ..HostNow::default() })
+    Ok(HostNow {
+        ssh_netdevs: facts.ssh_netdevs,
+        boot_id,
+        machine_id: facts.machine_id,
+        running,
+        ..HostNow::default()
+    })
 }
 
 /// What can cut our own connection and cannot be put back by a guard on the host is refused.
 fn cut_connections(plan: &Plan, ready: &BTreeMap<String, HostNow>) -> Vec<Diagnostic> {
     let cuts = |node: &railwright_plan::PlanNode| {
-        let NodeKind::Change { interrupts_netdevs, actions, members, guard, .. } = &node.kind else { return None };
+        let NodeKind::Change {
+            interrupts_netdevs,
+            actions,
+            members,
+            guard,
+            ..
+        } = &node.kind
+        else {
+            return None;
+        };
         let host = &node.target.as_ref()?.name;
         let ours = &ready.get(&**host)?.ssh_netdevs;
-        let netdev = interrupts_netdevs.iter().find(|netdev| ours.contains(*netdev));
+        let netdev = interrupts_netdevs
+            .iter()
+            .find(|netdev| ours.contains(*netdev));
         if netdev.is_none() && guard.is_none() {
             return None;
         }
         let word = Guard::over(actions, members.iter().map(|member| &member.wish)).err()?;
-        Some(trouble::cuts_connection(&node.id, host, netdev.map(String::as_str), &word))
+        Some(trouble::cuts_connection(
+            &node.id,
+            host,
+            netdev.map(String::as_str),
+            &word,
+        ))
     };
-    plan.nodes.iter().filter(|node| node.held.is_none()).filter_map(cuts).collect()
+    plan.nodes
+        .iter()
+        .filter(|node| node.held.is_none())
+        .filter_map(cuts)
+        .collect()
 }
 
 impl Preflight {
     /// What is told of the hosts that cannot be worked on; some of them wait for a power cycle.
     pub fn told(&self, next: &NextCommands, power_cycled: &BTreeSet<&Target>) -> Vec<Diagnostic> {
         let one = |(target, unready): (&Target, &Unready)| match unready {
-            Unready::NotReached(_) if power_cycled.contains(target) => may_be_off(unready.told(target, next)),
+            Unready::NotReached(_) if power_cycled.contains(target) => {
+                may_be_off(unready.told(target, next))
+            }
             _ => unready.told(target, next),
         };
         self.unready.iter().map(one).collect()
     }
 
-    /// Where no host of the plan can be reached, why: a run of it could do nothing but tell so once a step.
+    /// Where no host of the plan can be reached, why: a run of it could do nothing but tell so once
+    /// a step.
     pub fn nobody_there(&self) -> Vec<Diagnostic> {
         let mut alike: BTreeMap<String, (&TransportError, Vec<&Target>)> = BTreeMap::new();
         for (target, unready) in &self.unready {
-            let Unready::NotReached(error) = unready else { return Vec::new() };
-            alike.entry(error.trouble().alike).or_insert_with(|| (error, Vec::new())).1.push(target);
+            let Unready::NotReached(error) = unready else {
+                return Vec::new();
+            };
+            alike
+                .entry(error.trouble().alike)
+                .or_insert_with(|| (error, Vec::new()))
+                .1
+                .push(target);
         }
         if alike.is_empty() || !self.ready.is_empty() {
             return Vec::new();
@@ -319,6 +486,9 @@ impl Preflight {
 
     /// The same for the scheduler.
     pub fn reasons(&self) -> BTreeMap<Target, String> {
-        self.unready.iter().map(|(target, unready)| (target.clone(), unready.reason())).collect()
+        self.unready
+            .iter()
+            .map(|(target, unready)| (target.clone(), unready.reason()))
+            .collect()
     }
 }

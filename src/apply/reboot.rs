@@ -1,4 +1,5 @@
-//! Reboots a host and proves it: the boot id is another one, and what waited for the reboot is in effect.
+//! Reboots a host and proves it: the boot id is another one, and what waited for the reboot is in
+//! effect.
 
 use super::change::Finish;
 use super::context::RunEvent;
@@ -26,31 +27,49 @@ pub(super) async fn reboot_host(shared: &RunContext, n: usize) -> Result<Finish,
     Ok(finish)
 }
 
-async fn reboot_and_verify(shared: &RunContext, n: usize, host: &str) -> Result<Finish, JournalError> {
+async fn reboot_and_verify(
+    shared: &RunContext,
+    n: usize,
+    host: &str,
+) -> Result<Finish, JournalError> {
     let mut order = RebootRequest::default();
     let before = match start_reboot(shared, n, host, &mut order).await? {
         Ok(before) => before,
         Err(finish) => return Ok(*finish),
     };
-    (shared.sink)(RunEvent::Rebooting { host: host.to_owned() });
+    (shared.sink)(RunEvent::Rebooting {
+        host: host.to_owned(),
+    });
     let limit = shared.context.patience.reboot;
     let mut answered = 0;
-    match clock::await_with_timeout(limit, come_back(shared, n, host, &before, &mut order, &mut answered)).await {
+    match clock::await_with_timeout(
+        limit,
+        come_back(shared, n, host, &before, &mut order, &mut answered),
+    )
+    .await
+    {
         Some(back) => {
             let after = match back? {
                 Ok(after) => after,
                 Err(finish) => return Ok(*finish),
             };
             shared.booted(host, after.clone());
-            shared.journal.note(JournalEntry::Rebooted { host: host.to_owned(), from: before, to: after });
-            (shared.sink)(RunEvent::Rebooted { host: host.to_owned() });
+            shared.journal.note(JournalEntry::Rebooted {
+                host: host.to_owned(),
+                from: before,
+                to: after,
+            });
+            (shared.sink)(RunEvent::Rebooted {
+                host: host.to_owned(),
+            });
             Ok(verify_reboot(shared, n, host).await)
         }
         None => Ok(finish_missed_reboot(shared, host, answered > 0)),
     }
 }
 
-/// Asks for the reboot, unless an earlier part of the run has: the boot that it is to end, or how the step is over already.
+/// Asks for the reboot, unless an earlier part of the run has: the boot that it is to end, or how
+/// the step is over already.
 async fn start_reboot(
     shared: &RunContext,
     n: usize,
@@ -58,7 +77,11 @@ async fn start_reboot(
     order: &mut RebootRequest,
 ) -> Result<Result<String, Box<Finish>>, JournalError> {
     let over = |finish: Finish| Ok(Err(Box::new(finish)));
-    let earlier = shared.earlier.nodes.get(&shared.plan.nodes[n].id).and_then(|status| status.intent.as_ref());
+    let earlier = shared
+        .earlier
+        .nodes
+        .get(&shared.plan.nodes[n].id)
+        .and_then(|status| status.intent.as_ref());
     let asked_in = earlier.and_then(|intent| intent.boot_id.clone());
     order.attempt = earlier.map_or(0, |intent| intent.attempt);
     let (writer, now) = match (boot_id(shared, host).await, asked_in.clone()) {
@@ -69,54 +92,84 @@ async fn start_reboot(
             return Ok(Ok(before));
         }
         (Err(unready), _) => {
-            let outcome = NodeOutcome::Unreachable { reason: unready.reason() };
-            return over(Finish::told(outcome, unready.told(&Target::host(host), &shared.next)));
+            let outcome = NodeOutcome::Unreachable {
+                reason: unready.reason(),
+            };
+            return over(Finish::told(
+                outcome,
+                unready.told(&Target::host(host), &shared.next),
+            ));
         }
     };
     if let Err(lost) = shared.heart.confirm(host, &writer).await {
-        return over(Finish::told(NodeOutcome::LockLost { reason: lost.message.clone() }, *lost));
+        return over(Finish::told(
+            NodeOutcome::LockLost {
+                reason: lost.message.clone(),
+            },
+            *lost,
+        ));
     }
     match asked_in {
         // It has happened since.
         Some(before) if before != now => Ok(Ok(before)),
-        _ if !is_needed(shared, n, &writer).await => over(Finish::of(NodeOutcome::Done { changed: false })),
+        _ if !is_needed(shared, n, &writer).await => {
+            over(Finish::of(NodeOutcome::Done { changed: false }))
+        }
         _ => {
             if let Err(finish) = confirm_empty(shared, n).await {
                 return Ok(Err(finish));
             }
             order.attempt += 1;
-            Ok(request_reboot(shared, n, host, &writer, &now, order).await?.map(|()| now))
+            Ok(request_reboot(shared, n, host, &writer, &now, order)
+                .await?
+                .map(|()| now))
         }
     }
 }
 
-/// Whether something that came before it on the host still waits for it: somebody may have rebooted the host meanwhile,
-/// and a plan file may hold a reboot that no step needs. A host that gives no answer may be on its way down already.
+/// Whether something that came before it on the host still waits for it: somebody may have rebooted
+/// the host meanwhile, and a plan file may hold a reboot that no step needs. A host that gives no
+/// answer may be on its way down already.
 async fn is_needed(shared: &RunContext, n: usize, writer: &Writer) -> bool {
     let (members, wanted) = collect_earlier_members(shared, n);
     match writer.reader().read(&wanted).await {
-        Ok(answers) => list_differing_members(shared, &members, &answers).next().is_some(),
+        Ok(answers) => list_differing_members(shared, &members, &answers)
+            .next()
+            .is_some(),
         Err(_) => true,
     }
 }
 
-/// Those that are not as they are to be. What was taken back is remembered by the plan alone; where it does not say what
-/// was there before, its own step has proven it.
+/// Those that are not as they are to be. What was taken back is remembered by the plan alone; where
+/// it does not say what was there before, its own step has proven it.
 pub(super) fn list_differing_members<'a>(
     shared: &'a RunContext,
     members: &'a [&'a Member],
     answers: &'a ReadResults,
 ) -> impl Iterator<Item = ObservedMember<'a>> {
     let prior = |member: &Member| shared.prior(&member.wish.address);
-    let told = move |member: &&&Member| !member.removal || !member.before.is_null() || prior(member).is_some();
+    let told = move |member: &&&Member| {
+        !member.removal || !member.before.is_null() || prior(member).is_some()
+    };
     let seen = move |member: &&'a Member| observe_member(member, prior(member), answers, true);
-    members.iter().filter(told).map(seen).filter(|seen| !seen.assessment.is_met())
+    members
+        .iter()
+        .filter(told)
+        .map(seen)
+        .filter(|seen| !seen.assessment.is_met())
 }
 
 /// The resources that come before the reboot on its host, and what has to be read to judge them.
 pub(super) fn collect_earlier_members(shared: &RunContext, n: usize) -> (Vec<&Member>, Vec<Read>) {
-    let members: Vec<&Member> = shared.earlier_on_target(n).into_iter().flat_map(|m| shared.plan.nodes[m].members()).collect();
-    let wanted: BTreeSet<Read> = members.iter().flat_map(|member| shared.reads(member)).collect();
+    let members: Vec<&Member> = shared
+        .earlier_on_target(n)
+        .into_iter()
+        .flat_map(|m| shared.plan.nodes[m].members())
+        .collect();
+    let wanted: BTreeSet<Read> = members
+        .iter()
+        .flat_map(|member| shared.reads(member))
+        .collect();
     (members, wanted.into_iter().collect())
 }
 
@@ -124,16 +177,27 @@ fn finish_missed_reboot(shared: &RunContext, host: &str, answered: bool) -> Fini
     let minutes = shared.context.patience.reboot.as_secs() / 60;
     if answered {
         let problem = trouble::not_rebooted(host, minutes, &shared.next);
-        Finish::told(NodeOutcome::Failed { reason: "the host did not reboot".to_owned() }, problem)
+        Finish::told(
+            NodeOutcome::Failed {
+                reason: "the host did not reboot".to_owned(),
+            },
+            problem,
+        )
     } else {
         let problem = trouble::not_back(host, minutes, &shared.next);
-        Finish::told(NodeOutcome::Unknown { reason: "the host did not come back from its reboot".to_owned() }, problem)
+        Finish::told(
+            NodeOutcome::Unknown {
+                reason: "the host did not come back from its reboot".to_owned(),
+            },
+            problem,
+        )
     }
 }
 
 /// How often a reboot is asked for again where nobody knows whether the host heard it.
 const ASKED_AGAIN: u32 = 3;
-/// So many looks in a row at a host that is up in its old boot, before that: one that heard is on its way down by then.
+/// So many looks in a row at a host that is up in its old boot, before that: one that heard is on
+/// its way down by then.
 const STILL_UP: u32 = 3;
 
 /// What is known of the order to reboot.
@@ -147,8 +211,8 @@ struct RebootRequest {
     again: u32,
 }
 
-/// Journals the intent and asks for the reboot. A lost connection is what a reboot looks like, so only a plain refusal
-/// of the host ends the step here.
+/// Journals the intent and asks for the reboot. A lost connection is what a reboot looks like, so
+/// only a plain refusal of the host ends the step here.
 async fn request_reboot(
     shared: &RunContext,
     n: usize,
@@ -173,16 +237,33 @@ async fn request_reboot(
     shared.journal.commit(entry).await?;
     shared.note_acted(n);
     shared.record_leaving(n, writer).await;
-    (shared.sink)(RunEvent::ActionStarted { node: node.id.clone(), index: 0, count: 1, word: Action::Reboot.word() });
+    (shared.sink)(RunEvent::ActionStarted {
+        node: node.id.clone(),
+        index: 0,
+        count: 1,
+        word: Action::Reboot.word(),
+    });
     match writer.perform(&Action::Reboot, &token).await {
-        Ok(ExecutionOutcome::Ended { code, stdout, stderr }) if code != 0 => {
-            let problem = trouble::action_failed(&node.id, "reboot", code, &stdout, &stderr, &shared.next);
-            let outcome = NodeOutcome::Failed { reason: format!("{host} refused to reboot (exit status {code})") };
+        Ok(ExecutionOutcome::Ended {
+            code,
+            stdout,
+            stderr,
+        }) if code != 0 => {
+            let problem =
+                trouble::action_failed(&node.id, "reboot", code, &stdout, &stderr, &shared.next);
+            let outcome = NodeOutcome::Failed {
+                reason: format!("{host} refused to reboot (exit status {code})"),
+            };
             Ok(Err(Box::new(Finish::told(outcome, problem))))
         }
         Err(TransportError::LockLost { holder, .. }) => {
             let lost = shared.heart.lost(host, holder.as_deref());
-            Ok(Err(Box::new(Finish::told(NodeOutcome::LockLost { reason: lost.message.clone() }, lost))))
+            Ok(Err(Box::new(Finish::told(
+                NodeOutcome::LockLost {
+                    reason: lost.message.clone(),
+                },
+                lost,
+            ))))
         }
         performed => {
             order.unheard = !matches!(performed, Ok(ExecutionOutcome::Ended { .. }));
@@ -191,9 +272,9 @@ async fn request_reboot(
     }
 }
 
-/// Looks over new connections until the boot id is another one. `answered` counts the looks in a row at which the host was
-/// up in the boot of before. Where it may not have heard the order, it is asked again: over a connection of the old boot,
-/// so that the order cannot reach the new one.
+/// Looks over new connections until the boot id is another one. `answered` counts the looks in a
+/// row at which the host was up in the boot of before. Where it may not have heard the order, it is
+/// asked again: over a connection of the old boot, so that the order cannot reach the new one.
 async fn come_back(
     shared: &RunContext,
     n: usize,
@@ -210,7 +291,9 @@ async fn come_back(
                 if order.unheard && order.again < ASKED_AGAIN && *answered > STILL_UP {
                     *answered = 1;
                     (order.again, order.attempt) = (order.again + 1, order.attempt + 1);
-                    if let Err(finish) = request_reboot(shared, n, host, &writer, before, order).await? {
+                    if let Err(finish) =
+                        request_reboot(shared, n, host, &writer, before, order).await?
+                    {
                         return Ok(Err(finish));
                     }
                 }
@@ -230,7 +313,9 @@ pub(super) async fn boot_id(shared: &RunContext, host: &str) -> Result<(Writer, 
     };
     let (writer, answers) = look.await?;
     let now = host_now(&Target::host(host), &answers)?;
-    let boot = now.boot_id.ok_or_else(|| Unready::Unfit("it does not say which boot it is in".to_owned()))?;
+    let boot = now
+        .boot_id
+        .ok_or_else(|| Unready::Unfit("it does not say which boot it is in".to_owned()))?;
     Ok((writer, boot))
 }
 
@@ -249,7 +334,8 @@ async fn verify_reboot(shared: &RunContext, n: usize, host: &str) -> Finish {
     wait_until_settled(shared, host, "reboot", look).await
 }
 
-/// Looks until there is something to say of what a reboot was to bring, or patience ends with what still differed.
+/// Looks until there is something to say of what a reboot was to bring, or patience ends with what
+/// still differed.
 pub(super) async fn wait_until_settled<'a>(
     shared: &RunContext,
     host: &str,
@@ -268,12 +354,26 @@ pub(super) async fn wait_until_settled<'a>(
         }
     }
     let problem = trouble::wrong_after_reboot(host, &last, &shared.next);
-    Finish::told(NodeOutcome::Failed { reason: format!("not as wished after the {after}: {last}") }, problem)
+    Finish::told(
+        NodeOutcome::Failed {
+            reason: format!("not as wished after the {after}: {last}"),
+        },
+        problem,
+    )
 }
 
-async fn find_differences(shared: &RunContext, host: &str, members: &[&Member], wanted: &[Read]) -> Result<Option<String>, String> {
+async fn find_differences(
+    shared: &RunContext,
+    host: &str,
+    members: &[&Member],
+    wanted: &[Read],
+) -> Result<Option<String>, String> {
     let look = async { shared.connect(host).await?.reader().read(wanted).await };
-    let answers = look.await.map_err(|error: TransportError| error.to_string())?;
-    let what: Vec<String> = list_differing_members(shared, members, &answers).map(|seen| seen.what_differs()).collect();
+    let answers = look
+        .await
+        .map_err(|error: TransportError| error.to_string())?;
+    let what: Vec<String> = list_differing_members(shared, members, &answers)
+        .map(|seen| seen.what_differs())
+        .collect();
     Ok((!what.is_empty()).then(|| what.join("; ")))
 }

@@ -1,7 +1,8 @@
-//! When targets write down what was applied to them. A host does so after each of its steps, of which it has few, before it leaves
-//! service, and when a gate has judged it. A cluster may have ten thousand objects, and its record is written whole each time, as
-//! one Secret: it is written before the first step, with the kinds that are coming, now and then between, and at the end. What a
-//! crash leaves unwritten is in the journal, and is written when the run goes on.
+//! When targets write down what was applied to them. A host does so after each of its steps, of
+//! which it has few, before it leaves service, and when a gate has judged it. A cluster may have
+//! ten thousand objects, and its record is written whole each time, as one Secret: it is written
+//! before the first step, with the kinds that are coming, now and then between, and at the end.
+//! What a crash leaves unwritten is in the journal, and is written when the run goes on.
 
 use super::gate::GateResult;
 use super::shared::{RunContext, lock_ignoring_poison, lost_by};
@@ -23,7 +24,8 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// How much longer the pause is than the writing.
 const SHARE: u32 = 10;
 
-/// Somebody wants the run to end, and waits no longer than this for hosts to write down that it left them.
+/// Somebody wants the run to end, and waits no longer than this for hosts to write down that it
+/// left them.
 const GIVEN_UP_LIMIT: Duration = Duration::from_secs(10);
 
 /// Clusters whose record is to be written at the end, with when it may be written next between.
@@ -31,17 +33,33 @@ pub(super) type Records = BTreeMap<Target, Deadline>;
 
 /// The objects of a record that are members of the cluster's set.
 pub(super) fn list_record_members(record: &HostRecord) -> Vec<String> {
-    let made = record.resources.iter().filter(|(_, applied)| is_member(&applied.kind, &applied.body, &applied.before));
+    let made = record
+        .resources
+        .iter()
+        .filter(|(_, applied)| is_member(&applied.kind, &applied.body, &applied.before));
     made.map(|(address, _)| address.within_target()).collect()
 }
 
-/// A host would not read it again, and nobody could plan for the host any more. A cluster's record has limits of its own.
+/// A host would not read it again, and nobody could plan for the host any more. A cluster's record
+/// has limits of its own.
 pub(super) fn too_large(target: &Target, record: &HostRecord, json: &str) -> Option<Diagnostic> {
-    let is_read = target.kind == TargetKind::Kube || (json.len() < RECORD_LIMIT_BYTES && bounded::is_of_record(json));
-    let sizes = record.resources.iter().map(|(address, applied)| (serde_json::to_string(applied).map_or(0, |json| json.len()), address));
+    let is_read = target.kind == TargetKind::Kube
+        || (json.len() < RECORD_LIMIT_BYTES && bounded::is_of_record(json));
+    let sizes = record.resources.iter().map(|(address, applied)| {
+        (
+            serde_json::to_string(applied).map_or(0, |json| json.len()),
+            address,
+        )
+    });
     let largest = sizes.filter(|_| !is_read).max();
     largest.map(|(size, address)| {
-        trouble::record_too_large(target, json.len() >> 10, RECORD_LIMIT_BYTES >> 10, &address.to_string(), size >> 10)
+        trouble::record_too_large(
+            target,
+            json.len() >> 10,
+            RECORD_LIMIT_BYTES >> 10,
+            &address.to_string(),
+            size >> 10,
+        )
     })
 }
 
@@ -51,7 +69,9 @@ impl RunContext {
         for target in self.clusters() {
             if let Ok(writer) = self.connect(&target.name).await {
                 // Whatever is in the way of it is in the way of the next one too, which tells.
-                let _ = self.write_record(&target, &writer, self.coming(&target)).await;
+                let _ = self
+                    .write_record(&target, &writer, self.coming(&target))
+                    .await;
             }
             lock_ignoring_poison(&self.records).insert(target, Deadline::after(PAUSE));
         }
@@ -59,7 +79,9 @@ impl RunContext {
 
     /// After a step on this target.
     pub(super) async fn note_record(&self, target: &Target, writer: &Writer) -> Option<Diagnostic> {
-        let is_early = lock_ignoring_poison(&self.records).get(target).is_some_and(|next| !next.left().is_zero());
+        let is_early = lock_ignoring_poison(&self.records)
+            .get(target)
+            .is_some_and(|next| !next.left().is_zero());
         if is_early {
             return None;
         }
@@ -71,44 +93,82 @@ impl RunContext {
         problem
     }
 
-    /// A host writes down that it leaves service, before anything is done to it: so it is known where this folder is not.
+    /// A host writes down that it leaves service, before anything is done to it: so it is known
+    /// where this folder is not.
     pub(super) async fn record_leaving(&self, n: usize, writer: &Writer) {
-        let Some(host) = self.host_of(n).filter(|_| self.is_disruptive(n)) else { return };
-        if self.note_outage(&host, OutageCause::Unproven { node: self.plan.nodes[n].id.clone() }) {
+        let Some(host) = self.host_of(n).filter(|_| self.is_disruptive(n)) else {
+            return;
+        };
+        if self.note_outage(
+            &host,
+            OutageCause::Unproven {
+                node: self.plan.nodes[n].id.clone(),
+            },
+        ) {
             // Whatever is in the way of it is in the way of the step too, which tells.
-            let _ = self.write_record(&Target::host(&host), writer, Vec::new()).await;
+            let _ = self
+                .write_record(&Target::host(&host), writer, Vec::new())
+                .await;
         }
     }
 
     /// Hosts write down what their gate found, which is journalled.
-    pub(super) async fn record_gate(&self, gate: &str, hosts: &[String], failure: Option<&GateFailure>) -> Vec<Diagnostic> {
+    pub(super) async fn record_gate(
+        &self,
+        gate: &str,
+        hosts: &[String],
+        failure: Option<&GateFailure>,
+    ) -> Vec<Diagnostic> {
         let changed = hosts.iter().filter(|host| match failure {
             None => {
                 let now = self.host(host);
-                lock_ignoring_poison(&self.state).end_outage(host, now.boot_id.as_deref()) || now.is_recorded_out
+                lock_ignoring_poison(&self.state).end_outage(host, now.boot_id.as_deref())
+                    || now.is_recorded_out
             }
             Some(GateFailure { code, check }) => {
-                let cause = OutageCause::GateFailed { gate: gate.to_owned(), code: code.clone(), check: check.clone() };
-                let is_news = note_outage(&mut lock_ignoring_poison(&self.state).outages, (*host).clone(), self.outage(cause));
+                let cause = OutageCause::GateFailed {
+                    gate: gate.to_owned(),
+                    code: code.clone(),
+                    check: check.clone(),
+                };
+                let is_news = note_outage(
+                    &mut lock_ignoring_poison(&self.state).outages,
+                    (*host).clone(),
+                    self.outage(cause),
+                );
                 is_news || !self.host(host).is_recorded_out
             }
         });
         let problems = self.record_hosts(changed.cloned().collect()).await;
         // A host that did not pass may be in no state to write anything, and that was told.
-        if failure.is_some() { Vec::new() } else { problems }
+        if failure.is_some() {
+            Vec::new()
+        } else {
+            problems
+        }
     }
 
-    /// Hosts whose steps were given up write down that they are out of service, as far as they answer at once.
+    /// Hosts whose steps were given up write down that they are out of service, as far as they
+    /// answer at once.
     pub(super) async fn record_given_up(&self, steps: Vec<usize>) -> Vec<Diagnostic> {
-        let hosts = steps.into_iter().filter_map(|n| Some((self.host_of(n)?, lost_by(&self.plan.nodes[n]))));
-        let is_unsaid = |(host, cause): &(String, OutageCause)| self.note_outage(host, cause.clone());
+        let hosts = steps
+            .into_iter()
+            .filter_map(|n| Some((self.host_of(n)?, lost_by(&self.plan.nodes[n]))));
+        let is_unsaid =
+            |(host, cause): &(String, OutageCause)| self.note_outage(host, cause.clone());
         let hosts: Vec<String> = hosts.filter(is_unsaid).map(|(host, _)| host).collect();
-        clock::await_with_timeout(GIVEN_UP_LIMIT, self.record_hosts(hosts)).await.unwrap_or_default()
+        clock::await_with_timeout(GIVEN_UP_LIMIT, self.record_hosts(hosts))
+            .await
+            .unwrap_or_default()
     }
 
     /// These hosts write down what is remembered of them now.
     pub(super) async fn record_hosts(&self, hosts: Vec<String>) -> Vec<Diagnostic> {
-        let hosts: Vec<Target> = hosts.iter().filter(|host| self.is_ready(host)).map(Target::host).collect();
+        let hosts: Vec<Target> = hosts
+            .iter()
+            .filter(|host| self.is_ready(host))
+            .map(Target::host)
+            .collect();
         let problems = Mutex::new(Vec::new());
         let work = |target: Target| -> BoxFuture<'_, ()> {
             let problems = &problems;
@@ -125,22 +185,39 @@ impl RunContext {
     }
 
     /// A gate without a check of a host ends no outage of it that a check began.
-    pub(super) fn proves_nothing(&self, hosts: &[String], result: &GateResult) -> Option<Diagnostic> {
+    pub(super) fn proves_nothing(
+        &self,
+        hosts: &[String],
+        result: &GateResult,
+    ) -> Option<Diagnostic> {
         if result.first_failure().is_some() {
             return None;
         }
         let state = lock_ignoring_poison(&self.state);
-        let failed = |host: &&String| state.outages.get(*host).is_some_and(|outage| outage.cause.is_of_check());
-        let failed: Vec<&String> = hosts.iter().filter(|host| !result.checked.contains(*host)).filter(failed).collect();
-        (!failed.is_empty()).then(|| trouble::nothing_to_check(&nodeset::fold_node_set(&failed), &self.next))
+        let failed = |host: &&String| {
+            state
+                .outages
+                .get(*host)
+                .is_some_and(|outage| outage.cause.is_of_check())
+        };
+        let failed: Vec<&String> = hosts
+            .iter()
+            .filter(|host| !result.checked.contains(*host))
+            .filter(failed)
+            .collect();
+        (!failed.is_empty())
+            .then(|| trouble::nothing_to_check(&nodeset::fold_node_set(&failed), &self.next))
     }
 
-    /// The host is out of service, if it was not before, or only in doubt. Says whether the host still has to write it down: another
-    /// folder's run may have written since that it is in service, or it could not write when this side came to know.
+    /// The host is out of service, if it was not before, or only in doubt. Says whether the host
+    /// still has to write it down: another folder's run may have written since that it is in
+    /// service, or it could not write when this side came to know.
     pub(super) fn note_outage(&self, host: &str, cause: OutageCause) -> bool {
         let is_news = {
             let outages = &mut lock_ignoring_poison(&self.state).outages;
-            let is_news = outages.get(host).is_none_or(|before| before.cause.weight() < cause.weight());
+            let is_news = outages
+                .get(host)
+                .is_none_or(|before| before.cause.weight() < cause.weight());
             if is_news {
                 outages.insert(host.to_owned(), self.outage(cause));
             }
@@ -150,20 +227,31 @@ impl RunContext {
     }
 
     fn outage(&self, cause: OutageCause) -> Outage {
-        Outage { cause, since: clock::read_current_time(), run: self.run.clone() }
+        Outage {
+            cause,
+            since: clock::read_current_time(),
+            run: self.run.clone(),
+        }
     }
 
     /// Clusters write down what was done, while their lock is still ours.
     pub(super) async fn end_records(&self) -> Vec<Diagnostic> {
-        let targets: Vec<Target> = lock_ignoring_poison(&self.records).keys().cloned().collect();
+        let targets: Vec<Target> = lock_ignoring_poison(&self.records)
+            .keys()
+            .cloned()
+            .collect();
         let mut problems = Vec::new();
         for target in targets {
             match self.connect(&target.name).await {
                 Ok(writer) => match self.heart.confirm(&target.name, &writer).await {
-                    Ok(()) => problems.extend(self.write_record(&target, &writer, Vec::new()).await),
+                    Ok(()) => {
+                        problems.extend(self.write_record(&target, &writer, Vec::new()).await)
+                    }
                     Err(lost) => problems.push(*lost),
                 },
-                Err(error) => problems.push(trouble::record_not_written(&target, &error.to_string())),
+                Err(error) => {
+                    problems.push(trouble::record_not_written(&target, &error.to_string()))
+                }
             }
         }
         problems
@@ -171,9 +259,15 @@ impl RunContext {
 
     /// Clusters that this run changes, and that are reached.
     fn clusters(&self) -> Vec<Target> {
-        let changes = self.plan.nodes.iter().filter(|node| matches!(node.kind, NodeKind::Change { .. }));
-        let mut targets: Vec<Target> =
-            changes.filter_map(|node| node.target.clone()).filter(|target| target.kind == TargetKind::Kube).collect();
+        let changes = self
+            .plan
+            .nodes
+            .iter()
+            .filter(|node| matches!(node.kind, NodeKind::Change { .. }));
+        let mut targets: Vec<Target> = changes
+            .filter_map(|node| node.target.clone())
+            .filter(|target| target.kind == TargetKind::Kube)
+            .collect();
         targets.sort();
         targets.dedup();
         targets.retain(|target| self.is_ready(&target.name));
@@ -182,14 +276,26 @@ impl RunContext {
 
     /// Objects that the run is about to make on this target.
     fn coming(&self, target: &Target) -> Vec<String> {
-        let nodes = self.plan.nodes.iter().filter(|node| node.target.as_ref() == Some(target));
-        let members =
-            nodes.flat_map(|node| node.members()).filter(|member| is_member(&member.wish.kind, &member.wish.body, &member.before));
-        members.map(|member| member.wish.address.within_target()).collect()
+        let nodes = self
+            .plan
+            .nodes
+            .iter()
+            .filter(|node| node.target.as_ref() == Some(target));
+        let members = nodes
+            .flat_map(|node| node.members())
+            .filter(|member| is_member(&member.wish.kind, &member.wish.body, &member.before));
+        members
+            .map(|member| member.wish.address.within_target())
+            .collect()
     }
 
     /// Writes it, with what is coming among the members of the cluster's set.
-    async fn write_record(&self, target: &Target, writer: &Writer, coming: Vec<String>) -> Option<Diagnostic> {
+    async fn write_record(
+        &self,
+        target: &Target,
+        writer: &Writer,
+        coming: Vec<String>,
+    ) -> Option<Diagnostic> {
         // A step and a gate may end at once on one host.
         let recorded = self.recorded(&target.name);
         let mut may_stand = recorded.lock().await;
@@ -200,36 +306,53 @@ impl RunContext {
             &self.plan.digest,
             clock::read_current_time(),
         );
-        let members = list_record_members(&record).into_iter().chain(coming).collect();
+        let members = list_record_members(&record)
+            .into_iter()
+            .chain(coming)
+            .collect();
         let (json, replaces) = (record.to_json(), may_stand.clone());
         if let Some(too_large) = too_large(target, &record, &json) {
             return Some(too_large);
         }
-        let digest = Digest::of_bytes(format!("{json}\n").as_bytes()).as_str().to_owned();
-        // What nobody knows of may stand there, or what was there before: also where nobody waits for the end of it.
+        let digest = Digest::of_bytes(format!("{json}\n").as_bytes())
+            .as_str()
+            .to_owned();
+        // What nobody knows of may stand there, or what was there before: also where nobody waits
+        // for the end of it.
         may_stand.extend((!replaces.is_empty()).then(|| digest.clone()));
         let written = writer.record(json, members, replaces.clone()).await;
-        self.note_recorded_out(&target.name, record.outage.is_some() && matches!(written, Ok(RecordOutcome::Written)));
+        self.note_recorded_out(
+            &target.name,
+            record.outage.is_some() && matches!(written, Ok(RecordOutcome::Written)),
+        );
         match &written {
-            Ok(RecordOutcome::Written) if !replaces.is_empty() => *may_stand = BTreeSet::from([digest]),
+            Ok(RecordOutcome::Written) if !replaces.is_empty() => {
+                *may_stand = BTreeSet::from([digest])
+            }
             Ok(RecordOutcome::Unknown(_)) | Err(_) => {}
             _ => *may_stand = replaces,
         }
         let (host, serial) = (target.name.to_string(), record.serial);
         let reason = match written {
             Ok(RecordOutcome::Written) => {
-                self.journal.note(JournalEntry::HostRecordWritten { host, serial });
+                self.journal
+                    .note(JournalEntry::HostRecordWritten { host, serial });
                 return None;
             }
             // It has no place for a record: the folder alone remembers.
             Ok(RecordOutcome::NotKept) => return None,
             Ok(RecordOutcome::Moved) => return Some(trouble::record_moved(target, &self.next)),
-            Err(TransportError::LockLost { holder, .. }) => return Some(self.heart.lost(&target.name, holder.as_deref())),
-            Ok(RecordOutcome::Failed(reason)) => return Some(trouble::record_not_written(target, &reason)),
+            Err(TransportError::LockLost { holder, .. }) => {
+                return Some(self.heart.lost(&target.name, holder.as_deref()));
+            }
+            Ok(RecordOutcome::Failed(reason)) => {
+                return Some(trouble::record_not_written(target, &reason));
+            }
             Ok(RecordOutcome::Unknown(reason)) => reason,
             Err(error) => error.to_string(),
         };
-        self.journal.note(JournalEntry::HostRecordTried { host, serial });
+        self.journal
+            .note(JournalEntry::HostRecordTried { host, serial });
         Some(trouble::record_not_written(target, &reason))
     }
 }

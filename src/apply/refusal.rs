@@ -1,4 +1,5 @@
-//! What is wrong with a plan before anybody looks at a host: nothing is changed, and the run does not begin.
+//! What is wrong with a plan before anybody looks at a host: nothing is changed, and the run does
+//! not begin.
 
 use super::context::Context;
 use super::trouble::{self, NextCommands};
@@ -16,16 +17,25 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Everything that speaks against this plan, as far as this side can tell.
 pub fn of_plan(plan: &Plan, context: &Context) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
-    // A plan that comes from a file was read by `plan::file::parse`, which says more; this covers every other way.
+    // A plan that comes from a file was read by `plan::file::parse`, which says more; this covers
+    // every other way.
     if content::compute_plan_digest(plan).as_str() != plan.digest {
         problems.push(
-            Diagnostic::error("RW0602", "the plan does not have the digest that it carries: it was changed after it was made")
-                .effect("what would be applied is not what was planned and reviewed")
-                .state("nothing was changed")
-                .next(NextCommands::of(plan).anew()),
+            Diagnostic::error(
+                "RW0602",
+                "the plan does not have the digest that it carries: it was changed after it was \
+                 made",
+            )
+            .effect("what would be applied is not what was planned and reviewed")
+            .state("nothing was changed")
+            .next(NextCommands::of(plan).anew()),
         );
     }
-    if context.spec_digest.as_ref().is_some_and(|now| *now != plan.spec_digest) {
+    if context
+        .spec_digest
+        .as_ref()
+        .is_some_and(|now| *now != plan.spec_digest)
+    {
         problems.push(
             Diagnostic::error("RW0603", "the spec was changed after the plan was made")
                 .on(plan.inventory.path.clone())
@@ -41,56 +51,101 @@ pub fn of_plan(plan: &Plan, context: &Context) -> Vec<Diagnostic> {
 /// Steps that this railwright cannot carry out.
 pub fn of_steps(plan: &Plan, context: &Context) -> Vec<Diagnostic> {
     let next = NextCommands::of(plan);
-    plan.nodes.iter().filter(|node| node.held.is_none()).filter_map(|node| cannot_be_done(node, context, &next)).collect()
+    plan.nodes
+        .iter()
+        .filter(|node| node.held.is_none())
+        .filter_map(|node| cannot_be_done(node, context, &next))
+        .collect()
 }
 
-/// Secrets that these steps need and that cannot be had, or are not those that the plan was made with.
-pub fn of_secrets<'a>(plan: &Plan, nodes: impl Iterator<Item = &'a PlanNode>, secrets: &Secrets) -> Vec<Diagnostic> {
+/// Secrets that these steps need and that cannot be had, or are not those that the plan was made
+/// with.
+pub fn of_secrets<'a>(
+    plan: &Plan,
+    nodes: impl Iterator<Item = &'a PlanNode>,
+    secrets: &Secrets,
+) -> Vec<Diagnostic> {
     let mut problems: BTreeMap<String, Diagnostic> = BTreeMap::new();
     let nodes: Vec<&PlanNode> = nodes.filter(|node| node.held.is_none()).collect();
-    let wanted = nodes.iter().flat_map(|node| node.members()).filter(|member| !member.removal).map(|member| &member.wish);
+    let wanted = nodes
+        .iter()
+        .flat_map(|node| node.members())
+        .filter(|member| !member.removal)
+        .map(|member| &member.wish);
     for wish in wanted {
         let named = secret::names_in(&wish.body).into_iter();
-        let missing: Vec<_> = named.filter_map(|name| Some((name.to_owned(), secrets.missing(name)?))).collect();
+        let missing: Vec<_> = named
+            .filter_map(|name| Some((name.to_owned(), secrets.missing(name)?)))
+            .collect();
         if missing.is_empty() && has_other_value(wish, secrets) {
             problems.insert(wish.address.to_string(), other_secret(plan, wish));
         }
-        problems.extend(missing.into_iter().map(|(name, why)| (name, why.state("nothing was changed"))));
+        problems.extend(
+            missing
+                .into_iter()
+                .map(|(name, why)| (name, why.state("nothing was changed"))),
+        );
     }
     problems.into_values().collect()
 }
 
 /// The seal in the plan is not that of the content as it would be written now.
 fn has_other_value(wish: &DesiredResource, secrets: &Secrets) -> bool {
-    let Some(Ok(planned)) = sealed::find_desired_seal(wish) else { return false };
+    let Some(Ok(planned)) = sealed::find_desired_seal(wish) else {
+        return false;
+    };
     let mut now = wish.clone();
     let filled = secrets.fill(wish.text("content").unwrap_or_default());
-    sealed::seal_wish(&mut now, secrets.key(), filled.as_deref().map_err(Clone::clone), None);
+    sealed::seal_wish(
+        &mut now,
+        secrets.key(),
+        filled.as_deref().map_err(Clone::clone),
+        None,
+    );
     sealed::find_desired_seal(&now) != Some(Ok(planned))
 }
 
 fn other_secret(plan: &Plan, wish: &DesiredResource) -> Diagnostic {
-    Diagnostic::error("RW0625", "a secret has another value than when the plan was made, or the plan was made in another folder")
-        .on(wish.address.to_string())
-        .effect("what would be written is not what was compared with the hosts")
-        .state("nothing was changed")
-        .next(NextCommands::of(plan).plan())
+    Diagnostic::error(
+        "RW0625",
+        "a secret has another value than when the plan was made, or the plan was made in another \
+         folder",
+    )
+    .on(wish.address.to_string())
+    .effect("what would be written is not what was compared with the hosts")
+    .state("nothing was changed")
+    .next(NextCommands::of(plan).plan())
 }
 
 /// Steps that begin only inside a maintenance window, while none is open.
-pub fn of_windows<'a>(plan: &Plan, mut nodes: impl Iterator<Item = &'a PlanNode>, now: Timestamp, next: &str) -> Option<Diagnostic> {
-    let waits = nodes.any(|node| node.held.is_none() && plan.rollout.needs_window(node.disruption) && !is_by_hand(node));
-    let closed = || matches!(compute_window_state(&plan.rollout.openings(), now), WindowState::Closed { .. });
+pub fn of_windows<'a>(
+    plan: &Plan,
+    mut nodes: impl Iterator<Item = &'a PlanNode>,
+    now: Timestamp,
+    next: &str,
+) -> Option<Diagnostic> {
+    let waits = nodes.any(|node| {
+        node.held.is_none() && plan.rollout.needs_window(node.disruption) && !is_by_hand(node)
+    });
+    let closed = || {
+        matches!(
+            compute_window_state(&plan.rollout.openings(), now),
+            WindowState::Closed { .. }
+        )
+    };
     (waits && closed()).then(|| trouble::outside_windows(&plan.rollout, now, next))
 }
 
 /// The state that the plan was made against has moved on, as far as the plan works on it.
 pub fn of_state(plan: &Plan, state: &ClusterState) -> Option<Diagnostic> {
     (state.last_applied.digest_of(&plan.targets_of_work()) != plan.state_digest).then(|| {
-        Diagnostic::error("RW0604", "something was applied or forgotten after the plan was made")
-            .effect("what the plan calls new, changed or removed may no longer be so")
-            .state("nothing was changed")
-            .next(NextCommands::of(plan).anew())
+        Diagnostic::error(
+            "RW0604",
+            "something was applied or forgotten after the plan was made",
+        )
+        .effect("what the plan calls new, changed or removed may no longer be so")
+        .state("nothing was changed")
+        .next(NextCommands::of(plan).anew())
     })
 }
 
@@ -98,32 +153,59 @@ pub fn of_state(plan: &Plan, state: &ClusterState) -> Option<Diagnostic> {
 pub fn of_cluster(plan: &Plan, state: &ClusterState) -> Option<Diagnostic> {
     let (planned, ours) = (plan.cluster_id.as_ref()?, state.cluster.as_ref()?);
     (*planned != ours.id).then(|| {
-        Diagnostic::error("RW0727", format!("the plan was made for the cluster of the id {planned}, and this folder is of {}", ours.id))
-            .effect("what it calls new, changed or removed is so by the memory of another cluster")
-            .state("nothing was changed")
-            .next(NextCommands::of(plan).anew())
+        Diagnostic::error(
+            "RW0727",
+            format!(
+                "the plan was made for the cluster of the id {planned}, and this folder is of {}",
+                ours.id
+            ),
+        )
+        .effect("what it calls new, changed or removed is so by the memory of another cluster")
+        .state("nothing was changed")
+        .next(NextCommands::of(plan).anew())
     })
 }
 
 /// Hosts that are another machine than when the plan was made.
 pub fn of_machines(plan: &Plan, reinstalled: &BTreeMap<Target, usize>) -> Option<Diagnostic> {
     let planned: BTreeSet<&Target> = plan.reinstalled.iter().map(|one| &one.host).collect();
-    let since = reinstalled.iter().filter(|(host, _)| !planned.contains(host));
-    let problem = identity_conflict::warn_reinstalled_hosts(&since.map(|(host, count)| (host.clone(), *count)).collect())?;
-    let refused = Diagnostic::error("RW0723", problem.message).effect("the plan was made against what the machine before said");
-    Some(refused.state("nothing was changed").next(NextCommands::of(plan).anew()))
+    let since = reinstalled
+        .iter()
+        .filter(|(host, _)| !planned.contains(host));
+    let problem = identity_conflict::warn_reinstalled_hosts(
+        &since.map(|(host, count)| (host.clone(), *count)).collect(),
+    )?;
+    let refused = Diagnostic::error("RW0723", problem.message)
+        .effect("the plan was made against what the machine before said");
+    Some(
+        refused
+            .state("nothing was changed")
+            .next(NextCommands::of(plan).anew()),
+    )
 }
 
-/// The names of the hosts, switches and clusters that the plan works on, and of the hosts that its gates verify.
+/// The names of the hosts, switches and clusters that the plan works on, and of the hosts that its
+/// gates verify.
 pub fn list_target_names(plan: &Plan) -> BTreeSet<&str> {
-    let verified = plan.nodes.iter().filter(|node| node.held.is_none()).flat_map(PlanNode::verified).map(String::as_str);
-    plan.targets_of_work().into_iter().map(|target| &*target.name).chain(verified).collect()
+    let verified = plan
+        .nodes
+        .iter()
+        .filter(|node| node.held.is_none())
+        .flat_map(PlanNode::verified)
+        .map(String::as_str);
+    plan.targets_of_work()
+        .into_iter()
+        .map(|target| &*target.name)
+        .chain(verified)
+        .collect()
 }
 
 fn cannot_be_done(node: &PlanNode, context: &Context, next: &NextCommands) -> Option<Diagnostic> {
     let what = match (&node.kind, &node.target) {
         (NodeKind::Gate { .. } | NodeKind::Barrier, _) => return None,
-        (NodeKind::Drain { cluster, .. } | NodeKind::Uncordon { cluster, .. }, _) if !context.hosts.contains_key(&*cluster.name) => {
+        (NodeKind::Drain { cluster, .. } | NodeKind::Uncordon { cluster, .. }, _)
+            if !context.hosts.contains_key(&*cluster.name) =>
+        {
             "its cluster is not in the inventory".to_owned()
         }
         (_, None) => "it has no target".to_owned(),
@@ -137,11 +219,22 @@ fn cannot_be_done(node: &PlanNode, context: &Context, next: &NextCommands) -> Op
             .on(node.id.clone())
             .effect("the rest of the plan may need it")
             .state("nothing was changed")
-            .next(format!("leave it out: {} --exclude {}", next.plan(), trouble::extract_exclude_address(&node.id))),
+            .next(format!(
+                "leave it out: {} --exclude {}",
+                next.plan(),
+                trouble::extract_exclude_address(&node.id)
+            )),
     )
 }
 
 fn unknown_kind(node: &PlanNode) -> Option<String> {
-    let kind = node.members().iter().map(|member| &member.wish.kind).find(|kind| kind_named(kind).is_none())?;
-    Some(format!("this railwright has no resource kind `{}`", railwright_base::text::one_line(kind, 40)))
+    let kind = node
+        .members()
+        .iter()
+        .map(|member| &member.wish.kind)
+        .find(|kind| kind_named(kind).is_none())?;
+    Some(format!(
+        "this railwright has no resource kind `{}`",
+        railwright_base::text::one_line(kind, 40)
+    ))
 }

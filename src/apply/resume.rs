@@ -1,5 +1,5 @@
-//! Goes on with the last run: its own copy of the plan, its journal, and another look at every step that has an intent
-//! and no good outcome.
+//! Goes on with the last run: its own copy of the plan, its journal, and another look at every step
+//! that has an intent and no good outcome.
 
 use super::context::{Context, DesiredSpec, EventSink};
 use super::host_locks::{release_dead_locks, release_host_locks};
@@ -12,7 +12,9 @@ use super::{refusal, trouble::NextCommands};
 use railwright_base::{Address, Diagnostic};
 use railwright_plan::by_hand::release_power_cycles;
 use railwright_plan::{NodeKind, Plan, PlanNode};
-use railwright_state::{ClusterLock, ClusterState, IdentityConflict, JournalEntry, RunStatus, StateFolder, run_status};
+use railwright_state::{
+    ClusterLock, ClusterState, IdentityConflict, JournalEntry, RunStatus, StateFolder, run_status,
+};
 use railwright_system::identity;
 use std::collections::BTreeSet;
 
@@ -29,7 +31,8 @@ fn is_left(steps: &[ScheduledStep], n: usize, status: &RunStatus) -> bool {
     steps[n].held.is_none() && !is_done(steps, n, status)
 }
 
-/// Whether something is left of a run that it may go on with: what its plan holds is left to another plan.
+/// Whether something is left of a run that it may go on with: what its plan holds is left to
+/// another plan.
 pub(super) fn is_resumable(steps: &[ScheduledStep], status: &RunStatus) -> bool {
     (0..steps.len()).any(|n| is_left(steps, n, status) && steps[n].role != StepRole::Barrier)
 }
@@ -42,43 +45,98 @@ pub async fn resume_run(context: &Context, decisions: Decisions, sink: EventSink
     }
 }
 
-async fn prepare_resume(context: &Context, decisions: Decisions, sink: EventSink) -> Result<PreparedRun, Vec<Diagnostic>> {
+async fn prepare_resume(
+    context: &Context,
+    decisions: Decisions,
+    sink: EventSink,
+) -> Result<PreparedRun, Vec<Diagnostic>> {
     let one = |problem: Diagnostic| vec![problem];
     let lock = ClusterLock::take(&context.folder, "resume").map_err(one)?;
     let beside = NextCommands::beside(&context.folder);
     let newest = context.folder.newest_run().map_err(one)?;
-    let run = newest.ok_or_else(|| vec![report_nothing_to_resume("no run was ever begun here", &beside)])?;
+    let run = newest.ok_or_else(|| {
+        vec![report_nothing_to_resume(
+            "no run was ever begun here",
+            &beside,
+        )]
+    })?;
     let told = context.folder.read_order(&run);
     let journal = context.folder.read_journal(&run).map_err(one)?;
     let status = run_status::fold_journal_records(&journal.records);
     if journal.records.is_empty() {
-        return Err(vec![report_nothing_to_resume(&format!("run {run} ended before it did anything"), &beside)]);
+        return Err(vec![report_nothing_to_resume(
+            &format!("run {run} ended before it did anything"),
+            &beside,
+        )]);
     }
     let now = context.wished.clone();
-    let context = Context { spec_digest: None, wished: None, ..context.clone() };
+    let context = Context {
+        spec_digest: None,
+        wished: None,
+        ..context.clone()
+    };
     let mut plan = taken_up(context.folder.read_plan(&run).map_err(one)?, &context)?;
     keep_windows_of_now(&mut plan, now.as_deref());
     let steps = build_steps(&plan).map_err(one)?;
-    let left: BTreeSet<&str> = (0..steps.len()).filter(|n| is_left(&steps, *n, &status)).map(|n| steps[n].id.as_str()).collect();
+    let left: BTreeSet<&str> = (0..steps.len())
+        .filter(|n| is_left(&steps, *n, &status))
+        .map(|n| steps[n].id.as_str())
+        .collect();
     if !is_resumable(&steps, &status) {
         // It may have died before it let its hosts go.
-        release_dead_locks(refusal::list_target_names(&plan).into_iter().map(str::to_owned).collect(), &context, &lock).await;
-        return Err(vec![report_nothing_to_resume(&format!("run {run} is done"), &NextCommands::of(&plan))]);
+        release_dead_locks(
+            refusal::list_target_names(&plan)
+                .into_iter()
+                .map(str::to_owned)
+                .collect(),
+            &context,
+            &lock,
+        )
+        .await;
+        return Err(vec![report_nothing_to_resume(
+            &format!("run {run} is done"),
+            &NextCommands::of(&plan),
+        )]);
     }
     check_decisions(&plan, &left, &status, &decisions)?;
-    let nodes = || plan.nodes.iter().filter(|node| left.contains(node.id.as_str()));
+    let nodes = || {
+        plan.nodes
+            .iter()
+            .filter(|node| left.contains(node.id.as_str()))
+    };
     let mut problems = refusal::of_secrets(&plan, nodes(), &context.secrets);
-    problems.extend(refusal::of_windows(&plan, nodes(), context.clock.now(), &NextCommands::of(&plan).resume()));
+    problems.extend(refusal::of_windows(
+        &plan,
+        nodes(),
+        context.clock.now(),
+        &NextCommands::of(&plan).resume(),
+    ));
     if !problems.is_empty() {
         return Err(problems);
     }
     let mut state = state_of(&status, &context.folder, &NextCommands::of(&plan)).map_err(one)?;
     let hosts = hosts_left(&plan, &left);
-    let through = refusal::list_target_names(&plan).into_iter().filter(|host| !hosts.contains(*host)).map(str::to_owned).collect();
+    let through = refusal::list_target_names(&plan)
+        .into_iter()
+        .filter(|host| !hosts.contains(*host))
+        .map(str::to_owned)
+        .collect();
     release_dead_locks(through, &context, &lock).await;
-    let done = plan.nodes.iter().map(|node| &node.id).filter(|id| !left.contains(id.as_str())).cloned().collect();
+    let done = plan
+        .nodes
+        .iter()
+        .map(|node| &node.id)
+        .filter(|id| !left.contains(id.as_str()))
+        .cloned()
+        .collect();
     let machines = state.machines.clone();
-    let wanted = PreflightScope { rebooting: find_rebooting_hosts(&plan, &status), hosts, run: Some(run.clone()), done, machines };
+    let wanted = PreflightScope {
+        rebooting: find_rebooting_hosts(&plan, &status),
+        hosts,
+        run: Some(run.clone()),
+        done,
+        machines,
+    };
     let mut found = run_preflight(&plan, wanted, &context, &lock, &sink).await;
     if !found.refusals.is_empty() {
         return Err(found.refusals);
@@ -90,29 +148,63 @@ async fn prepare_resume(context: &Context, decisions: Decisions, sink: EventSink
         return Err(conflicts);
     }
     found.warnings.extend(recognition.warnings);
-    let cluster = context.folder.identify(&mut state, plan.cluster_id.as_ref(), &plan.cluster).map_err(one)?;
+    let cluster = context
+        .folder
+        .identify(&mut state, plan.cluster_id.as_ref(), &plan.cluster)
+        .map_err(one)?;
     // What only the hosts remembered is not in the journal.
     state.store(&context.folder).map_err(one)?;
     let store = context.folder.continue_run(&run, &journal).map_err(one)?;
     let store = lock.fenced(&context.folder, store).map_err(one)?;
     let writer = context.folder.writer(store, journal.chain).map_err(one)?;
     let entries = vec![new_resume_entry(&decisions), lock_taken(&lock)];
-    let parts = RunParts { plan, context, sink, run, cluster, journal: writer, state };
-    Ok(PreparedRun::new(parts, lock, steps, Earlier { status, decisions, told }, found, entries))
+    let parts = RunParts {
+        plan,
+        context,
+        sink,
+        run,
+        cluster,
+        journal: writer,
+        state,
+    };
+    Ok(PreparedRun::new(
+        parts,
+        lock,
+        steps,
+        Earlier {
+            status,
+            decisions,
+            told,
+        },
+        found,
+        entries,
+    ))
 }
 
-/// The state that goes on with the newest run's journal. What is written after an older copy of it, or after the journal of an older run,
-/// would never be read.
-pub(super) fn state_of(run: &RunStatus, folder: &StateFolder, next: &NextCommands) -> Result<ClusterState, Diagnostic> {
+/// The state that goes on with the newest run's journal. What is written after an older copy of it,
+/// or after the journal of an older run, would never be read.
+pub(super) fn state_of(
+    run: &RunStatus,
+    folder: &StateFolder,
+    next: &NextCommands,
+) -> Result<ClusterState, Diagnostic> {
     let state = ClusterState::load(folder)?;
     match state.known_sequence(run) {
         Some(known) if known <= run.sequence => Ok(state),
         Some(_) => Err(report_truncated_journal(
-            format!("the journal of run {} ends before what the state knows of it: an older copy is in its place", run.run),
+            format!(
+                "the journal of run {} ends before what the state knows of it: an older copy is in \
+                 its place",
+                run.run
+            ),
             next,
         )),
         None => Err(report_truncated_journal(
-            format!("the state has gone beyond run {}, the newest that has a journal here: that of a later run was moved away", run.run),
+            format!(
+                "the state has gone beyond run {}, the newest that has a journal here: that of a \
+                 later run was moved away",
+                run.run
+            ),
             next,
         )),
     }
@@ -122,7 +214,10 @@ fn report_truncated_journal(why: String, next: &NextCommands) -> Diagnostic {
     Diagnostic::error("RW0705", why)
         .effect("whatever was done after that, and what gates found, would be forgotten")
         .state("nothing was changed")
-        .next(format!("a new plan knows what the state knows: {}", next.anew()))
+        .next(format!(
+            "a new plan knows what the state knows: {}",
+            next.anew()
+        ))
 }
 
 /// The plan of the run, with what waits for power cycles as steps of it.
@@ -132,13 +227,19 @@ fn taken_up(plan: Plan, context: &Context) -> Result<Plan, Vec<Diagnostic>> {
     if problems.is_empty() {
         problems = refusal::of_steps(&plan, context);
     }
-    if problems.is_empty() { Ok(plan) } else { Err(problems) }
+    if problems.is_empty() {
+        Ok(plan)
+    } else {
+        Err(problems)
+    }
 }
 
-/// The steps are those that were reviewed; when they may begin is what the spec says now: a freeze holds for every run.
+/// The steps are those that were reviewed; when they may begin is what the spec says now: a freeze
+/// holds for every run.
 fn keep_windows_of_now(plan: &mut Plan, now: Option<&DesiredSpec>) {
     if let Some(DesiredSpec { rollout, .. }) = now {
-        (plan.rollout.windows, plan.rollout.windows_for) = (rollout.windows.clone(), rollout.windows_for);
+        (plan.rollout.windows, plan.rollout.windows_for) =
+            (rollout.windows.clone(), rollout.windows_for);
     }
 }
 
@@ -154,30 +255,63 @@ fn new_resume_entry(decisions: &Decisions) -> JournalEntry {
 
 fn hosts_left(plan: &Plan, left: &BTreeSet<&str>) -> BTreeSet<String> {
     let all = refusal::list_target_names(plan);
-    let nodes = plan.nodes.iter().filter(|node| left.contains(node.id.as_str()));
-    let targets = nodes.clone().flat_map(|node| node.target.iter().chain(node.cluster()));
+    let nodes = plan
+        .nodes
+        .iter()
+        .filter(|node| left.contains(node.id.as_str()));
+    let targets = nodes
+        .clone()
+        .flat_map(|node| node.target.iter().chain(node.cluster()));
     let names = targets.map(|target| target.name.to_string());
-    // A gate may be the only thing that is left of a host: whoever passes is the machine that the run was about, and nobody else's.
+    // A gate may be the only thing that is left of a host: whoever passes is the machine that the
+    // run was about, and nobody else's.
     let verified = nodes.flat_map(PlanNode::verified).cloned();
-    names.chain(verified).filter(|name| all.contains(name.as_str())).collect()
+    names
+        .chain(verified)
+        .filter(|name| all.contains(name.as_str()))
+        .collect()
 }
 
 /// Hosts whose reboot was asked for and not seen to its end.
 fn find_rebooting_hosts(plan: &Plan, status: &RunStatus) -> BTreeSet<String> {
     let open = |node: &&PlanNode| {
         let of_node = status.nodes.get(&node.id);
-        of_node.is_some_and(|node| node.intent.is_some() && !node.outcome.as_ref().is_some_and(|outcome| outcome.is_done()))
+        of_node.is_some_and(|node| {
+            node.intent.is_some()
+                && !node
+                    .outcome
+                    .as_ref()
+                    .is_some_and(|outcome| outcome.is_done())
+        })
     };
-    let reboots = plan.nodes.iter().filter(|node| node.kind == NodeKind::Reboot);
-    reboots.filter(open).filter_map(|node| node.target.as_ref()).map(|target| target.name.to_string()).collect()
+    let reboots = plan
+        .nodes
+        .iter()
+        .filter(|node| node.kind == NodeKind::Reboot);
+    reboots
+        .filter(open)
+        .filter_map(|node| node.target.as_ref())
+        .map(|target| target.name.to_string())
+        .collect()
 }
 
 /// A decision is about a step that was begun and is not done.
-fn check_decisions(plan: &Plan, left: &BTreeSet<&str>, status: &RunStatus, decisions: &Decisions) -> Result<(), Vec<Diagnostic>> {
+fn check_decisions(
+    plan: &Plan,
+    left: &BTreeSet<&str>,
+    status: &RunStatus,
+    decisions: &Decisions,
+) -> Result<(), Vec<Diagnostic>> {
     let open: BTreeSet<&Address> = plan
         .nodes
         .iter()
-        .filter(|node| left.contains(node.id.as_str()) && status.nodes.get(&node.id).is_some_and(|n| n.intent.is_some()))
+        .filter(|node| {
+            left.contains(node.id.as_str())
+                && status
+                    .nodes
+                    .get(&node.id)
+                    .is_some_and(|n| n.intent.is_some())
+        })
         .flat_map(|node| node.members())
         .map(|member| &member.wish.address)
         .collect();
@@ -187,12 +321,21 @@ fn check_decisions(plan: &Plan, left: &BTreeSet<&str>, status: &RunStatus, decis
         .chain(&decisions.accept)
         .filter(|address| !open.contains(address))
         .map(|address| {
-            Diagnostic::error("RW0624", format!("{address} was not left open by the run, so there is nothing to decide about it"))
-                .state("nothing was changed")
-                .next(NextCommands::of(plan).resume())
+            Diagnostic::error(
+                "RW0624",
+                format!(
+                    "{address} was not left open by the run, so there is nothing to decide about it"
+                ),
+            )
+            .state("nothing was changed")
+            .next(NextCommands::of(plan).resume())
         })
         .collect();
-    if problems.is_empty() { Ok(()) } else { Err(problems) }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(problems)
+    }
 }
 
 fn report_nothing_to_resume(why: &str, next: &NextCommands) -> Diagnostic {

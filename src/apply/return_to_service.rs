@@ -1,4 +1,5 @@
-//! Somebody decides that hosts are in service, whatever a gate says: recorded with the reason before it counts.
+//! Somebody decides that hosts are in service, whatever a gate says: recorded with the reason
+//! before it counts.
 
 use super::locks::append_to_newest_journal;
 use super::resume::state_of;
@@ -11,19 +12,40 @@ use railwright_system::identity;
 ///
 /// # Errors
 ///
-/// When one of them is not out of service, when a run goes on, or when the decision cannot be journalled.
-pub async fn return_to_service(folder: &StateFolder, hosts: &[String], reason: &str) -> Result<(), Diagnostic> {
+/// When one of them is not out of service, when a run goes on, or when the decision cannot be
+/// journalled.
+pub async fn return_to_service(
+    folder: &StateFolder,
+    hosts: &[String],
+    reason: &str,
+) -> Result<(), Diagnostic> {
     let lock = ClusterLock::take(folder, "state return-to-service")?;
     let next = NextCommands::beside(folder);
-    let newest = folder.newest_run()?.map(|run| folder.read_journal(&run)).transpose()?;
-    let run = newest.map(|journal| run_status::fold_journal_records(&journal.records)).filter(|run| run.sequence > 0);
-    let state = run.map_or_else(|| ClusterState::load(folder), |run| state_of(&run, folder, &next))?;
+    let newest = folder
+        .newest_run()?
+        .map(|run| folder.read_journal(&run))
+        .transpose()?;
+    let run = newest
+        .map(|journal| run_status::fold_journal_records(&journal.records))
+        .filter(|run| run.sequence > 0);
+    let state = run.map_or_else(
+        || ClusterState::load(folder),
+        |run| state_of(&run, folder, &next),
+    )?;
     // Only a look tells whether one that waits for a power cycle is out of service.
-    if let Some(host) = hosts.iter().find(|host| !state.outages.contains_key(*host) && !state.awaits_power_cycle(host)) {
+    if let Some(host) = hosts
+        .iter()
+        .find(|host| !state.outages.contains_key(*host) && !state.awaits_power_cycle(host))
+    {
         return Err(trouble::not_out_of_service(host, &next));
     }
     let (who, machine) = (identity::find_user_name(), identity::read_machine_name());
-    let entry = JournalEntry::ReturnedToService { who, machine, reason: reason.to_owned(), hosts: hosts.to_vec() };
+    let entry = JournalEntry::ReturnedToService {
+        who,
+        machine,
+        reason: reason.to_owned(),
+        hosts: hosts.to_vec(),
+    };
     if !append_to_newest_journal(entry, &lock, folder, trouble::return_not_recorded).await? {
         return Err(trouble::return_without_journal(&next));
     }

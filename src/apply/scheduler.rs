@@ -1,16 +1,19 @@
 //! Which step may start when: a pure state machine, (state, signal) -> (state, commands).
 //!
-//! The rules: edges are kept; one step at a time on a target; a wave begins when the one before it is over; a disruptive
-//! step starts only when its host fits into the budget, in which everybody counts who is out of service, whoever caused it, and
-//! that is asked anew after each change of the run's own, and of hosts that count and may be in service all the same no more are
-//! disturbed at once than fit into it either; a host leaves service with its first disruptive step or its
-//! failure, or where it was switched off and on by hand, and comes back only through a passed gate, and where its node was
-//! emptied through the step that gives it back; a failure leaves the rest of its target alone; a failed canary
-//! or gate stops what follows; when the maintenance window closes or the deadline comes, nothing new starts, and what is
-//! through is proven still; with the budget of failures used up, what was begun on a host is finished and no further
-//! host is begun. Nothing ever waits for ever: when nothing runs and nothing may start, the rest is skipped and says why.
+//! The rules: edges are kept; one step at a time on a target; a wave begins when the one before it
+//! is over; a disruptive step starts only when its host fits into the budget, in which everybody
+//! counts who is out of service, whoever caused it, and that is asked anew after each change of the
+//! run's own, and of hosts that count and may be in service all the same no more are disturbed at
+//! once than fit into it either; a host leaves service with its first disruptive step or its
+//! failure, or where it was switched off and on by hand, and comes back only through a passed gate,
+//! and where its node was emptied through the step that gives it back; a failure leaves the rest of
+//! its target alone; a failed canary or gate stops what follows; when the maintenance window closes
+//! or the deadline comes, nothing new starts, and what is through is proven still; with the budget
+//! of failures used up, what was begun on a host is finished and no further host is begun. Nothing
+//! ever waits for ever: when nothing runs and nothing may start, the rest is skipped and says why.
 //!
-//! `fate` says what becomes of a step that waits for nothing any more, `start` which of them begin, `outside` who is out of service.
+//! `fate` says what becomes of a step that waits for nothing any more, `start` which of them begin,
+//! `outside` who is out of service.
 
 mod fate;
 mod outside;
@@ -49,18 +52,21 @@ pub struct Scheduler {
     busy: BTreeSet<Target>,
     /// Targets on which something was begun, in this part of the run or before.
     begun: BTreeSet<Target>,
-    /// Hosts that a disruptive step took out of service, with that step; none for a step of an earlier part of the run.
+    /// Hosts that a disruptive step took out of service, with that step; none for a step of an
+    /// earlier part of the run.
     disturbed: BTreeMap<Target, Option<usize>>,
     /// Hosts that are lost: failed, unknown, unreachable.
     lost: BTreeSet<Target>,
     /// Hosts that are out of service by nobody's doing here, as it was looked at last.
     outside: BTreeSet<Target>,
-    /// Hosts that count as out of service, by what runs did or as it was looked at last, and may be in service all the same.
+    /// Hosts that count as out of service, by what runs did or as it was looked at last, and may be
+    /// in service all the same.
     in_doubt: BTreeSet<Target>,
     look: OutageCheckState,
     /// Hosts lost in this run, which stops further waves.
     lost_in_run: BTreeSet<Target>,
-    /// Gates with the steps that give back what they have proven: these wait for them no longer, though the gate is not over.
+    /// Gates with the steps that give back what they have proven: these wait for them no longer,
+    /// though the gate is not over.
     let_go: BTreeSet<(usize, usize)>,
     /// Waits that came about for some hosts alone, with these: all other hosts are left out.
     spared: BTreeMap<usize, BTreeSet<Target>>,
@@ -86,11 +92,18 @@ impl Scheduler {
         let progress: Vec<StepProgress> = steps
             .iter()
             .map(|s| {
-                if history.done.contains(&s.id) { StepProgress::Over(NodeOutcome::Done { changed: false }) } else { StepProgress::Waiting }
+                if history.done.contains(&s.id) {
+                    StepProgress::Over(NodeOutcome::Done { changed: false })
+                } else {
+                    StepProgress::Waiting
+                }
             })
             .collect();
         let is_over = |n: &usize| matches!(progress[*n], StepProgress::Over(_));
-        let waits_for: Vec<usize> = steps.iter().map(|s| s.after.iter().filter(|n| !is_over(n)).count()).collect();
+        let waits_for: Vec<usize> = steps
+            .iter()
+            .map(|s| s.after.iter().filter(|n| !is_over(n)).count())
+            .collect();
         let mut left_in_wave = BTreeMap::new();
         let mut of_target: BTreeMap<Target, Vec<usize>> = BTreeMap::new();
         let (mut gated, mut passed_before) = (BTreeSet::new(), BTreeSet::new());
@@ -107,10 +120,18 @@ impl Scheduler {
         }
         left_in_wave.retain(|_, left| *left > 0);
         let is_done = |step: &&ScheduledStep| history.done.contains(&step.id);
-        let touched = steps.iter().filter(is_done).filter_map(|step| step.target.clone());
-        let begun = touched.chain(history.out_of_service.iter().cloned()).collect();
+        let touched = steps
+            .iter()
+            .filter(is_done)
+            .filter_map(|step| step.target.clone());
+        let begun = touched
+            .chain(history.out_of_service.iter().cloned())
+            .collect();
         Scheduler {
-            limits: Limits { parallel: limits.parallel.max(1), ..limits },
+            limits: Limits {
+                parallel: limits.parallel.max(1),
+                ..limits
+            },
             waits_for,
             left_in_wave,
             unblocked: Vec::new(),
@@ -118,11 +139,19 @@ impl Scheduler {
             running: BTreeSet::new(),
             busy: BTreeSet::new(),
             begun,
-            disturbed: history.out_of_service.iter().map(|host| (host.clone(), None)).collect(),
+            disturbed: history
+                .out_of_service
+                .iter()
+                .map(|host| (host.clone(), None))
+                .collect(),
             lost: BTreeSet::new(),
             outside: BTreeSet::new(),
             in_doubt: history.in_doubt.clone(),
-            look: if limits.looks { OutageCheckState::Due } else { OutageCheckState::Fresh },
+            look: if limits.looks {
+                OutageCheckState::Due
+            } else {
+                OutageCheckState::Fresh
+            },
             lost_in_run: BTreeSet::new(),
             let_go: BTreeSet::new(),
             spared: BTreeMap::new(),
@@ -152,10 +181,15 @@ impl Scheduler {
                 self.finished(step, outcome);
             }
             Signal::Looked { out, in_doubt } => self.looked(out, in_doubt),
-            // Nobody asked the budget: what fits in is asked of what we do ourselves. Only a gate brings it back.
+            // Nobody asked the budget: what fits in is asked of what we do ourselves. Only a gate
+            // brings it back.
             Signal::WentOut { step } => self.went_out(step),
             Signal::Spare { step, hosts } => drop(self.spared.insert(step, hosts)),
-            Signal::GateAnswered { step, hosts, problem } => {
+            Signal::GateAnswered {
+                step,
+                hosts,
+                problem,
+            } => {
                 self.look_again();
                 self.gate_answered(step, &hosts, problem, &mut commands);
             }
@@ -183,10 +217,13 @@ impl Scheduler {
 
     /// How each step ended, by number; nothing for what is not over.
     pub fn outcomes(&self) -> impl Iterator<Item = (&ScheduledStep, Option<&NodeOutcome>)> {
-        self.steps.iter().zip(&self.progress).map(|(step, progress)| match progress {
-            StepProgress::Over(outcome) => (step, Some(outcome)),
-            _ => (step, None),
-        })
+        self.steps
+            .iter()
+            .zip(&self.progress)
+            .map(|(step, progress)| match progress {
+                StepProgress::Over(outcome) => (step, Some(outcome)),
+                _ => (step, None),
+            })
     }
 
     /// Why nothing new starts any more, if so.
@@ -199,7 +236,11 @@ impl Scheduler {
         self.lost_in_run.len()
     }
 
-    fn begin(&mut self, unreachable: BTreeMap<Target, String>, commands: &mut Vec<SchedulerCommand>) {
+    fn begin(
+        &mut self,
+        unreachable: BTreeMap<Target, String>,
+        commands: &mut Vec<SchedulerCommand>,
+    ) {
         self.is_begun = true;
         for n in 0..self.steps.len() {
             if let (Some(reason), false) = (self.steps[n].held.clone(), self.is_over(n)) {
@@ -214,11 +255,18 @@ impl Scheduler {
             for n in self.of_target.get(&target).cloned().unwrap_or_default() {
                 self.isolated.insert(target.clone(), n);
                 if !self.is_over(n) {
-                    self.settle(n, NodeOutcome::Unreachable { reason: reason.clone() }, commands);
+                    self.settle(
+                        n,
+                        NodeOutcome::Unreachable {
+                            reason: reason.clone(),
+                        },
+                        commands,
+                    );
                 }
             }
         }
-        let free = (0..self.steps.len()).filter(|n| self.waits_for[*n] == 0 && self.progress[*n] == StepProgress::Waiting);
+        let free = (0..self.steps.len())
+            .filter(|n| self.waits_for[*n] == 0 && self.progress[*n] == StepProgress::Waiting);
         self.unblocked.extend(free.collect::<Vec<_>>());
     }
 
@@ -231,7 +279,11 @@ impl Scheduler {
                 self.lost.insert(host.clone());
                 self.lost_in_run.insert(host);
             }
-            if let (true, Some(OnNode::GivesBack), Some(host)) = (outcome.is_done(), self.steps[step].on_node, self.steps[step].host()) {
+            if let (true, Some(OnNode::GivesBack), Some(host)) = (
+                outcome.is_done(),
+                self.steps[step].on_node,
+                self.steps[step].host(),
+            ) {
                 self.disturbed.remove(host);
             }
             if matches!(outcome, NodeOutcome::Stale { .. }) {
@@ -242,18 +294,27 @@ impl Scheduler {
         }
     }
 
-    fn gate_answered(&mut self, step: usize, hosts: &BTreeSet<Target>, problem: Option<String>, commands: &mut Vec<SchedulerCommand>) {
+    fn gate_answered(
+        &mut self,
+        step: usize,
+        hosts: &BTreeSet<Target>,
+        problem: Option<String>,
+        commands: &mut Vec<SchedulerCommand>,
+    ) {
         if !self.release(step) {
             return;
         }
         match problem {
             Some(reason) => {
-                self.stopped = Some(Skip::Gate { node: self.steps[step].id.clone() });
+                self.stopped = Some(Skip::Gate {
+                    node: self.steps[step].id.clone(),
+                });
                 self.settle(step, NodeOutcome::Failed { reason }, commands);
             }
             None => {
                 let waiting = self.give_back(step, hosts);
-                self.disturbed.retain(|host, _| !hosts.contains(host) || waiting.contains(host));
+                self.disturbed
+                    .retain(|host, _| !hosts.contains(host) || waiting.contains(host));
                 self.in_doubt.retain(|host| !hosts.contains(host));
                 if self.waits_for[step] == 0 {
                     self.settle(step, self.passed(step), commands);
@@ -264,12 +325,18 @@ impl Scheduler {
         }
     }
 
-    /// Has those of a gate's hosts given back that it has proven, and are given back by a step: they stay out of service until that
-    /// is done.
+    /// Has those of a gate's hosts given back that it has proven, and are given back by a step:
+    /// they stay out of service until that is done.
     fn give_back(&mut self, gate: usize, hosts: &BTreeSet<Target>) -> BTreeSet<Target> {
         let mut waiting = BTreeSet::new();
         for n in self.steps[gate].before.clone() {
-            let Some(host) = self.steps[n].host().filter(|host| hosts.contains(host)).cloned() else { continue };
+            let Some(host) = self.steps[n]
+                .host()
+                .filter(|host| hosts.contains(host))
+                .cloned()
+            else {
+                continue;
+            };
             if self.steps[n].on_node != Some(OnNode::GivesBack) || self.is_over(n) {
                 continue;
             }
@@ -290,7 +357,9 @@ impl Scheduler {
 
     /// What needs no window goes on when nothing else is left.
     fn close(&mut self) {
-        let waits = |n: &usize| self.steps[*n].needs_window && !self.is_over(*n) && !self.running.contains(n);
+        let waits = |n: &usize| {
+            self.steps[*n].needs_window && !self.is_over(*n) && !self.running.contains(n)
+        };
         if (0..self.steps.len()).any(|n| waits(&n)) {
             self.stopped.get_or_insert(Skip::Window);
         }
@@ -316,8 +385,12 @@ impl Scheduler {
         self.look = OutageCheckState::Due;
         for n in std::mem::take(&mut self.running) {
             let outcome = match self.steps[n].role {
-                StepRole::Work => NodeOutcome::Unknown { reason: GIVEN_UP.to_owned() },
-                _ => NodeOutcome::Skipped { because: Skip::Interrupted },
+                StepRole::Work => NodeOutcome::Unknown {
+                    reason: GIVEN_UP.to_owned(),
+                },
+                _ => NodeOutcome::Skipped {
+                    because: Skip::Interrupted,
+                },
             };
             self.settle(n, outcome, commands);
         }
@@ -329,7 +402,10 @@ impl Scheduler {
 
     /// Ends a step that nobody else reports on.
     fn settle(&mut self, n: usize, outcome: NodeOutcome, commands: &mut Vec<SchedulerCommand>) {
-        commands.push(SchedulerCommand::Settle { step: n, outcome: outcome.clone() });
+        commands.push(SchedulerCommand::Settle {
+            step: n,
+            outcome: outcome.clone(),
+        });
         self.over(n, outcome);
     }
 
@@ -342,9 +418,15 @@ impl Scheduler {
             }
         }
         let target = self.steps[n].target.clone();
-        if let (Some(target), true) = (&target, outcome.isolates() && !self.spared.contains_key(&n)) {
+        if let (Some(target), true) = (&target, outcome.isolates() && !self.spared.contains_key(&n))
+        {
             self.isolated.entry(target.clone()).or_insert(n);
-            let waiting = self.of_target.get(target).into_iter().flatten().filter(|m| self.progress[**m] == StepProgress::Ready);
+            let waiting = self
+                .of_target
+                .get(target)
+                .into_iter()
+                .flatten()
+                .filter(|m| self.progress[**m] == StepProgress::Ready);
             self.unblocked.extend(waiting.copied().collect::<Vec<_>>());
         }
         self.progress[n] = StepProgress::Over(outcome);
@@ -355,8 +437,12 @@ impl Scheduler {
         }
         // What an earlier run left out of service only a gate brings back.
         let is_ours = |target: &Target| self.disturbed.get(target).is_some_and(Option::is_some);
-        if let Some(target) = target.filter(|target| !self.gated.contains(target) && is_ours(target))
-            && self.of_target.get(&target).is_some_and(|all| all.iter().all(|m| self.is_over(*m)))
+        if let Some(target) =
+            target.filter(|target| !self.gated.contains(target) && is_ours(target))
+            && self
+                .of_target
+                .get(&target)
+                .is_some_and(|all| all.iter().all(|m| self.is_over(*m)))
         {
             self.disturbed.remove(&target);
         }

@@ -1,4 +1,5 @@
-//! What every step of a run sees: the plan, the journal, what is remembered, and what the run has done so far.
+//! What every step of a run sees: the plan, the journal, what is remembered, and what the run has
+//! done so far.
 
 use super::change::Finish;
 use super::context::{Context, EventSink};
@@ -16,7 +17,9 @@ use railwright_resource::Read;
 use railwright_state::journal_writer::JournalWriter;
 use railwright_state::lineage::RunPart;
 use railwright_state::run_status::{NodeStatus, StepIntent};
-use railwright_state::{ClusterIdentity, ClusterState, JournalEntry, NodeOutcome, RunOrder, RunStatus};
+use railwright_state::{
+    ClusterIdentity, ClusterState, JournalEntry, NodeOutcome, RunOrder, RunStatus,
+};
 use railwright_transport::{TransportError, Writer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -58,7 +61,8 @@ pub(super) struct RunContext {
     pub heart: Arc<Heart>,
     pub(super) state: Mutex<ClusterState>,
     pub(super) records: Mutex<Records>,
-    /// The digests of the records that may stand on each target: ours, or the one that was found. One record is written after the other.
+    /// The digests of the records that may stand on each target: ours, or the one that was found.
+    /// One record is written after the other.
     recorded: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<BTreeSet<String>>>>>,
     hosts: Mutex<BTreeMap<String, HostNow>>,
     /// The numbers of each target's steps.
@@ -71,8 +75,8 @@ pub(super) struct RunContext {
     ordered_to_end: AtomicBool,
     /// Steps that acted in this run.
     acted: Mutex<BTreeSet<usize>>,
-    /// Changes whose resources were looked at for their own sake: by this part of the run, or begun by an earlier one. What they find
-    /// moved is theirs to say.
+    /// Changes whose resources were looked at for their own sake: by this part of the run, or begun
+    /// by an earlier one. What they find moved is theirs to say.
     looked_at: Mutex<BTreeSet<usize>>,
     /// Hosts whose resources were all compared with the plan.
     compared: Mutex<BTreeSet<String>>,
@@ -88,26 +92,48 @@ impl RunContext {
         ready: BTreeMap<String, HostNow>,
         heart: Heart,
     ) -> Self {
-        // A power cycle by hand has no intent; where it was made, all that comes after it may have moved.
-        let has_acted = |node: &NodeStatus| node.intent.is_some() || node.outcome == Some(NodeOutcome::Done { changed: true });
+        // A power cycle by hand has no intent; where it was made, all that comes after it may have
+        // moved.
+        let has_acted = |node: &NodeStatus| {
+            node.intent.is_some() || node.outcome == Some(NodeOutcome::Done { changed: true })
+        };
         // What an earlier part of the run only found moved, it has not begun.
-        let has_begun = |node: &NodeStatus| node.intent.is_some() || node.outcome.as_ref().is_some_and(NodeOutcome::is_done);
+        let has_begun = |node: &NodeStatus| {
+            node.intent.is_some() || node.outcome.as_ref().is_some_and(NodeOutcome::is_done)
+        };
         let earlier_steps = |is_so: &dyn Fn(&NodeStatus) -> bool| -> BTreeSet<usize> {
-            (0..steps.len()).filter(|n| earlier.status.nodes.get(&steps[*n].id).is_some_and(is_so)).collect()
+            (0..steps.len())
+                .filter(|n| earlier.status.nodes.get(&steps[*n].id).is_some_and(is_so))
+                .collect()
         };
         let (acted, begun) = (earlier_steps(&has_acted), earlier_steps(&has_begun));
         let mut of_target: BTreeMap<Target, Vec<usize>> = BTreeMap::new();
         for (n, step) in steps.iter().enumerate() {
-            step.target.iter().for_each(|target| of_target.entry(target.clone()).or_default().push(n));
+            step.target
+                .iter()
+                .for_each(|target| of_target.entry(target.clone()).or_default().push(n));
         }
-        let found = |now: &HostNow| Arc::new(tokio::sync::Mutex::new(now.record.iter().cloned().collect()));
-        let recorded = ready.iter().map(|(host, now)| (host.clone(), found(now))).collect();
-        let before_on_target = steps.iter().map(|step| step.after_on_target(steps).collect()).collect();
+        let found = |now: &HostNow| {
+            Arc::new(tokio::sync::Mutex::new(
+                now.record.iter().cloned().collect(),
+            ))
+        };
+        let recorded = ready
+            .iter()
+            .map(|(host, now)| (host.clone(), found(now)))
+            .collect();
+        let before_on_target = steps
+            .iter()
+            .map(|step| step.after_on_target(steps).collect())
+            .collect();
         RunContext {
             next: NextCommands::of(&parts.plan),
             plan: parts.plan,
             context: parts.context,
-            by: RunPart { run: parts.run.clone(), part },
+            by: RunPart {
+                run: parts.run.clone(),
+                part,
+            },
             run: parts.run,
             cluster: parts.cluster,
             journal: parts.journal,
@@ -132,28 +158,43 @@ impl RunContext {
 
     /// A new connection to a host, with the fence of its lock.
     pub async fn connect(&self, host: &str) -> Result<Writer, TransportError> {
-        Ok(connect_target(host, &self.context).await?.writer(self.heart.fence(host)))
+        Ok(connect_target(host, &self.context)
+            .await?
+            .writer(self.heart.fence(host)))
     }
 
     /// What its record may be now, as digests: held while another one is written.
     pub(super) fn recorded(&self, target: &str) -> Arc<tokio::sync::Mutex<BTreeSet<String>>> {
-        lock_ignoring_poison(&self.recorded).entry(target.to_owned()).or_default().clone()
+        lock_ignoring_poison(&self.recorded)
+            .entry(target.to_owned())
+            .or_default()
+            .clone()
     }
 
     /// What is remembered of a resource.
     pub fn prior(&self, address: &Address) -> Option<AppliedResource> {
-        lock_ignoring_poison(&self.state).last_applied.resources.get(address).cloned()
+        lock_ignoring_poison(&self.state)
+            .last_applied
+            .resources
+            .get(address)
+            .cloned()
     }
 
     /// What must be read to judge a member.
     pub fn reads(&self, member: &Member) -> Vec<Read> {
-        let prior = member.removal.then(|| self.prior(&member.wish.address)).flatten();
+        let prior = member
+            .removal
+            .then(|| self.prior(&member.wish.address))
+            .flatten();
         collect_member_reads(member, prior.as_ref())
     }
 
     /// What is known of a host.
     pub fn host(&self, host: &str) -> HostNow {
-        lock_ignoring_poison(&self.hosts).get(host).cloned().unwrap_or_default()
+        lock_ignoring_poison(&self.hosts)
+            .get(host)
+            .cloned()
+            .unwrap_or_default()
     }
 
     /// True where the target was reached and locked.
@@ -163,12 +204,19 @@ impl RunContext {
 
     /// The host is in another boot.
     pub fn booted(&self, host: &str, boot_id: String) {
-        lock_ignoring_poison(&self.hosts).entry(host.to_owned()).or_default().boot_id = Some(boot_id);
+        lock_ignoring_poison(&self.hosts)
+            .entry(host.to_owned())
+            .or_default()
+            .boot_id = Some(boot_id);
     }
 
-    /// Whether the record of a host says that it is out of service, as far as that is known to stand there.
+    /// Whether the record of a host says that it is out of service, as far as that is known to
+    /// stand there.
     pub(super) fn note_recorded_out(&self, host: &str, is_out: bool) {
-        lock_ignoring_poison(&self.hosts).get_mut(host).into_iter().for_each(|now| now.is_recorded_out = is_out);
+        lock_ignoring_poison(&self.hosts)
+            .get_mut(host)
+            .into_iter()
+            .for_each(|now| now.is_recorded_out = is_out);
     }
 
     /// Somebody ordered the run to end.
@@ -202,11 +250,14 @@ impl RunContext {
         lock_ignoring_poison(&self.acted).contains(&n)
     }
 
-    /// What an earlier part of the run began and does not know the end of: it may run on its host to this day, and must be found under
-    /// the same token rather than be started twice.
+    /// What an earlier part of the run began and does not know the end of: it may run on its host
+    /// to this day, and must be found under the same token rather than be started twice.
     pub fn may_still_run(&self, node: &PlanNode) -> Option<&StepIntent> {
         let status = self.earlier.nodes.get(&node.id)?;
-        let is_over = matches!(status.outcome, Some(NodeOutcome::Failed { .. } | NodeOutcome::Done { .. }));
+        let is_over = matches!(
+            status.outcome,
+            Some(NodeOutcome::Failed { .. } | NodeOutcome::Done { .. })
+        );
         status.intent.as_ref().filter(|_| !is_over)
     }
 
@@ -227,28 +278,50 @@ impl RunContext {
 
     /// The steps of one target, in the plan's order.
     pub fn on_target(&self, target: Option<&Target>) -> &[usize] {
-        target.and_then(|target| self.of_target.get(target)).map_or(&[], Vec::as_slice)
+        target
+            .and_then(|target| self.of_target.get(target))
+            .map_or(&[], Vec::as_slice)
     }
 
     /// Steps of the same target that come before this one, however far.
     pub fn earlier_on_target(&self, n: usize) -> BTreeSet<usize> {
         let (mut found, mut queue) = (BTreeSet::new(), vec![n]);
         while let Some(next) = queue.pop() {
-            queue.extend(self.before_on_target[next].iter().copied().filter(|m| found.insert(*m)));
+            queue.extend(
+                self.before_on_target[next]
+                    .iter()
+                    .copied()
+                    .filter(|m| found.insert(*m)),
+            );
         }
         found
     }
 
-    /// An earlier step of this run acted on the same target, so its resources may have moved by our own doing.
+    /// An earlier step of this run acted on the same target, so its resources may have moved by our
+    /// own doing.
     pub fn may_have_moved(&self, n: usize) -> bool {
         let acted = lock_ignoring_poison(&self.acted);
         self.earlier_on_target(n).iter().any(|m| acted.contains(m))
     }
 
-    /// Journals how a step ended, takes it into the state, and has the target write it down as well.
-    pub async fn finish(&self, node: &PlanNode, finish: &Finish, writer: Option<&Writer>) -> Option<Diagnostic> {
-        let (outcome, applied, removed) = (finish.outcome.clone(), finish.applied.clone(), finish.removed.clone());
-        let host = node.target.as_ref().filter(|target| target.kind == TargetKind::Host).map(|target| target.name.to_string());
+    /// Journals how a step ended, takes it into the state, and has the target write it down as
+    /// well.
+    pub async fn finish(
+        &self,
+        node: &PlanNode,
+        finish: &Finish,
+        writer: Option<&Writer>,
+    ) -> Option<Diagnostic> {
+        let (outcome, applied, removed) = (
+            finish.outcome.clone(),
+            finish.applied.clone(),
+            finish.removed.clone(),
+        );
+        let host = node
+            .target
+            .as_ref()
+            .filter(|target| target.kind == TargetKind::Host)
+            .map(|target| target.name.to_string());
         self.journal.note(JournalEntry::NodeFinished {
             node: node.id.clone(),
             host,
@@ -257,8 +330,14 @@ impl RunContext {
             removed: removed.clone(),
         });
         let target = node.target.clone()?;
-        let is_lost = matches!(finish.outcome, NodeOutcome::Failed { .. } | NodeOutcome::Unknown { .. });
-        let left = is_lost && target.kind == TargetKind::Host && writer.is_some() && self.note_outage(&target.name, lost_by(node));
+        let is_lost = matches!(
+            finish.outcome,
+            NodeOutcome::Failed { .. } | NodeOutcome::Unknown { .. }
+        );
+        let left = is_lost
+            && target.kind == TargetKind::Host
+            && writer.is_some()
+            && self.note_outage(&target.name, lost_by(node));
         if applied.is_empty() && removed.is_empty() && !left {
             return None;
         }

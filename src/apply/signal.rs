@@ -24,7 +24,8 @@ pub enum Signal {
         /// Its number.
         step: usize,
     },
-    /// What a step waited for came about for these hosts, and not for all: they go on, whatever becomes of the step.
+    /// What a step waited for came about for these hosts, and not for all: they go on, whatever
+    /// becomes of the step.
     Spare {
         /// Its number.
         step: usize,
@@ -35,8 +36,8 @@ pub enum Signal {
     Looked {
         /// Hosts that are, whoever caused it.
         out: BTreeSet<Target>,
-        /// Those of them that may be in service all the same when a step of theirs begins: they did not answer, or another run left
-        /// them with a failed step that disturbs nobody.
+        /// Those of them that may be in service all the same when a step of theirs begins: they did
+        /// not answer, or another run left them with a failed step that disturbs nobody.
         in_doubt: BTreeSet<Target>,
     },
     /// A gate was checked for these hosts.
@@ -48,7 +49,8 @@ pub enum Signal {
         /// Why it did not pass.
         problem: Option<String>,
     },
-    /// The maintenance window closed: nothing that needs one starts any more, and what follows it is left.
+    /// The maintenance window closed: nothing that needs one starts any more, and what follows it
+    /// is left.
     Close,
     /// The deadline came: start nothing new.
     Expire,
@@ -113,6 +115,7 @@ pub struct History {
     pub done: BTreeSet<String>,
     /// Hosts that are out of service still: begun, and no gate passed since.
     pub out_of_service: BTreeSet<Target>,
-    /// Those of them that may be in service all the same: nothing that disturbs them was begun, and no gate found anything.
+    /// Those of them that may be in service all the same: nothing that disturbs them was begun, and
+    /// no gate found anything.
     pub in_doubt: BTreeSet<Target>,
 }

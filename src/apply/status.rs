@@ -1,5 +1,5 @@
-//! How a run stands, from its own copy of the plan and its journal alone: while it goes on, without any lock, and for ever
-//! after. Pure.
+//! How a run stands, from its own copy of the plan and its journal alone: while it goes on, without
+//! any lock, and for ever after. Pure.
 
 use super::estimate::{Estimate, Past};
 use super::resume::is_resumable;
@@ -121,7 +121,8 @@ pub struct StepNote {
     pub what: String,
     /// Since when, RFC 3339.
     pub since: String,
-    /// For how many seconds at most it waits for what comes about by itself, once its actions are done.
+    /// For how many seconds at most it waits for what comes about by itself, once its actions are
+    /// done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_s: Option<u64>,
 }
@@ -165,7 +166,8 @@ pub struct RolloutStatus {
     pub failure_budget: usize,
     /// Hosts that wait for a power cycle, which is done by hand: a node-set for each wave.
     pub power_cycles: Vec<String>,
-    /// Hosts that runs left out of service and no gate has passed since, by the memory of the state folder.
+    /// Hosts that runs left out of service and no gate has passed since, by the memory of the state
+    /// folder.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub out_of_service: Vec<Unavailable>,
     /// Whether `resume` has something to go on with, once no process is at it.
@@ -174,12 +176,20 @@ pub struct RolloutStatus {
     pub active: Vec<StepNote>,
     /// What went wrong.
     pub failed: Vec<StepNote>,
-    /// How long what is left will likely take; nothing where no earlier run says, or nothing is left.
+    /// How long what is left will likely take; nothing where no earlier run says, or nothing is
+    /// left.
     pub left: Option<Estimate>,
 }
 
-/// The status of a run, by its plan with what a power cycle keeps waiting taken up. `live` says whether some process holds the cluster's lock for it.
-pub fn compute_rollout_status(plan: &Plan, steps: &[ScheduledStep], run: &RunStatus, live: bool, past: &Past) -> RolloutStatus {
+/// The status of a run, by its plan with what a power cycle keeps waiting taken up. `live` says
+/// whether some process holds the cluster's lock for it.
+pub fn compute_rollout_status(
+    plan: &Plan,
+    steps: &[ScheduledStep],
+    run: &RunStatus,
+    live: bool,
+    past: &Past,
+) -> RolloutStatus {
     let life = match (&run.ending, live, &run.paused) {
         (Some(_), ..) => RunPhase::Over,
         (None, false, _) => RunPhase::Dead,
@@ -187,21 +197,47 @@ pub fn compute_rollout_status(plan: &Plan, steps: &[ScheduledStep], run: &RunSta
         (None, true, None) => RunPhase::Running,
     };
     let is_live = matches!(life, RunPhase::Running | RunPhase::Paused);
-    let waits_s = plan.nodes.iter().filter_map(|node| Some((node.id.as_str(), waits_s(node)?))).collect();
-    let seen = RunJournalView { run, waits_s, steps, by_host: by_host(steps), is_over: life == RunPhase::Over, is_live };
-    let lost = seen.hosts(|host| seen.states(host).any(|(_, outcome)| outcome.is_some_and(NodeOutcome::is_loss)));
+    let waits_s = plan
+        .nodes
+        .iter()
+        .filter_map(|node| Some((node.id.as_str(), waits_s(node)?)))
+        .collect();
+    let seen = RunJournalView {
+        run,
+        waits_s,
+        steps,
+        by_host: by_host(steps),
+        is_over: life == RunPhase::Over,
+        is_live,
+    };
+    let lost = seen.hosts(|host| {
+        seen.states(host)
+            .any(|(_, outcome)| outcome.is_some_and(NodeOutcome::is_loss))
+    });
     let outages = run.outages();
-    let unavailable = seen.hosts(|host| lost.contains(host) || seen.is_out(host) || (!is_live && outages.contains_key(&*host.name)));
-    let work = || steps.iter().filter(|step| step.role == StepRole::Work && step.held.is_none());
+    let unavailable = seen.hosts(|host| {
+        lost.contains(host) || seen.is_out(host) || (!is_live && outages.contains_key(&*host.name))
+    });
+    let work = || {
+        steps
+            .iter()
+            .filter(|step| step.role == StepRole::Work && step.held.is_none())
+    };
     let is_over = |step: &ScheduledStep| seen.outcome(step).is_some();
-    let was_begun =
-        |step: &ScheduledStep| seen.outcome(step).is_some_and(|o| !matches!(o, NodeOutcome::Skipped { .. } | NodeOutcome::Held { .. }));
+    let was_begun = |step: &ScheduledStep| {
+        seen.outcome(step)
+            .is_some_and(|o| !matches!(o, NodeOutcome::Skipped { .. } | NodeOutcome::Held { .. }))
+    };
     let steps_over = work().filter(|step| was_begun(step)).count();
     let done = |step: &ScheduledStep| match &step.role {
         StepRole::Gate(_) => matches!(seen.gate(&step.id), GateState::Passed { .. }),
         _ => is_over(step),
     };
-    let left = if run.ending.is_some() { None } else { past.estimate(steps, &done, plan.rollout.max_unavailable, usize::MAX) };
+    let left = if run.ending.is_some() {
+        None
+    } else {
+        past.estimate(steps, &done, plan.rollout.max_unavailable, usize::MAX)
+    };
     RolloutStatus {
         run: run.run.clone(),
         plan: run.plan.clone(),
@@ -230,12 +266,24 @@ pub fn compute_rollout_status(plan: &Plan, steps: &[ScheduledStep], run: &RunSta
 }
 
 impl RolloutStatus {
-    /// With the hosts that runs left out of service, which count in the budget whatever this run has to do on them.
+    /// With the hosts that runs left out of service, which count in the budget whatever this run
+    /// has to do on them.
     pub fn with_left_by_runs(self, left: Vec<Unavailable>) -> Self {
-        let sets = left.iter().map(|one| one.hosts.as_str()).chain([self.unavailable.as_str()]);
-        let hosts: BTreeSet<String> = sets.flat_map(|set| nodeset::expand_node_set(set).unwrap_or_default()).collect();
-        let unavailable = nodeset::fold_node_set(&hosts.iter().map(String::as_str).collect::<Vec<_>>());
-        RolloutStatus { unavailable, unavailable_count: hosts.len(), out_of_service: left, ..self }
+        let sets = left
+            .iter()
+            .map(|one| one.hosts.as_str())
+            .chain([self.unavailable.as_str()]);
+        let hosts: BTreeSet<String> = sets
+            .flat_map(|set| nodeset::expand_node_set(set).unwrap_or_default())
+            .collect();
+        let unavailable =
+            nodeset::fold_node_set(&hosts.iter().map(String::as_str).collect::<Vec<_>>());
+        RolloutStatus {
+            unavailable,
+            unavailable_count: hosts.len(),
+            out_of_service: left,
+            ..self
+        }
     }
 }
 
@@ -244,14 +292,24 @@ fn waits_for_power_cycle(step: &ScheduledStep, outcome: Option<&NodeOutcome>) ->
 }
 
 fn waits_s(node: &PlanNode) -> Option<u64> {
-    let NodeKind::Change { actions, .. } = &node.kind else { return None };
-    Some(actions.iter().map(|action| u64::from(action.waits_s())).sum()).filter(|seconds| *seconds > 0)
+    let NodeKind::Change { actions, .. } = &node.kind else {
+        return None;
+    };
+    Some(
+        actions
+            .iter()
+            .map(|action| u64::from(action.waits_s()))
+            .sum(),
+    )
+    .filter(|seconds| *seconds > 0)
 }
 
 fn by_host(steps: &[ScheduledStep]) -> BTreeMap<&Target, Vec<&ScheduledStep>> {
     let mut by_host: BTreeMap<&Target, Vec<&ScheduledStep>> = BTreeMap::new();
     for step in steps {
-        step.host().into_iter().for_each(|host| by_host.entry(host).or_default().push(step));
+        step.host()
+            .into_iter()
+            .for_each(|host| by_host.entry(host).or_default().push(step));
     }
     by_host
 }
@@ -263,13 +321,28 @@ fn fold_host_names(hosts: &BTreeSet<&Target>) -> String {
 fn list_wave_statuses(plan: &Plan, seen: &RunJournalView<'_>) -> Vec<WaveStatus> {
     let mut waves: BTreeMap<usize, WaveStatus> = BTreeMap::new();
     for node in &plan.nodes {
-        let NodeKind::Gate { hosts } = &node.kind else { continue };
+        let NodeKind::Gate { hosts } = &node.kind else {
+            continue;
+        };
         let mut states: BTreeMap<HostState, Vec<&str>> = BTreeMap::new();
         for host in hosts {
-            states.entry(seen.state(&Target::host(host), node.wave)).or_default().push(host);
+            states
+                .entry(seen.state(&Target::host(host), node.wave))
+                .or_default()
+                .push(host);
         }
-        let hosts = states.into_iter().map(|(state, names)| (state, nodeset::fold_node_set(&names))).collect();
-        waves.insert(node.wave, WaveStatus { wave: node.wave + 1, hosts, gate: seen.gate(&node.id) });
+        let hosts = states
+            .into_iter()
+            .map(|(state, names)| (state, nodeset::fold_node_set(&names)))
+            .collect();
+        waves.insert(
+            node.wave,
+            WaveStatus {
+                wave: node.wave + 1,
+                hosts,
+                gate: seen.gate(&node.id),
+            },
+        );
     }
     waves.into_values().collect()
 }
@@ -287,7 +360,11 @@ struct RunJournalView<'a> {
 
 impl<'a> RunJournalView<'a> {
     fn hosts(&self, wanted: impl Fn(&Target) -> bool) -> BTreeSet<&'a Target> {
-        self.by_host.keys().copied().filter(|host| wanted(host)).collect()
+        self.by_host
+            .keys()
+            .copied()
+            .filter(|host| wanted(host))
+            .collect()
     }
 
     fn outcome(&self, step: &ScheduledStep) -> Option<&'a NodeOutcome> {
@@ -295,17 +372,31 @@ impl<'a> RunJournalView<'a> {
     }
 
     /// The steps of a host with their outcomes.
-    fn states(&self, host: &Target) -> impl Iterator<Item = (&'a ScheduledStep, Option<&'a NodeOutcome>)> {
-        self.by_host.get(host).into_iter().flatten().map(|step| (*step, self.outcome(step)))
+    fn states(
+        &self,
+        host: &Target,
+    ) -> impl Iterator<Item = (&'a ScheduledStep, Option<&'a NodeOutcome>)> {
+        self.by_host
+            .get(host)
+            .into_iter()
+            .flatten()
+            .map(|step| (*step, self.outcome(step)))
     }
 
     fn is_open(&self, step: &ScheduledStep) -> bool {
-        self.run.nodes.get(&step.id).is_some_and(|node| node.is_open())
+        self.run
+            .nodes
+            .get(&step.id)
+            .is_some_and(|node| node.is_open())
     }
 
     fn power_cycles(&self) -> Vec<String> {
         let mut hosts: BTreeMap<usize, BTreeSet<&Target>> = BTreeMap::new();
-        for step in self.steps.iter().filter(|step| waits_for_power_cycle(step, self.outcome(step)) && self.is_due(step)) {
+        for step in self
+            .steps
+            .iter()
+            .filter(|step| waits_for_power_cycle(step, self.outcome(step)) && self.is_due(step))
+        {
             hosts.entry(step.wave).or_default().extend(step.host());
         }
         hosts.values().map(fold_host_names).collect()
@@ -313,26 +404,41 @@ impl<'a> RunJournalView<'a> {
 
     /// What comes before it on its host is done.
     fn is_due(&self, step: &ScheduledStep) -> bool {
-        step.after_on_target(self.steps).all(|n| self.outcome(&self.steps[n]).is_some_and(NodeOutcome::is_done))
+        step.after_on_target(self.steps).all(|n| {
+            self.outcome(&self.steps[n])
+                .is_some_and(NodeOutcome::is_done)
+        })
     }
 
-    /// Begun and not proven since: the rule by which a resumed run counts as well. What goes on and disturbs nobody is fine
-    /// as long as somebody watches it.
+    /// Begun and not proven since: the rule by which a resumed run counts as well. What goes on and
+    /// disturbs nobody is fine as long as somebody watches it.
     fn is_out(&self, host: &Target) -> bool {
-        let by_hand = |step: &ScheduledStep| step.by_hand && self.run.rebooted_unproven(&host.name, None);
+        let by_hand =
+            |step: &ScheduledStep| step.by_hand && self.run.rebooted_unproven(&host.name, None);
         self.states(host).any(|(step, outcome)| {
-            let counts = step.disruptive || !(self.is_live || outcome.is_some_and(NodeOutcome::is_done));
-            let since = self.run.nodes.get(&step.id).map_or(0, |node| node.out_since(counts));
+            let counts =
+                step.disruptive || !(self.is_live || outcome.is_some_and(NodeOutcome::is_done));
+            let since = self
+                .run
+                .nodes
+                .get(&step.id)
+                .map_or(0, |node| node.out_since(counts));
             by_hand(step) || self.run.in_service_since(&host.name) < since
         })
     }
 
     /// As far as this wave; a host that waits for a power cycle comes again in a later one.
     fn state(&self, host: &Target, wave: usize) -> HostState {
-        let all: Vec<(&ScheduledStep, Option<&NodeOutcome>)> = self.states(host).filter(|(step, _)| step.wave <= wave).collect();
-        let any = |wanted: &dyn Fn(&ScheduledStep, Option<&NodeOutcome>) -> bool| all.iter().any(|(step, outcome)| wanted(step, *outcome));
-        let is_held =
-            |step: &ScheduledStep, outcome: Option<&NodeOutcome>| step.held.is_some() || matches!(outcome, Some(NodeOutcome::Held { .. }));
+        let all: Vec<(&ScheduledStep, Option<&NodeOutcome>)> = self
+            .states(host)
+            .filter(|(step, _)| step.wave <= wave)
+            .collect();
+        let any = |wanted: &dyn Fn(&ScheduledStep, Option<&NodeOutcome>) -> bool| {
+            all.iter().any(|(step, outcome)| wanted(step, *outcome))
+        };
+        let is_held = |step: &ScheduledStep, outcome: Option<&NodeOutcome>| {
+            step.held.is_some() || matches!(outcome, Some(NodeOutcome::Held { .. }))
+        };
         let is_done = |outcome: Option<&NodeOutcome>| outcome.is_some_and(NodeOutcome::is_done);
         let left = any(&|step, outcome| !is_done(outcome) && !is_held(step, outcome));
         if any(&|_, outcome| outcome.is_some_and(NodeOutcome::isolates)) {
@@ -342,9 +448,17 @@ impl<'a> RunJournalView<'a> {
         } else if any(&waits_for_power_cycle) {
             HostState::PowerCycle
         } else if !left {
-            if any(&|_, outcome| is_done(outcome)) { HostState::Done } else { HostState::Held }
+            if any(&|_, outcome| is_done(outcome)) {
+                HostState::Done
+            } else {
+                HostState::Held
+            }
         } else if any(&|_, outcome| is_done(outcome)) {
-            if self.is_over { HostState::PartlyDone } else { HostState::Running }
+            if self.is_over {
+                HostState::PartlyDone
+            } else {
+                HostState::Running
+            }
         } else if self.is_over {
             HostState::Skipped
         } else {
@@ -353,14 +467,38 @@ impl<'a> RunJournalView<'a> {
     }
 
     fn gate(&self, node: &str) -> GateState {
-        let settled = self.run.nodes.get(node).and_then(|node| node.outcome.as_ref());
+        let settled = self
+            .run
+            .nodes
+            .get(node)
+            .and_then(|node| node.outcome.as_ref());
         match (self.run.gates.get(node), settled) {
-            (Some(GateStatus { checking_since: Some(since), .. }), _) if !self.is_over => GateState::Checking { since: since.clone() },
+            (
+                Some(GateStatus {
+                    checking_since: Some(since),
+                    ..
+                }),
+                _,
+            ) if !self.is_over => GateState::Checking {
+                since: since.clone(),
+            },
             (_, Some(NodeOutcome::Held { .. })) => GateState::Waiting,
             (_, Some(NodeOutcome::Skipped { .. })) => GateState::Skipped,
-            (Some(GateStatus { checked: Some((false, at)), .. }), _) => GateState::Failed { at: at.clone() },
+            (
+                Some(GateStatus {
+                    checked: Some((false, at)),
+                    ..
+                }),
+                _,
+            ) => GateState::Failed { at: at.clone() },
             // A gate that let some hosts through early is asked again for the others.
-            (Some(GateStatus { checked: Some((true, at)), .. }), Some(_)) => GateState::Passed { at: at.clone() },
+            (
+                Some(GateStatus {
+                    checked: Some((true, at)),
+                    ..
+                }),
+                Some(_),
+            ) => GateState::Passed { at: at.clone() },
             _ => GateState::Waiting,
         }
     }
@@ -369,12 +507,27 @@ impl<'a> RunJournalView<'a> {
         let step = |step: &ScheduledStep| {
             let since = self.run.nodes.get(&step.id)?.begun_at.clone()?;
             let waits_s = self.waits_s.get(step.id.as_str()).copied();
-            self.is_open(step).then(|| StepNote { node: step.id.clone(), what: "running".to_owned(), since, waits_s })
+            self.is_open(step).then(|| StepNote {
+                node: step.id.clone(),
+                what: "running".to_owned(),
+                since,
+                waits_s,
+            })
         };
-        let gates = self.run.gates.iter().filter(|_| !self.is_over).filter_map(|(node, gate)| {
-            let since = gate.checking_since.clone()?;
-            Some(StepNote { node: node.clone(), what: "checking".to_owned(), since, waits_s: None })
-        });
+        let gates = self
+            .run
+            .gates
+            .iter()
+            .filter(|_| !self.is_over)
+            .filter_map(|(node, gate)| {
+                let since = gate.checking_since.clone()?;
+                Some(StepNote {
+                    node: node.clone(),
+                    what: "checking".to_owned(),
+                    since,
+                    waits_s: None,
+                })
+            });
         self.steps.iter().filter_map(step).chain(gates).collect()
     }
 
@@ -390,7 +543,12 @@ impl<'a> RunJournalView<'a> {
                 | NodeOutcome::Stale { reason } => reason,
                 _ => return None,
             };
-            Some(StepNote { node: step.id.clone(), what: format!("{}: {reason}", outcome.word()), since, waits_s: None })
+            Some(StepNote {
+                node: step.id.clone(),
+                what: format!("{}: {reason}", outcome.word()),
+                since,
+                waits_s: None,
+            })
         };
         self.steps.iter().filter_map(note).collect()
     }

@@ -1,4 +1,5 @@
-//! The plan's graph as the scheduler sees it: numbers, targets, waves, and nothing of what a step does. Pure.
+//! The plan's graph as the scheduler sees it: numbers, targets, waves, and nothing of what a step
+//! does. Pure.
 
 use super::trouble::NextCommands;
 use railwright_base::{Diagnostic, Target, TargetKind};
@@ -24,7 +25,8 @@ pub enum StepRole {
 pub enum OnNode {
     /// Empties it. It may have pods again when a run goes on that was left.
     Empties,
-    /// Gives it back, once its gate has proven the host, whatever becomes of the gate's other hosts: until then it is out of service.
+    /// Gives it back, once its gate has proven the host, whatever becomes of the gate's other
+    /// hosts: until then it is out of service.
     GivesBack,
 }
 
@@ -49,7 +51,8 @@ pub struct ScheduledStep {
     pub is_out: bool,
     /// It changes nothing, and waits for what comes about by itself.
     pub waits: bool,
-    /// A gate whose hosts go first, of all or of those that are switched off and on: none of them may be missing.
+    /// A gate whose hosts go first, of all or of those that are switched off and on: none of them
+    /// may be missing.
     pub canary: bool,
     /// Direct prerequisites.
     pub after: Vec<usize>,
@@ -63,13 +66,21 @@ pub struct ScheduledStep {
 
 impl ScheduledStep {
     /// Direct prerequisites on its own target, of these steps.
-    pub fn after_on_target<'s>(&'s self, steps: &'s [ScheduledStep]) -> impl Iterator<Item = usize> + 's {
-        self.after.iter().copied().filter(|n| self.target.is_some() && steps[*n].target == self.target)
+    pub fn after_on_target<'s>(
+        &'s self,
+        steps: &'s [ScheduledStep],
+    ) -> impl Iterator<Item = usize> + 's {
+        self.after
+            .iter()
+            .copied()
+            .filter(|n| self.target.is_some() && steps[*n].target == self.target)
     }
 
     /// The host that it works on.
     pub fn host(&self) -> Option<&Target> {
-        self.target.as_ref().filter(|target| target.kind == TargetKind::Host)
+        self.target
+            .as_ref()
+            .filter(|target| target.kind == TargetKind::Host)
     }
 }
 
@@ -78,7 +89,8 @@ pub(super) fn takes_out_of_service(disruption: Disruption) -> bool {
     disruption >= Disruption::Restart
 }
 
-/// The steps of a plan, in the plan's order. A plan whose edges name nothing or run in a ring is refused.
+/// The steps of a plan, in the plan's order. A plan whose edges name nothing or run in a ring is
+/// refused.
 pub fn build_steps(plan: &Plan) -> Result<Vec<ScheduledStep>, Diagnostic> {
     let broken = |what: String| report_broken_order(what, &NextCommands::of(plan));
     let mut number = BTreeMap::new();
@@ -90,14 +102,33 @@ pub fn build_steps(plan: &Plan) -> Result<Vec<ScheduledStep>, Diagnostic> {
     let mut steps = Vec::with_capacity(plan.nodes.len());
     for node in &plan.nodes {
         let find = |id: &String| {
-            number.get(id.as_str()).copied().ok_or_else(|| broken(format!("{} comes after {id}, which is not in the plan", node.id)))
+            number.get(id.as_str()).copied().ok_or_else(|| {
+                broken(format!(
+                    "{} comes after {id}, which is not in the plan",
+                    node.id
+                ))
+            })
         };
-        let after = node.after.iter().map(find).collect::<Result<BTreeSet<_>, _>>()?;
-        steps.push(new_step(node, after.into_iter().collect(), plan.rollout.needs_window(node.disruption)));
+        let after = node
+            .after
+            .iter()
+            .map(find)
+            .collect::<Result<BTreeSet<_>, _>>()?;
+        steps.push(new_step(
+            node,
+            after.into_iter().collect(),
+            plan.rollout.needs_window(node.disruption),
+        ));
     }
     let edges: Vec<(usize, usize)> = list_edges(&steps).collect();
-    let order = sort_steps(&steps)
-        .map_err(|ring| broken(format!("{} waits for itself", ring.0.first().map_or("a step", |n| plan.nodes[*n].id.as_str()))))?;
+    let order = sort_steps(&steps).map_err(|ring| {
+        broken(format!(
+            "{} waits for itself",
+            ring.0
+                .first()
+                .map_or("a step", |n| plan.nodes[*n].id.as_str())
+        ))
+    })?;
     if let Some((own, _)) = edges.iter().find(|(before, after)| before == after) {
         return Err(broken(format!("{} waits for itself", plan.nodes[*own].id)));
     }
@@ -105,17 +136,29 @@ pub fn build_steps(plan: &Plan) -> Result<Vec<ScheduledStep>, Diagnostic> {
         steps[before].before.push(after);
     }
     for n in order {
-        let latest = steps[n].after.iter().map(|b| steps[*b].wave).max().unwrap_or(0);
+        let latest = steps[n]
+            .after
+            .iter()
+            .map(|b| steps[*b].wave)
+            .max()
+            .unwrap_or(0);
         steps[n].wave = steps[n].wave.max(latest);
     }
-    let by_hand = steps.iter().filter(|step| step.by_hand).map(|step| step.wave).min();
+    let by_hand = steps
+        .iter()
+        .filter(|step| step.by_hand)
+        .map(|step| step.wave)
+        .min();
     // Hosts that an earlier run left out of service go before the canaries.
     let last_canary = usize::from(!plan.verified_first().is_empty());
-    steps.iter_mut().for_each(|step| step.canary = step.wave <= last_canary || Some(step.wave) == by_hand);
+    steps
+        .iter_mut()
+        .for_each(|step| step.canary = step.wave <= last_canary || Some(step.wave) == by_hand);
     Ok(steps)
 }
 
-/// Leaves for `resume` what the plan itself holds and only a power cycle keeps waiting, with the gates after it.
+/// Leaves for `resume` what the plan itself holds and only a power cycle keeps waiting, with the
+/// gates after it.
 pub fn mark_blocked_steps(steps: &mut [ScheduledStep], plan: &Plan) {
     for (n, step) in steps.iter_mut().enumerate() {
         let held = match plan.nodes.get(n) {
@@ -129,7 +172,10 @@ pub fn mark_blocked_steps(steps: &mut [ScheduledStep], plan: &Plan) {
 
 /// Which step comes right before which.
 fn list_edges(steps: &[ScheduledStep]) -> impl Iterator<Item = (usize, usize)> {
-    steps.iter().enumerate().flat_map(|(n, step)| step.after.iter().map(move |before| (*before, n)))
+    steps
+        .iter()
+        .enumerate()
+        .flat_map(|(n, step)| step.after.iter().map(move |before| (*before, n)))
 }
 
 /// Every step after its prerequisites.
@@ -141,16 +187,20 @@ fn new_step(node: &PlanNode, after: Vec<usize>, needs_window: bool) -> Scheduled
     let role = match &node.kind {
         NodeKind::Gate { hosts } => StepRole::Gate(hosts.iter().map(Target::host).collect()),
         NodeKind::Barrier => StepRole::Barrier,
-        NodeKind::Change { .. } | NodeKind::Adopt { .. } | NodeKind::Reboot | NodeKind::Drain { .. } | NodeKind::Uncordon { .. } => {
-            StepRole::Work
-        }
+        NodeKind::Change { .. }
+        | NodeKind::Adopt { .. }
+        | NodeKind::Reboot
+        | NodeKind::Drain { .. }
+        | NodeKind::Uncordon { .. } => StepRole::Work,
     };
     ScheduledStep {
         id: node.id.clone(),
         role,
         target: node.target.clone(),
         // The budget is of hosts: a change of the cluster takes none of them out of service.
-        disruptive: takes_out_of_service(node.disruption) && !is_by_hand(node) && !is_of_cluster(node),
+        disruptive: takes_out_of_service(node.disruption)
+            && !is_by_hand(node)
+            && !is_of_cluster(node),
         needs_window: needs_window && node.held.is_none() && !is_by_hand(node),
         by_hand: is_by_hand(node) && node.held.is_none(),
         on_node: match &node.kind {
@@ -169,12 +219,17 @@ fn new_step(node: &PlanNode, after: Vec<usize>, needs_window: bool) -> Scheduled
 }
 
 fn is_of_cluster(node: &PlanNode) -> bool {
-    node.target.as_ref().is_some_and(|target| target.kind == TargetKind::Kube)
+    node.target
+        .as_ref()
+        .is_some_and(|target| target.kind == TargetKind::Kube)
 }
 
 fn report_broken_order(what: String, next: &NextCommands) -> Diagnostic {
-    Diagnostic::error("RW0605", format!("the plan's order cannot be followed: {what}"))
-        .effect("which step has to wait for which is not known")
-        .state("nothing was changed")
-        .next(next.anew())
+    Diagnostic::error(
+        "RW0605",
+        format!("the plan's order cannot be followed: {what}"),
+    )
+    .effect("which step has to wait for which is not known")
+    .state("nothing was changed")
+    .next(next.anew())
 }

@@ -1,5 +1,6 @@
-//! Takes targets over from another cluster: the record on each names this cluster from then on, and what the other one brought
-//! stays as it is. Each is looked at once more under its lock: only what was decided about is taken.
+//! Takes targets over from another cluster: the record on each names this cluster from then on, and
+//! what the other one brought stays as it is. Each is looked at once more under its lock: only what
+//! was decided about is taken.
 
 use super::context::Context;
 use super::host_locks::lock_one;
@@ -9,7 +10,9 @@ use super::trouble::{NextCommands, not_workable, record_not_written};
 use railwright_base::{Diagnostic, MachineId, Target, TargetKind};
 use railwright_resource::Read;
 use railwright_state::lineage::RunPart;
-use railwright_state::{ClusterIdentity, ClusterLock, ClusterState, IdentityConflict, TakeOver, TargetRecord};
+use railwright_state::{
+    ClusterIdentity, ClusterLock, ClusterState, IdentityConflict, TakeOver, TargetRecord,
+};
 use railwright_system::{clock, identity};
 use railwright_transport::{RecordOutcome, Writer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,8 +45,12 @@ struct TakeOverCandidate {
     entry: TakeOver,
 }
 
-/// Takes them over. What is decided is written down on this side before anything is written on a target.
-pub async fn take_over(decision: &TakeOverDecision, context: &Context) -> Result<TakenOver, Diagnostic> {
+/// Takes them over. What is decided is written down on this side before anything is written on a
+/// target.
+pub async fn take_over(
+    decision: &TakeOverDecision,
+    context: &Context,
+) -> Result<TakenOver, Diagnostic> {
     let lock = ClusterLock::take(&context.folder, "state take-over")?;
     let mut state = ClusterState::load(&context.folder)?;
     state.cluster = decision.cluster.clone().or(state.cluster.take());
@@ -61,15 +68,29 @@ pub async fn take_over(decision: &TakeOverDecision, context: &Context) -> Result
     }
     for (target, one) in &mut taken {
         // What this side remembers itself stays managed, unless another cluster brought it.
-        let is_ours = one.record.cluster().is_some_and(|theirs| theirs.id == cluster.id);
-        one.entry.resources.retain(|address| !is_ours || !state.last_applied.resources.contains_key(address));
-        state.take_over(target, one.record.read(), one.machine.as_ref(), decision.keep_record, one.entry.clone());
+        let is_ours = one
+            .record
+            .cluster()
+            .is_some_and(|theirs| theirs.id == cluster.id);
+        one.entry
+            .resources
+            .retain(|address| !is_ours || !state.last_applied.resources.contains_key(address));
+        state.take_over(
+            target,
+            one.record.read(),
+            one.machine.as_ref(),
+            decision.keep_record,
+            one.entry.clone(),
+        );
     }
     state.store(&context.folder)?;
     // Whoever knows more than the records say did not write this.
     let by = lock.holder.part();
     for (target, one) in &taken {
-        out.insert(target.clone(), write_take_over_record(target, one, &cluster, &by, &mut state).await);
+        out.insert(
+            target.clone(),
+            write_take_over_record(target, one, &cluster, &by, &mut state).await,
+        );
     }
     state.store(&context.folder)?;
     for one in taken.values() {
@@ -82,13 +103,22 @@ fn new_take_over_entry(record: &TargetRecord, decision: &TakeOverDecision) -> Ta
     let at = clock::read_current_time();
     let not_managed = record.read().filter(|_| !decision.keep_record);
     // A name of its own for each, of letters and digits alone.
-    let name = || format!("record-{}.json", at.chars().filter(char::is_ascii_alphanumeric).collect::<String>());
+    let name = || {
+        format!(
+            "record-{}.json",
+            at.chars()
+                .filter(char::is_ascii_alphanumeric)
+                .collect::<String>()
+        )
+    };
     TakeOver {
         from: record.cluster().cloned(),
         who: identity::find_user_name(),
         machine: identity::read_machine_name(),
         reason: decision.reason.clone(),
-        resources: not_managed.map(|record| record.resources.keys().cloned().collect()).unwrap_or_default(),
+        resources: not_managed
+            .map(|record| record.resources.keys().cloned().collect())
+            .unwrap_or_default(),
         set_aside: record.read().is_none().then(name),
         at,
     }
@@ -104,31 +134,55 @@ async fn lock_and_read_target(
 ) -> Result<TakeOverCandidate, Diagnostic> {
     let next = NextCommands::beside(&context.folder);
     let unfit = |reason: &str| not_workable(target, reason, &next);
-    let locker = connect_target(&target.name, context).await.map_err(|error| error.diagnostic())?;
-    let answers = locker.reader().read(&[Read::Host]).await.map_err(|error| error.diagnostic())?;
-    let machine = host_now(target, &answers).map_err(|unready| unready.told(target, &next))?.machine_id.known().cloned();
+    let locker = connect_target(&target.name, context)
+        .await
+        .map_err(|error| error.diagnostic())?;
+    let answers = locker
+        .reader()
+        .read(&[Read::Host])
+        .await
+        .map_err(|error| error.diagnostic())?;
+    let machine = host_now(target, &answers)
+        .map_err(|unready| unready.told(target, &next))?
+        .machine_id
+        .known()
+        .cloned();
     let (writer, replaced) = lock_one(&target.name, context, &locker, lock).await?;
     let decided = async {
-        let record = read_record(target, &writer.reader()).await.map_err(|error| error.diagnostic())?;
+        let record = read_record(target, &writer.reader())
+            .await
+            .map_err(|error| error.diagnostic())?;
         match &record {
             TargetRecord::Absent => Err(unfit("it has no record any more")),
             _ if !conflict.is_about(&record) => Err(unfit("meanwhile it has another record")),
-            TargetRecord::Read { record, .. } if decision.keep_record && record.is_of_another(machine.as_ref()) => Err(unfit(
-                "its record is of another machine, so what was there before says nothing of this one: take it over without --keep-record",
+            TargetRecord::Read { record, .. }
+                if decision.keep_record && record.is_of_another(machine.as_ref()) =>
+            {
+                Err(unfit(
+                    "its record is of another machine, so what was there before says nothing of \
+                     this one: take it over without --keep-record",
+                ))
+            }
+            TargetRecord::Unreadable { .. } if decision.keep_record => Err(unfit(
+                "its record cannot be read, so nothing of it can be kept",
             )),
-            TargetRecord::Unreadable { .. } if decision.keep_record => {
-                Err(unfit("its record cannot be read, so nothing of it can be kept"))
-            }
-            TargetRecord::Unreadable { .. } if target.kind == TargetKind::Kube => {
-                Err(unfit("its record cannot be read, and a cluster keeps no other beside it: take the Secret away by hand"))
-            }
+            TargetRecord::Unreadable { .. } if target.kind == TargetKind::Kube => Err(unfit(
+                "its record cannot be read, and a cluster keeps no other beside it: take the \
+                 Secret away by hand",
+            )),
             _ => Ok(record),
         }
     };
     match decided.await {
         Ok(record) => {
             let entry = new_take_over_entry(&record, decision);
-            Ok(TakeOverCandidate { writer, replaces: replaced.into_iter().collect(), record, machine, entry })
+            Ok(TakeOverCandidate {
+                writer,
+                replaces: replaced.into_iter().collect(),
+                record,
+                machine,
+                entry,
+            })
         }
         Err(problem) => {
             let _ = writer.unlock().await;
@@ -144,20 +198,38 @@ async fn write_take_over_record(
     by: &RunPart,
     state: &mut ClusterState,
 ) -> Result<TakeOver, Diagnostic> {
-    let plan = one.record.read().map(|record| record.plan.clone()).unwrap_or_default();
+    let plan = one
+        .record
+        .read()
+        .map(|record| record.plan.clone())
+        .unwrap_or_default();
     let record = state.next_record(cluster, &target.name, by, &plan, clock::read_current_time());
     let json = record.to_json();
     if let Some(too_large) = too_large(target, &record, &json) {
         return Err(too_large);
     }
     let written = match one.entry.set_aside.clone() {
-        Some(name) => one.writer.record_beside(json, one.replaces.clone(), name).await,
-        None => one.writer.record(json, list_record_members(&record), one.replaces.clone()).await,
+        Some(name) => {
+            one.writer
+                .record_beside(json, one.replaces.clone(), name)
+                .await
+        }
+        None => {
+            one.writer
+                .record(json, list_record_members(&record), one.replaces.clone())
+                .await
+        }
     };
     let reason = match written {
         Ok(RecordOutcome::Written) => {
-            state.lineages.entry(target.name.to_string()).or_default().note(by, record.serial);
-            return record.taken_over.ok_or_else(|| record_not_written(target, "it names no take-over"));
+            state
+                .lineages
+                .entry(target.name.to_string())
+                .or_default()
+                .note(by, record.serial);
+            return record
+                .taken_over
+                .ok_or_else(|| record_not_written(target, "it names no take-over"));
         }
         Ok(RecordOutcome::NotKept) => "it keeps no record".to_owned(),
         Ok(RecordOutcome::Moved) => "meanwhile another record stands there".to_owned(),

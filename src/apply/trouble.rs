@@ -1,4 +1,5 @@
-//! What went wrong with a step, for the person on call: what, where, what it means, the state now, what to run next.
+//! What went wrong with a step, for the person on call: what, where, what it means, the state now,
+//! what to run next.
 
 mod of_locks;
 mod of_the_run;
@@ -24,12 +25,20 @@ pub struct NextCommands {
 impl NextCommands {
     /// For the inventory that the plan was made from.
     pub fn of(plan: &Plan) -> Self {
-        NextCommands { inventory: if plan.inventory.path.is_empty() { "INVENTORY".to_owned() } else { plan.inventory.word() } }
+        NextCommands {
+            inventory: if plan.inventory.path.is_empty() {
+                "INVENTORY".to_owned()
+            } else {
+                plan.inventory.word()
+            },
+        }
     }
 
     /// For the inventory that the state folder lies in, where there is no plan to ask.
     pub fn beside(folder: &StateFolder) -> Self {
-        NextCommands { inventory: folder.inventory() }
+        NextCommands {
+            inventory: folder.inventory(),
+        }
     }
 
     /// The command that goes on with the run.
@@ -39,7 +48,10 @@ impl NextCommands {
 
     /// The commands that replace a plan which may not be applied.
     pub fn anew(&self) -> String {
-        format!("railwright plan {0} -o FILE, look at it, then railwright apply FILE", self.inventory)
+        format!(
+            "railwright plan {0} -o FILE, look at it, then railwright apply FILE",
+            self.inventory
+        )
     }
 
     /// The command that prints what a run may have to be allowed on a cluster.
@@ -49,12 +61,19 @@ impl NextCommands {
 
     /// The command that takes these hosts, a node-set, as in service.
     pub fn return_to_service(&self, hosts: &str) -> String {
-        format!("railwright state return-to-service {} '{hosts}' --reason TEXT", self.inventory)
+        format!(
+            "railwright state return-to-service {} '{hosts}' --reason TEXT",
+            self.inventory
+        )
     }
 
     /// The command that leaves these resources on their targets and remembers them no more.
     fn forget(&self, resources: &[String]) -> String {
-        format!("railwright state forget {} {}", self.inventory, sh_words(resources.iter().map(String::as_str)))
+        format!(
+            "railwright state forget {} {}",
+            self.inventory,
+            sh_words(resources.iter().map(String::as_str))
+        )
     }
 
     /// The command that applies what the spec says.
@@ -85,15 +104,30 @@ pub fn describe_differences(assessment: &Assessment) -> String {
         .attributes
         .iter()
         .flat_map(|(name, attribute)| {
-            attribute.differences().into_iter().map(move |(plane, wanted, found)| format_difference(name, plane, wanted, found))
+            attribute
+                .differences()
+                .into_iter()
+                .map(move |(plane, wanted, found)| format_difference(name, plane, wanted, found))
         })
         .collect();
-    let more = if all.len() > 4 { format!("; and {} more", all.len() - 4) } else { String::new() };
-    format!("{}{more}", all.iter().take(4).cloned().collect::<Vec<_>>().join("; "))
+    let more = if all.len() > 4 {
+        format!("; and {} more", all.len() - 4)
+    } else {
+        String::new()
+    };
+    format!(
+        "{}{more}",
+        all.iter().take(4).cloned().collect::<Vec<_>>().join("; ")
+    )
 }
 
 fn format_difference(name: &str, plane: Plane, wanted: &Reading, found: &Reading) -> String {
-    format!("{name} ({}): wanted {}, found {}", plane.word(), format_reading(wanted), format_reading(found))
+    format!(
+        "{name} ({}): wanted {}, found {}",
+        plane.word(),
+        format_reading(wanted),
+        format_reading(found)
+    )
 }
 
 /// What a step is on, in words.
@@ -117,25 +151,52 @@ fn out_of_service(node: &str) -> &'static str {
 /// The target was changed by somebody else since the plan was made.
 pub fn report_stale_target(node: &str, reason: &str, next: &NextCommands) -> Diagnostic {
     let place = describe_target_kind(node);
-    Diagnostic::error("RW0610", format!("the {place} is not as it was when the plan was made: {reason}"))
-        .on(node)
-        .effect(format!("the plan's reasons and previews no longer hold for this {place}"))
-        .state(format!("this step and the rest of this {place} were left alone"))
-        .next(format!("{} shows what is to be done now", next.plan()))
+    Diagnostic::error(
+        "RW0610",
+        format!("the {place} is not as it was when the plan was made: {reason}"),
+    )
+    .on(node)
+    .effect(format!(
+        "the plan's reasons and previews no longer hold for this {place}"
+    ))
+    .state(format!(
+        "this step and the rest of this {place} were left alone"
+    ))
+    .next(format!("{} shows what is to be done now", next.plan()))
 }
 
 /// The step would need more than the plan announced.
 pub fn report_unannounced_step(node: &str, reason: &str, next: &NextCommands) -> Diagnostic {
-    Diagnostic::error("RW0611", format!("the step cannot be done as it was announced: {reason}"))
-        .on(node)
-        .effect(format!("it would disturb the {} in a way that nobody saw in the plan", describe_target_kind(node)))
-        .state(format!("this step and the rest of this {} were left alone; earlier steps of it stand", describe_target_kind(node)))
-        .next(format!("{} shows what is to be done now", next.plan()))
+    Diagnostic::error(
+        "RW0611",
+        format!("the step cannot be done as it was announced: {reason}"),
+    )
+    .on(node)
+    .effect(format!(
+        "it would disturb the {} in a way that nobody saw in the plan",
+        describe_target_kind(node)
+    ))
+    .state(format!(
+        "this step and the rest of this {} were left alone; earlier steps of it stand",
+        describe_target_kind(node)
+    ))
+    .next(format!("{} shows what is to be done now", next.plan()))
 }
 
 /// An action ended with an error.
-pub fn action_failed(node: &str, word: &str, code: i32, stdout: &str, stderr: &str, next: &NextCommands) -> Diagnostic {
-    let text = if stderr.trim().is_empty() { stdout } else { stderr };
+pub fn action_failed(
+    node: &str,
+    word: &str,
+    code: i32,
+    stdout: &str,
+    stderr: &str,
+    next: &NextCommands,
+) -> Diagnostic {
+    let text = if stderr.trim().is_empty() {
+        stdout
+    } else {
+        stderr
+    };
     let tail: Vec<&str> = text.trim().lines().rev().take(6).collect();
     let tail = sanitize_text(&tail.into_iter().rev().collect::<Vec<_>>().join("\n"));
     let said = match (find_failure_message(stderr), tail.is_empty()) {
@@ -144,79 +205,147 @@ pub fn action_failed(node: &str, word: &str, code: i32, stdout: &str, stderr: &s
         (None, true) => "it said nothing".to_owned(),
     };
     let status = status_word(code).map_or_else(String::new, |word| format!(" ({word})"));
-    Diagnostic::error("RW0612", format!("{} ended with exit status {code}{status}; {said}", word.replace('_', " ")))
-        .on(node)
-        .effect(out_of_service(node))
-        .state(after_failure(node, false, &[]))
-        .next(match code {
-            LOCKED => format!("when that program has ended: {}", next.resume()),
-            _ => format!(
-                "mend the cause on the {}, then {}; or correct the spec, then {}",
-                describe_target_kind(node),
-                next.resume(),
-                next.plan()
-            ),
-        })
+    Diagnostic::error(
+        "RW0612",
+        format!(
+            "{} ended with exit status {code}{status}; {said}",
+            word.replace('_', " ")
+        ),
+    )
+    .on(node)
+    .effect(out_of_service(node))
+    .state(after_failure(node, false, &[]))
+    .next(match code {
+        LOCKED => format!("when that program has ended: {}", next.resume()),
+        _ => format!(
+            "mend the cause on the {}, then {}; or correct the spec, then {}",
+            describe_target_kind(node),
+            next.resume(),
+            next.plan()
+        ),
+    })
 }
 
-/// What cannot be taken back, such as a package that no repository has any more, would fail with every run.
+/// What cannot be taken back, such as a package that no repository has any more, would fail with
+/// every run.
 pub fn or_forget(problem: Diagnostic, removals: &[String], next: &NextCommands) -> Diagnostic {
     match removals {
         [] => problem,
-        _ => problem.next(format!("or leave what cannot be taken back as it is, for good: {}", next.forget(removals))),
+        _ => problem.next(format!(
+            "or leave what cannot be taken back as it is, for good: {}",
+            next.forget(removals)
+        )),
     }
 }
 
 /// The state that a failed step leaves, by another look at its resources.
 pub fn after_failure(node: &str, untouched: bool, done: &[Action]) -> String {
-    let done: Vec<String> = done.iter().map(|action| action.word().replace('_', " ")).collect();
+    let done: Vec<String> = done
+        .iter()
+        .map(|action| action.word().replace('_', " "))
+        .collect();
     let what = match (untouched, done.is_empty()) {
         (true, _) => "read again, everything of this step is as it was before".to_owned(),
         (false, true) => "this step may be half done".to_owned(),
-        (false, false) => format!("this step is half done: {} ended well before it", done.join(", ")),
+        (false, false) => format!(
+            "this step is half done: {} ended well before it",
+            done.join(", ")
+        ),
     };
-    format!("{what}; the rest of this {} was left alone", describe_target_kind(node))
+    format!(
+        "{what}; the rest of this {} was left alone",
+        describe_target_kind(node)
+    )
 }
 
 /// All actions ended well, and the resource is not as wished.
 pub fn not_as_wished(node: &str, what: &str, next: &NextCommands) -> Diagnostic {
     let place = describe_target_kind(node);
-    let counts = if place == "host" { "; the host counts as out of service" } else { "" };
-    Diagnostic::error("RW0613", format!("every action ended well, but read again it is not as wished: {what}"))
-        .on(node)
-        .effect(format!("something on the {place} undoes or overrides it{counts}"))
-        .state(format!("the actions were carried out; the rest of this {place} was left alone"))
-        .next(format!("find what else sets it on the {place}, then {}", next.resume()))
+    let counts = if place == "host" {
+        "; the host counts as out of service"
+    } else {
+        ""
+    };
+    Diagnostic::error(
+        "RW0613",
+        format!("every action ended well, but read again it is not as wished: {what}"),
+    )
+    .on(node)
+    .effect(format!(
+        "something on the {place} undoes or overrides it{counts}"
+    ))
+    .state(format!(
+        "the actions were carried out; the rest of this {place} was left alone"
+    ))
+    .next(format!(
+        "find what else sets it on the {place}, then {}",
+        next.resume()
+    ))
 }
 
 /// All actions ended well, and somebody else set the resource otherwise again.
 pub fn fought_over(node: &str, what: &str, rival: &str, next: &NextCommands) -> Diagnostic {
-    Diagnostic::error("RW0653", format!("somebody else sets it back as soon as it is applied: {}", one_line(what, 600)))
-        .on(node)
-        .effect(format!("two owners of one field undo each other for ever ({rival}), and what needs it would not last"))
-        .state(format!(
-            "it was applied, and looked at again; it is not applied a second time, and the rest of this {} was left alone",
-            describe_target_kind(node)
-        ))
-        .next(format!("end the other one's ownership (its own resource sets the field, as a rule), then {}", next.resume()))
-        .next(format!("or take the field out of the spec, which leaves it to the other one, then {}", next.plan()))
+    Diagnostic::error(
+        "RW0653",
+        format!(
+            "somebody else sets it back as soon as it is applied: {}",
+            one_line(what, 600)
+        ),
+    )
+    .on(node)
+    .effect(format!(
+        "two owners of one field undo each other for ever ({rival}), and what needs it would not \
+         last"
+    ))
+    .state(format!(
+        "it was applied, and looked at again; it is not applied a second time, and the rest of \
+         this {} was left alone",
+        describe_target_kind(node)
+    ))
+    .next(format!(
+        "end the other one's ownership (its own resource sets the field, as a rule), then {}",
+        next.resume()
+    ))
+    .next(format!(
+        "or take the field out of the spec, which leaves it to the other one, then {}",
+        next.plan()
+    ))
 }
 
 /// Nobody knows how the step ended.
-pub fn report_unknown_outcome(node: &str, reason: &str, resources: &[String], next: &NextCommands) -> Diagnostic {
-    let mut diagnostic = Diagnostic::error("RW0614", format!("how the step ended is not known: {}", one_line(reason, 300)))
-        .on(node)
-        .effect(out_of_service(node))
-        .state(format!("the step was begun; the rest of this {} was left alone", describe_target_kind(node)))
-        .next(format!("{} looks at the {} again", next.resume(), describe_target_kind(node)));
+pub fn report_unknown_outcome(
+    node: &str,
+    reason: &str,
+    resources: &[String],
+    next: &NextCommands,
+) -> Diagnostic {
+    let mut diagnostic = Diagnostic::error(
+        "RW0614",
+        format!("how the step ended is not known: {}", one_line(reason, 300)),
+    )
+    .on(node)
+    .effect(out_of_service(node))
+    .state(format!(
+        "the step was begun; the rest of this {} was left alone",
+        describe_target_kind(node)
+    ))
+    .next(format!(
+        "{} looks at the {} again",
+        next.resume(),
+        describe_target_kind(node)
+    ));
     for resource in resources.iter().take(3) {
-        diagnostic = diagnostic.next(format!("or, after looking yourself: {} --redo {resource} (or --accept {resource})", next.resume()));
+        diagnostic = diagnostic.next(format!(
+            "or, after looking yourself: {} --redo {resource} (or --accept {resource})",
+            next.resume()
+        ));
     }
     diagnostic
 }
 
 /// What is said of a host on which a step could not begin.
-const NOT_BEGUN: &str = "nothing was begun on it in this step; it counts as out of service, and the rest of the plan on it is left";
+const NOT_BEGUN: &str = "nothing was begun on it in this step; it counts as out of service, and \
+                         the rest of the plan on it is left";
 
 /// The same of whatever it is.
 fn not_begun(on: &str) -> &'static str {
@@ -226,110 +355,209 @@ fn not_begun(on: &str) -> &'static str {
     }
 }
 
-/// A host or a cluster cannot be reached: what the transport has to say about it, and the command that goes on with the run.
+/// A host or a cluster cannot be reached: what the transport has to say about it, and the command
+/// that goes on with the run.
 pub fn not_reached(on: String, error: &TransportError, next: &NextCommands) -> Diagnostic {
-    error.told(not_begun(&on), &format!("then {}", next.resume())).on(on)
+    error
+        .told(not_begun(&on), &format!("then {}", next.resume()))
+        .on(on)
 }
 
 /// A step of an earlier run does not end.
 pub fn still_runs(host: &str, reason: &str, next: &NextCommands) -> Diagnostic {
-    Diagnostic::error("RW0627", format!("the host cannot be worked on: {}", one_line(reason, 300)))
-        .on(format!("host/{host}"))
-        .effect("begun a second time beside itself, the step could leave the host half configured")
-        .state(NOT_BEGUN)
-        .next("`fuser -v /var/lib/railwright/step` on the host shows it; wait until it ends, or end it")
-        .next(format!("then {}", next.resume()))
+    Diagnostic::error(
+        "RW0627",
+        format!("the host cannot be worked on: {}", one_line(reason, 300)),
+    )
+    .on(format!("host/{host}"))
+    .effect("begun a second time beside itself, the step could leave the host half configured")
+    .state(NOT_BEGUN)
+    .next("`fuser -v /var/lib/railwright/step` on the host shows it; wait until it ends, or end it")
+    .next(format!("then {}", next.resume()))
 }
 
 /// The host answers, and has not rebooted.
 pub fn not_rebooted(host: &str, minutes: u64, next: &NextCommands) -> Diagnostic {
-    Diagnostic::error("RW0616", format!("the host was told to reboot and still runs the same boot after {minutes} min"))
-        .on(format!("host/{host}"))
-        .effect("what waits for the reboot (kernel command line, drivers) is not in effect")
-        .state("the host answers; a service may hold the shutdown up")
-        .next("`systemctl list-jobs` and `journalctl -b` on the host show what holds it up")
-        .next(format!("reboot it by hand, then {}", next.resume()))
+    Diagnostic::error(
+        "RW0616",
+        format!("the host was told to reboot and still runs the same boot after {minutes} min"),
+    )
+    .on(format!("host/{host}"))
+    .effect("what waits for the reboot (kernel command line, drivers) is not in effect")
+    .state("the host answers; a service may hold the shutdown up")
+    .next("`systemctl list-jobs` and `journalctl -b` on the host show what holds it up")
+    .next(format!("reboot it by hand, then {}", next.resume()))
 }
 
 /// The host did not come back.
 pub fn not_back(host: &str, minutes: u64, next: &NextCommands) -> Diagnostic {
-    Diagnostic::error("RW0617", format!("the host did not come back within {minutes} min after its reboot"))
-        .on(format!("host/{host}"))
-        .effect("it carries no traffic; it keeps its place in the budget")
-        .state("the reboot was begun; what waits for it was not done")
-        .next("look at its console through the BMC (`ipmitool -H BMC sol activate`): boot loader, kernel panic, network")
-        .next(format!("when it is back: {}", next.resume()))
+    Diagnostic::error(
+        "RW0617",
+        format!("the host did not come back within {minutes} min after its reboot"),
+    )
+    .on(format!("host/{host}"))
+    .effect("it carries no traffic; it keeps its place in the budget")
+    .state("the reboot was begun; what waits for it was not done")
+    .next(
+        "look at its console through the BMC (`ipmitool -H BMC sol activate`): boot loader, kernel \
+         panic, network",
+    )
+    .next(format!("when it is back: {}", next.resume()))
 }
 
 /// The host came back, not as it should be.
 pub fn wrong_after_reboot(host: &str, what: &str, next: &NextCommands) -> Diagnostic {
-    Diagnostic::error("RW0618", format!("the host rebooted and is not as wished: {what}"))
-        .on(format!("host/{host}"))
-        .effect("it may have booted another kernel or entry than the one that was configured")
-        .state("the host is up; the rest of it was left alone")
-        .next("compare /proc/cmdline with the boot loader's default entry on the host")
-        .next(next.plan())
+    Diagnostic::error(
+        "RW0618",
+        format!("the host rebooted and is not as wished: {what}"),
+    )
+    .on(format!("host/{host}"))
+    .effect("it may have booted another kernel or entry than the one that was configured")
+    .state("the host is up; the rest of it was left alone")
+    .next("compare /proc/cmdline with the boot loader's default entry on the host")
+    .next(next.plan())
 }
 
 /// The change would cut our own connection.
 pub fn cuts_connection(node: &str, host: &str, netdev: Option<&str>, word: &str) -> Diagnostic {
     let what = match netdev {
-        Some(netdev) => format!("interrupts {}, which carries our own connection to the host", one_line(netdev, 40)),
+        Some(netdev) => format!(
+            "interrupts {}, which carries our own connection to the host",
+            one_line(netdev, 40)
+        ),
         None => "can cut our own connection to the host".to_owned(),
     };
-    Diagnostic::error("RW0606", format!("the step {what}, and no guard can put back what {} does", one_line(&word.replace('_', " "), 60)))
-        .on(node)
-        .effect("if it went wrong nobody could reach the host any more, and nothing would put it back")
-        .state("nothing was changed on any host")
-        .next(format!("reach {host} over another interface (`ssh.address` in the spec)"))
-        .next(format!("or leave it out: --exclude {}", extract_exclude_address(node)))
+    Diagnostic::error(
+        "RW0606",
+        format!(
+            "the step {what}, and no guard can put back what {} does",
+            one_line(&word.replace('_', " "), 60)
+        ),
+    )
+    .on(node)
+    .effect("if it went wrong nobody could reach the host any more, and nothing would put it back")
+    .state("nothing was changed on any host")
+    .next(format!(
+        "reach {host} over another interface (`ssh.address` in the spec)"
+    ))
+    .next(format!(
+        "or leave it out: --exclude {}",
+        extract_exclude_address(node)
+    ))
 }
 
 /// Why something on the host failed, in one line.
 pub fn complaint_of(code: i32, stderr: &str) -> String {
     let said = find_failure_message(stderr).unwrap_or_else(|| one_line(stderr.trim(), 200));
-    if said.is_empty() { format!("exit status {code}") } else { format!("exit status {code}: {said}") }
+    if said.is_empty() {
+        format!("exit status {code}")
+    } else {
+        format!("exit status {code}: {said}")
+    }
 }
 
 /// The host could not be made to watch over the step.
 pub fn guard_not_armed(node: &str, reason: &str, next: &NextCommands) -> Diagnostic {
-    Diagnostic::error("RW0642", format!("the guard of the step could not be armed: {}", one_line(reason, 300)))
-        .on(node)
-        .effect("without it nobody could reach the host any more if the step went wrong; the host counts as out of service")
-        .state("nothing of the step was done; the rest of this host was left alone")
-        .next(format!("mend the cause on the host, then {}", next.resume()))
-        .next(format!("or leave it out: {} --exclude {}", next.plan(), extract_exclude_address(node)))
+    Diagnostic::error(
+        "RW0642",
+        format!(
+            "the guard of the step could not be armed: {}",
+            one_line(reason, 300)
+        ),
+    )
+    .on(node)
+    .effect(
+        "without it nobody could reach the host any more if the step went wrong; the host counts \
+         as out of service",
+    )
+    .state("nothing of the step was done; the rest of this host was left alone")
+    .next(format!(
+        "mend the cause on the host, then {}",
+        next.resume()
+    ))
+    .next(format!(
+        "or leave it out: {} --exclude {}",
+        next.plan(),
+        extract_exclude_address(node)
+    ))
 }
 
-/// What a plan leaves out so that it has no such step: a transaction has no address of its own there, and goes with its target.
+/// What a plan leaves out so that it has no such step: a transaction has no address of its own
+/// there, and goes with its target.
 pub fn extract_exclude_address(node: &str) -> &str {
     node.split("/transaction/").next().unwrap_or(node)
 }
 
 /// The step was not confirmed, and the host has put back what was there before.
-pub fn taken_back(node: &str, host: &str, why: &str, as_before: bool, failed: &str, next: &NextCommands) -> Diagnostic {
+pub fn taken_back(
+    node: &str,
+    host: &str,
+    why: &str,
+    as_before: bool,
+    failed: &str,
+    next: &NextCommands,
+) -> Diagnostic {
     let state = match (as_before, failed.is_empty()) {
-        (true, _) => format!("{host} is as it was before the change; the rest of it was left alone"),
-        (false, true) => format!("{host} can be reached again, and is not as it was before in all that the step touches"),
-        (false, false) => format!("{host} can be reached again; its guard could not put back: {}", one_line(failed, 200)),
+        (true, _) => {
+            format!("{host} is as it was before the change; the rest of it was left alone")
+        }
+        (false, true) => format!(
+            "{host} can be reached again, and is not as it was before in all that the step touches"
+        ),
+        (false, false) => format!(
+            "{host} can be reached again; its guard could not put back: {}",
+            one_line(failed, 200)
+        ),
     };
-    Diagnostic::error("RW0641", format!("the change was taken back by its guard: {}", one_line(why, 300)))
-        .on(node)
-        .effect(format!("with it nobody could have reached {host}, or it did not do what it should; it counts as out of service"))
-        .state(state)
-        .next(format!("correct the spec, then {}", next.plan()))
-        .next(format!("or, if the spec is right and something else was in the way: {} tries it again, under a guard again", next.resume()))
+    Diagnostic::error(
+        "RW0641",
+        format!(
+            "the change was taken back by its guard: {}",
+            one_line(why, 300)
+        ),
+    )
+    .on(node)
+    .effect(format!(
+        "with it nobody could have reached {host}, or it did not do what it should; it counts as \
+         out of service"
+    ))
+    .state(state)
+    .next(format!("correct the spec, then {}", next.plan()))
+    .next(format!(
+        "or, if the spec is right and something else was in the way: {} tries it again, under a \
+         guard again",
+        next.resume()
+    ))
 }
 
 /// The guard's time is over, and nobody has seen what it did.
-pub fn guard_not_seen(node: &str, host: &str, token: &str, why: &str, next: &NextCommands) -> Diagnostic {
+pub fn guard_not_seen(
+    node: &str,
+    host: &str,
+    token: &str,
+    why: &str,
+    next: &NextCommands,
+) -> Diagnostic {
     Diagnostic::error(
         "RW0643",
-        format!("the step was not confirmed ({}), and whether its guard has put everything back is not known", one_line(why, 200)),
+        format!(
+            "the step was not confirmed ({}), and whether its guard has put everything back is not \
+             known",
+            one_line(why, 200)
+        ),
     )
     .on(node)
-    .effect(format!("{host} may not be reachable; it keeps its place in the budget"))
-    .state("the guard stays armed there: it acts when its time is over, and else with the next boot")
-    .next(format!("look at {host}'s console through the BMC: journalctl -u railwright-guard-{token}"))
-    .next(format!("a reboot of {host} puts everything back as well; then {}", next.resume()))
+    .effect(format!(
+        "{host} may not be reachable; it keeps its place in the budget"
+    ))
+    .state(
+        "the guard stays armed there: it acts when its time is over, and else with the next boot",
+    )
+    .next(format!(
+        "look at {host}'s console through the BMC: journalctl -u railwright-guard-{token}"
+    ))
+    .next(format!(
+        "a reboot of {host} puts everything back as well; then {}",
+        next.resume()
+    ))
 }

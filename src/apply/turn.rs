@@ -1,5 +1,5 @@
-//! The loop between the scheduler and the hosts: starts what the scheduler asks for, tells it what came of it, and
-//! journals both.
+//! The loop between the scheduler and the hosts: starts what the scheduler asks for, tells it what
+//! came of it, and journals both.
 
 use super::by_hand::by_hand;
 use super::change::{Finish, apply_change};
@@ -59,7 +59,12 @@ impl Turn {
     /// Before the first signal.
     pub fn new(shared: Arc<RunContext>, scheduler: Scheduler, problems: Vec<Diagnostic>) -> Self {
         let proven = shared.earlier.proven.keys().cloned().collect();
-        let watch = RunMonitor::of(&shared.context, &shared.plan.rollout, &shared.run, shared.told.clone());
+        let watch = RunMonitor::of(
+            &shared.context,
+            &shared.plan.rollout,
+            &shared.run,
+            shared.told.clone(),
+        );
         Turn {
             shared,
             scheduler,
@@ -110,7 +115,10 @@ impl Turn {
 
     async fn joined(
         &mut self,
-        joined: Result<(tokio::task::Id, Result<FinishedTask, JournalError>), tokio::task::JoinError>,
+        joined: Result<
+            (tokio::task::Id, Result<FinishedTask, JournalError>),
+            tokio::task::JoinError,
+        >,
     ) -> Result<bool, JournalError> {
         let (id, done) = match joined {
             Ok((id, done)) => (id, Some(done?)),
@@ -122,10 +130,21 @@ impl Turn {
                 self.signal(Signal::WentOut { step }).await;
             }
             let out = self.seen_out();
-            let in_doubt = out.iter().filter(|(_, why)| why.is_in_doubt()).map(|(host, _)| host.clone()).collect();
-            return Ok(self.signal(Signal::Looked { in_doubt, out: out.into_keys().collect() }).await);
+            let in_doubt = out
+                .iter()
+                .filter(|(_, why)| why.is_in_doubt())
+                .map(|(host, _)| host.clone())
+                .collect();
+            return Ok(self
+                .signal(Signal::Looked {
+                    in_doubt,
+                    out: out.into_keys().collect(),
+                })
+                .await);
         }
-        let Some(step) = self.of_task.remove(&id) else { return Ok(false) };
+        let Some(step) = self.of_task.remove(&id) else {
+            return Ok(false);
+        };
         let node = self.shared.plan.nodes[step].id.clone();
         let signal = match done {
             Some(FinishedTask::Step(finish)) => {
@@ -133,26 +152,54 @@ impl Turn {
                 if let Some(hosts) = finish.spares {
                     self.signal(Signal::Spare { step, hosts }).await;
                 }
-                (self.shared.sink)(RunEvent::StepFinished { node, outcome: finish.outcome.clone() });
+                (self.shared.sink)(RunEvent::StepFinished {
+                    node,
+                    outcome: finish.outcome.clone(),
+                });
                 if finish.went_out {
                     self.signal(Signal::WentOut { step }).await;
                 }
-                Signal::Finished { step, outcome: finish.outcome }
+                Signal::Finished {
+                    step,
+                    outcome: finish.outcome,
+                }
             }
-            Some(FinishedTask::Gate { hosts, result, unwritten }) => {
+            Some(FinishedTask::Gate {
+                hosts,
+                result,
+                unwritten,
+            }) => {
                 let problem = result.failure();
                 self.problems.extend(unwritten);
                 self.problems.extend(result.problems.iter().cloned());
                 if problem.is_none() {
                     self.proven.extend(hosts.iter().cloned());
                 }
-                (self.shared.sink)(RunEvent::GateFinished { node, hosts: hosts.clone(), result });
-                Signal::GateAnswered { step, hosts: hosts.iter().map(Target::host).collect(), problem }
+                (self.shared.sink)(RunEvent::GateFinished {
+                    node,
+                    hosts: hosts.clone(),
+                    result,
+                });
+                Signal::GateAnswered {
+                    step,
+                    hosts: hosts.iter().map(Target::host).collect(),
+                    problem,
+                }
             }
             Some(FinishedTask::Look) | None => {
-                let outcome = NodeOutcome::Unknown { reason: "railwright itself failed in this step".to_owned() };
-                self.problems.push(self.unknown(step, "railwright itself failed in this step; this is a bug"));
-                self.shared.finish(&self.shared.plan.nodes[step], &Finish::of(outcome.clone()), None).await;
+                let outcome = NodeOutcome::Unknown {
+                    reason: "railwright itself failed in this step".to_owned(),
+                };
+                self.problems.push(
+                    self.unknown(step, "railwright itself failed in this step; this is a bug"),
+                );
+                self.shared
+                    .finish(
+                        &self.shared.plan.nodes[step],
+                        &Finish::of(outcome.clone()),
+                        None,
+                    )
+                    .await;
                 Signal::Finished { step, outcome }
             }
         };
@@ -161,17 +208,31 @@ impl Turn {
 
     fn unknown(&self, step: usize, reason: &str) -> Diagnostic {
         let node = &self.shared.plan.nodes[step];
-        let resources: Vec<String> = node.members().iter().map(|m| m.wish.address.to_string()).collect();
+        let resources: Vec<String> = node
+            .members()
+            .iter()
+            .map(|m| m.wish.address.to_string())
+            .collect();
         trouble::report_unknown_outcome(&node.id, reason, &resources, &self.shared.next)
     }
 
-    /// What the watch saw is journalled where somebody ordered it, shown, and told to the scheduler.
+    /// What the watch saw is journalled where somebody ordered it, shown, and told to the
+    /// scheduler.
     async fn noticed(&mut self, notice: Notice) -> bool {
         let (signal, because) = match notice {
             Notice::Closed => (Signal::Close, Skip::Window),
             Notice::Expired => (Signal::Expire, Skip::Deadline),
-            Notice::Ordered(RunOrder { order, who, machine, .. }) => {
-                self.shared.journal.note(JournalEntry::Ordered { order, who: who.clone(), machine });
+            Notice::Ordered(RunOrder {
+                order,
+                who,
+                machine,
+                ..
+            }) => {
+                self.shared.journal.note(JournalEntry::Ordered {
+                    order,
+                    who: who.clone(),
+                    machine,
+                });
                 (self.shared.sink)(RunEvent::Ordered { order, who });
                 return match order {
                     OrderKind::Pause => self.signal(Signal::Pause).await,
@@ -185,7 +246,10 @@ impl Turn {
         };
         let over = self.signal(signal).await;
         if self.scheduler.stopped() == Some(&because) {
-            (self.shared.sink)(RunEvent::Halted { because, running: self.tasks.len() });
+            (self.shared.sink)(RunEvent::Halted {
+                because,
+                running: self.tasks.len(),
+            });
         }
         over
     }
@@ -194,10 +258,19 @@ impl Turn {
         let before = std::mem::replace(&mut self.interrupts, count);
         let mut over = false;
         if before == 0 && count >= 1 {
-            let running: Vec<_> = self.of_task.values().map(|step| &self.shared.plan.nodes[*step]).collect();
-            let reboots = running.iter().any(|node| node.kind == NodeKind::Reboot && !is_by_hand(node));
+            let running: Vec<_> = self
+                .of_task
+                .values()
+                .map(|step| &self.shared.plan.nodes[*step])
+                .collect();
+            let reboots = running
+                .iter()
+                .any(|node| node.kind == NodeKind::Reboot && !is_by_hand(node));
             let reboot_limit = reboots.then_some(self.shared.context.patience.reboot);
-            (self.shared.sink)(RunEvent::Interrupted { running: running.into_iter().map(|node| node.id.clone()).collect(), reboot_limit });
+            (self.shared.sink)(RunEvent::Interrupted {
+                running: running.into_iter().map(|node| node.id.clone()).collect(),
+                reboot_limit,
+            });
             over = self.signal(Signal::Interrupt).await;
         }
         if before < 2 && count >= 2 && !over {
@@ -215,9 +288,13 @@ impl Turn {
         for command in commands {
             match command {
                 SchedulerCommand::Run { step } => self.start_step(step),
-                SchedulerCommand::Check { step, hosts } => {
-                    self.start_gate(step, hosts.into_iter().map(|host| host.name.to_string()).collect())
-                }
+                SchedulerCommand::Check { step, hosts } => self.start_gate(
+                    step,
+                    hosts
+                        .into_iter()
+                        .map(|host| host.name.to_string())
+                        .collect(),
+                ),
                 SchedulerCommand::Look => self.start_look(),
                 SchedulerCommand::Settle { step, outcome } => self.settle(step, outcome).await,
                 SchedulerCommand::End => over = true,
@@ -228,13 +305,21 @@ impl Turn {
 
     fn start_step(&mut self, step: usize) {
         let shared = self.shared.clone();
-        (shared.sink)(RunEvent::StepStarted { node: shared.plan.nodes[step].id.clone() });
+        (shared.sink)(RunEvent::StepStarted {
+            node: shared.plan.nodes[step].id.clone(),
+        });
         let handle = self.tasks.spawn(async move {
             let finish = match &shared.plan.nodes[step].kind {
-                NodeKind::Reboot if is_by_hand(&shared.plan.nodes[step]) => by_hand(&shared, step).await,
+                NodeKind::Reboot if is_by_hand(&shared.plan.nodes[step]) => {
+                    by_hand(&shared, step).await
+                }
                 NodeKind::Reboot => reboot_host(&shared, step).await?,
-                NodeKind::Drain { cluster, node } => drain_node(NodeStep::new(&shared, step, cluster, node)).await?,
-                NodeKind::Uncordon { cluster, node, .. } => uncordon_node(NodeStep::new(&shared, step, cluster, node)).await?,
+                NodeKind::Drain { cluster, node } => {
+                    drain_node(NodeStep::new(&shared, step, cluster, node)).await?
+                }
+                NodeKind::Uncordon { cluster, node, .. } => {
+                    uncordon_node(NodeStep::new(&shared, step, cluster, node)).await?
+                }
                 _ => apply_change(&shared, step).await?,
             };
             Ok(FinishedTask::Step(Box::new(finish)))
@@ -242,19 +327,34 @@ impl Turn {
         self.of_task.insert(handle.id(), step);
     }
 
-    /// Who is out of service by what was seen at the last look. A doubt about a host that counts by a run is nothing new.
+    /// Who is out of service by what was seen at the last look. A doubt about a host that counts by
+    /// a run is nothing new.
     fn seen_out(&self) -> BTreeMap<Target, Unavailability> {
         let is_doubt = |why: &Unavailability| matches!(why, Unavailability::LeftByRun(outage) if outage.cause.is_in_doubt());
-        let is_known = |host: &Target, why: &Unavailability| is_doubt(why) && self.scheduler.is_out_by_run(host);
-        self.lookout.out().into_iter().filter(|(host, why)| !is_known(host, why)).collect()
+        let is_known = |host: &Target, why: &Unavailability| {
+            is_doubt(why) && self.scheduler.is_out_by_run(host)
+        };
+        self.lookout
+            .out()
+            .into_iter()
+            .filter(|(host, why)| !is_known(host, why))
+            .collect()
     }
 
-    /// Looks who is out of service by nobody's doing here. Whoever counts for certain already is not asked.
+    /// Looks who is out of service by nobody's doing here. Whoever counts for certain already is
+    /// not asked.
     fn start_look(&mut self) {
         let (shared, lookout) = (self.shared.clone(), self.lookout.clone());
-        let hosts = shared.context.hosts.iter().map(|(name, access)| (name.clone(), access.target()));
-        let asked =
-            hosts.filter(|(_, target)| target.kind == TargetKind::Host && !self.scheduler.is_out_for_certain_by_run(target)).collect();
+        let hosts = shared
+            .context
+            .hosts
+            .iter()
+            .map(|(name, access)| (name.clone(), access.target()));
+        let asked = hosts
+            .filter(|(_, target)| {
+                target.kind == TargetKind::Host && !self.scheduler.is_out_for_certain_by_run(target)
+            })
+            .collect();
         let handle = self.tasks.spawn(async move {
             lookout.look(&shared, asked).await;
             Ok(FinishedTask::Look)
@@ -267,32 +367,61 @@ impl Turn {
         // Whoever left service since then proves nothing about others: it may be switched off.
         let is_in = |host: &&String| !self.scheduler.is_out(&Target::host(host.as_str()));
         let proven: Vec<String> = self.proven.iter().filter(is_in).cloned().collect();
-        shared.journal.note(JournalEntry::GateStarted { node: shared.plan.nodes[step].id.clone(), hosts: hosts.clone() });
-        (shared.sink)(RunEvent::GateStarted { node: shared.plan.nodes[step].id.clone(), hosts: hosts.clone() });
+        shared.journal.note(JournalEntry::GateStarted {
+            node: shared.plan.nodes[step].id.clone(),
+            hosts: hosts.clone(),
+        });
+        (shared.sink)(RunEvent::GateStarted {
+            node: shared.plan.nodes[step].id.clone(),
+            hosts: hosts.clone(),
+        });
         let handle = self.tasks.spawn(async move {
             let mut result = shared.context.gatekeeper.check(&hosts, &proven).await;
-            result.problems.extend(shared.proves_nothing(&hosts, &result));
+            result
+                .problems
+                .extend(shared.proves_nothing(&hosts, &result));
             let (node, failure) = (shared.plan.nodes[step].id.clone(), result.first_failure());
-            let named = result.failed.iter().filter(|host| failure.is_some() && !hosts.contains(host));
+            let named = result
+                .failed
+                .iter()
+                .filter(|host| failure.is_some() && !hosts.contains(host));
             let judged: Vec<String> = hosts.iter().chain(named).cloned().collect();
             // Before any host knows it: what they know is known here, whenever this ends.
             shared
                 .journal
-                .commit(JournalEntry::GateChecked { node: node.clone(), hosts: judged.clone(), failure: failure.clone() })
+                .commit(JournalEntry::GateChecked {
+                    node: node.clone(),
+                    hosts: judged.clone(),
+                    failure: failure.clone(),
+                })
                 .await?;
             let unwritten = shared.record_gate(&node, &judged, failure.as_ref()).await;
-            Ok(FinishedTask::Gate { hosts, result, unwritten })
+            Ok(FinishedTask::Gate {
+                hosts,
+                result,
+                unwritten,
+            })
         });
         self.of_task.insert(handle.id(), step);
     }
 
     async fn settle(&mut self, step: usize, outcome: NodeOutcome) {
         if matches!(outcome, NodeOutcome::Unknown { .. }) {
-            self.problems.push(self.unknown(step, "it was given up while it ran"));
+            self.problems
+                .push(self.unknown(step, "it was given up while it ran"));
             self.given_up.push(step);
         }
-        self.shared.finish(&self.shared.plan.nodes[step], &Finish::of(outcome.clone()), None).await;
-        (self.shared.sink)(RunEvent::StepFinished { node: self.shared.plan.nodes[step].id.clone(), outcome });
+        self.shared
+            .finish(
+                &self.shared.plan.nodes[step],
+                &Finish::of(outcome.clone()),
+                None,
+            )
+            .await;
+        (self.shared.sink)(RunEvent::StepFinished {
+            node: self.shared.plan.nodes[step].id.clone(),
+            outcome,
+        });
     }
 
     /// The steps that were given up while they ran, once.
@@ -307,36 +436,70 @@ impl Turn {
 
     /// How the run ended; its end is journalled, and the state made of the journal.
     pub async fn outcome(mut self, broken: Option<JournalError>) -> ApplyOutcome {
-        let outcomes: Vec<(String, NodeOutcome)> =
-            self.scheduler.outcomes().map(|(step, outcome)| (step.id.clone(), or_unknown(outcome))).collect();
+        let outcomes: Vec<(String, NodeOutcome)> = self
+            .scheduler
+            .outcomes()
+            .map(|(step, outcome)| (step.id.clone(), or_unknown(outcome)))
+            .collect();
         let mut counts = StepCounts::default();
         let worked = |step: &ScheduledStep| step.role == StepRole::Work;
-        self.scheduler.outcomes().filter(|(step, _)| worked(step)).for_each(|(_, outcome)| counts.add(&or_unknown(outcome)));
+        self.scheduler
+            .outcomes()
+            .filter(|(step, _)| worked(step))
+            .for_each(|(_, outcome)| counts.add(&or_unknown(outcome)));
         self.problems.extend(self.summary(&outcomes));
-        self.problems.extend(stay_cordoned(&self.shared.plan.nodes, &outcomes, &self.shared.next));
-        self.problems.extend(may_be_cordoned(&self.shared.plan.nodes, &outcomes, &self.shared.next));
+        self.problems.extend(stay_cordoned(
+            &self.shared.plan.nodes,
+            &outcomes,
+            &self.shared.next,
+        ));
+        self.problems.extend(may_be_cordoned(
+            &self.shared.plan.nodes,
+            &outcomes,
+            &self.shared.next,
+        ));
         let (waits, power_cycles) = self.waiting(&outcomes);
         let is_left = |(step, outcome): (&ScheduledStep, Option<&NodeOutcome>)| {
-            step.role != StepRole::Barrier && step.held.is_none() && !outcome.is_some_and(NodeOutcome::is_done)
+            step.role != StepRole::Barrier
+                && step.held.is_none()
+                && !outcome.is_some_and(NodeOutcome::is_done)
         };
         let resumable = !waits.is_empty() || self.scheduler.outcomes().any(is_left);
         let mut ending = compute_exit_class(&outcomes, &waits, self.interrupts > 0, &self.problems);
         let finished = match broken {
             Some(broken) => Err(broken),
-            None => self.shared.journal.commit(JournalEntry::RunFinished { ending: ending.word().to_owned() }).await,
+            None => {
+                self.shared
+                    .journal
+                    .commit(JournalEntry::RunFinished {
+                        ending: ending.word().to_owned(),
+                    })
+                    .await
+            }
         };
         let stored = match finished {
-            Ok(()) => ClusterState::load(&self.shared.context.folder)
-                .and_then(|mut state| state.store(&self.shared.context.folder).map(|()| state.outages)),
-            Err(broken) => Err(trouble::journal_broken(&broken.to_string(), &self.shared.next)),
+            Ok(()) => ClusterState::load(&self.shared.context.folder).and_then(|mut state| {
+                state
+                    .store(&self.shared.context.folder)
+                    .map(|()| state.outages)
+            }),
+            Err(broken) => Err(trouble::journal_broken(
+                &broken.to_string(),
+                &self.shared.next,
+            )),
         };
         match stored {
             Ok(outages) if ending == RunExitClass::Done => {
-                let known = outages.iter().filter(|(host, _)| self.shared.context.hosts.contains_key(*host));
-                let known: BTreeMap<&str, &Outage> = known.map(|(host, outage)| (host.as_str(), outage)).collect();
+                let known = outages
+                    .iter()
+                    .filter(|(host, _)| self.shared.context.hosts.contains_key(*host));
+                let known: BTreeMap<&str, &Outage> = known
+                    .map(|(host, outage)| (host.as_str(), outage))
+                    .collect();
                 if !known.is_empty() {
                     ending = RunExitClass::Incomplete;
-                    self.problems.push(trouble::still_out_of_service(&known, &self.shared.next));
+                    self.problems
+                        .push(trouble::still_out_of_service(&known, &self.shared.next));
                 }
             }
             Ok(_) => {}
@@ -345,19 +508,41 @@ impl Turn {
                 self.problems.push(problem);
             }
         }
-        ApplyOutcome { ending, run: Some(self.shared.run.clone()), counts, resumable, power_cycles, problems: self.problems, outcomes }
+        ApplyOutcome {
+            ending,
+            run: Some(self.shared.run.clone()),
+            counts,
+            resumable,
+            power_cycles,
+            problems: self.problems,
+            outcomes,
+        }
     }
 
-    /// The steps that wait for nothing but a power cycle, and the hosts that wait for one, wave by wave. The plan of a run holds
-    /// nothing of them itself.
+    /// The steps that wait for nothing but a power cycle, and the hosts that wait for one, wave by
+    /// wave. The plan of a run holds nothing of them itself.
     fn waiting(&self, outcomes: &[(String, NodeOutcome)]) -> (BTreeSet<usize>, Vec<Vec<String>>) {
         let nodes = &self.shared.plan.nodes;
         let is_held = |n: &usize| matches!(outcomes[*n].1, NodeOutcome::Held { .. });
-        let waits: BTreeSet<usize> = (0..nodes.len()).filter(|n| nodes[*n].held.is_none() && is_held(n)).collect();
+        let waits: BTreeSet<usize> = (0..nodes.len())
+            .filter(|n| nodes[*n].held.is_none() && is_held(n))
+            .collect();
         let mut hosts: BTreeMap<usize, Vec<String>> = BTreeMap::new();
-        let is_due = |n: &usize| self.shared.earlier_on_target(*n).iter().all(|m| outcomes[*m].1.is_done());
-        for node in waits.iter().filter(|n| is_by_hand(&nodes[**n]) && is_due(n)).map(|n| &nodes[*n]) {
-            hosts.entry(node.wave).or_default().extend(node.target.iter().map(|target| target.name.to_string()));
+        let is_due = |n: &usize| {
+            self.shared
+                .earlier_on_target(*n)
+                .iter()
+                .all(|m| outcomes[*m].1.is_done())
+        };
+        for node in waits
+            .iter()
+            .filter(|n| is_by_hand(&nodes[**n]) && is_due(n))
+            .map(|n| &nodes[*n])
+        {
+            hosts
+                .entry(node.wave)
+                .or_default()
+                .extend(node.target.iter().map(|target| target.name.to_string()));
         }
         (waits, hosts.into_values().collect())
     }
@@ -365,35 +550,73 @@ impl Turn {
     /// Who is out of service, with the reason where it is nobody's doing here.
     fn unavailable(&self) -> BTreeMap<String, Option<String>> {
         let (seen, refused) = (self.seen_out(), self.shared.plan.refused_hosts());
-        let outside = |host: &Target| seen.get(host).filter(|_| !self.scheduler.is_out_for_certain_by_run(host));
-        let why = |host: &Target| outside(host).map(Unavailability::words).or_else(|| refused.get(&*host.name).cloned());
+        let outside = |host: &Target| {
+            seen.get(host)
+                .filter(|_| !self.scheduler.is_out_for_certain_by_run(host))
+        };
+        let why = |host: &Target| {
+            outside(host)
+                .map(Unavailability::words)
+                .or_else(|| refused.get(&*host.name).cloned())
+        };
         let one = |host: &Target| (host.name.to_string(), why(host));
-        self.scheduler.out_of_service().into_iter().map(one).collect()
+        self.scheduler
+            .out_of_service()
+            .into_iter()
+            .map(one)
+            .collect()
     }
 
     /// One sentence for all that was skipped.
     fn summary(&self, outcomes: &[(String, NodeOutcome)]) -> Option<Diagnostic> {
-        let skipped =
-            |wanted: &Skip| outcomes.iter().filter(|(_, o)| matches!(o, NodeOutcome::Skipped { because } if because == wanted)).count();
+        let skipped = |wanted: &Skip| {
+            outcomes
+                .iter()
+                .filter(|(_, o)| matches!(o, NodeOutcome::Skipped { because } if because == wanted))
+                .count()
+        };
         let next = &self.shared.next;
         let rollout = &self.shared.plan.rollout;
         let told = |because: Skip| match (skipped(&because), because) {
             (0, _) => None,
             (count, Skip::Interrupted) => Some(trouble::report_interrupted_run(count, next)),
-            (count, Skip::Window) => Some(trouble::window_closed(count, rollout, self.shared.context.clock.now(), next)),
-            (count, Skip::Deadline) => Some(trouble::report_deadline_passed(count, rollout.deadline_s.unwrap_or_default(), next)),
+            (count, Skip::Window) => Some(trouble::window_closed(
+                count,
+                rollout,
+                self.shared.context.clock.now(),
+                next,
+            )),
+            (count, Skip::Deadline) => Some(trouble::report_deadline_passed(
+                count,
+                rollout.deadline_s.unwrap_or_default(),
+                next,
+            )),
             (count, _) => match rollout.failure_budget {
-                Some(failures) if self.scheduler.lost() >= failures => {
-                    Some(trouble::failure_budget(count, self.scheduler.lost(), failures, next))
-                }
-                _ => Some(trouble::report_budget_stop(count, &self.unavailable(), rollout.max_unavailable, next)),
+                Some(failures) if self.scheduler.lost() >= failures => Some(
+                    trouble::failure_budget(count, self.scheduler.lost(), failures, next),
+                ),
+                _ => Some(trouble::report_budget_stop(
+                    count,
+                    &self.unavailable(),
+                    rollout.max_unavailable,
+                    next,
+                )),
             },
         };
-        [Skip::Interrupted, Skip::Window, Skip::Deadline, Skip::Budget].into_iter().find_map(told)
+        [
+            Skip::Interrupted,
+            Skip::Window,
+            Skip::Deadline,
+            Skip::Budget,
+        ]
+        .into_iter()
+        .find_map(told)
     }
 }
 
 /// Only a run whose journal broke ends with steps that have no outcome.
 fn or_unknown(outcome: Option<&NodeOutcome>) -> NodeOutcome {
-    outcome.cloned().unwrap_or_else(|| NodeOutcome::Unknown { reason: "the run ended before it".to_owned() })
+    outcome.cloned().unwrap_or_else(|| NodeOutcome::Unknown {
+        reason: "the run ended before it".to_owned(),
+    })
 }

@@ -1,5 +1,6 @@
-//! Gives a node back to its cluster once a gate has proven its host: when it is Ready and gives what it gave when we cordoned it, at two
-//! looks in a row. A node that somebody else cordoned, or gave back meanwhile, is left as it is.
+//! Gives a node back to its cluster once a gate has proven its host: when it is Ready and gives
+//! what it gave when we cordoned it, at two looks in a row. A node that somebody else cordoned, or
+//! gave back meanwhile, is left as it is.
 
 use super::change::Finish;
 use super::cluster_node::{Halt, NodeStep, halt_with_problem};
@@ -33,14 +34,23 @@ pub(super) async fn uncordon_node(mut step: NodeStep<'_>) -> Result<Finish, Jour
 
 async fn given_back(step: &mut NodeStep<'_>) -> Result<bool, Halt> {
     step.connect().await?;
-    let limit_s = step.shared.plan.rollout.drain.as_ref().map_or(DRAIN_DEFAULT_S, |drain| drain.timeout_s);
+    let limit_s = step
+        .shared
+        .plan
+        .rollout
+        .drain
+        .as_ref()
+        .map_or(DRAIN_DEFAULT_S, |drain| drain.timeout_s);
     let end = clock::Deadline::after(Duration::from_secs(limit_s.into()));
     let (mut said, mut good, mut gone) = (String::new(), 0, 0);
     loop {
         let now = step.now().await;
         gone = if matches!(now, Ok(None)) { gone + 1 } else { 0 };
         if gone >= STEADY_LOOKS {
-            return Err(halt_with_problem(NodeOutcome::Done { changed: false }, gone_from(step.node, &step.id)));
+            return Err(halt_with_problem(
+                NodeOutcome::Done { changed: false },
+                gone_from(step.node, &step.id),
+            ));
         }
         let words = match now {
             Err(reason) => {
@@ -51,12 +61,20 @@ async fn given_back(step: &mut NodeStep<'_>) -> Result<bool, Halt> {
             Ok(Some(now)) => match &now.cordoned {
                 None if now.schedulable && now.ready => return Ok(false),
                 None if now.schedulable => now.lacks(&Cordon::default()),
-                None => return Err(halt_with_problem(NodeOutcome::Done { changed: false }, left_to_others(step.node, &step.id))),
+                None => {
+                    return Err(halt_with_problem(
+                        NodeOutcome::Done { changed: false },
+                        left_to_others(step.node, &step.id),
+                    ));
+                }
                 Some(mark) if !Cordon::read(mark).is_of(&step.shared.plan.cluster) => {
                     if now.schedulable {
                         return Ok(false);
                     }
-                    return Err(halt_with_problem(NodeOutcome::Done { changed: false }, left_to_others(step.node, &step.id)));
+                    return Err(halt_with_problem(
+                        NodeOutcome::Done { changed: false },
+                        left_to_others(step.node, &step.id),
+                    ));
                 }
                 // Somebody gave it back by hand: only our mark is left to take.
                 Some(_) if now.schedulable => None,
@@ -67,38 +85,67 @@ async fn given_back(step: &mut NodeStep<'_>) -> Result<bool, Halt> {
         if good >= STEADY_LOOKS {
             break;
         }
-        let words = words.unwrap_or_else(|| "it gives again what it gave; looked at once more".to_owned());
+        let words =
+            words.unwrap_or_else(|| "it gives again what it gave; looked at once more".to_owned());
         if end.left().is_zero() {
             let reason = format!("the node does not come back: {}", one_line(&words, 200));
-            let problem = not_back(step.node, &format!("after {}, {words}", format_duration(limit_s.into())), &step.id, &step.shared.next);
+            let problem = not_back(
+                step.node,
+                &format!("after {}, {words}", format_duration(limit_s.into())),
+                &step.id,
+                &step.shared.next,
+            );
             return Err(halt_with_problem(NodeOutcome::Failed { reason }, problem));
         }
         if step.is_interrupted() {
-            let reason = format!("stopped before the node was given back: {}", one_line(&words, 200));
-            return Err(halt_with_problem(NodeOutcome::Unknown { reason }, left_cordoned(step.node, &words, &step.id, &step.shared.next)));
+            let reason = format!(
+                "stopped before the node was given back: {}",
+                one_line(&words, 200)
+            );
+            return Err(halt_with_problem(
+                NodeOutcome::Unknown { reason },
+                left_cordoned(step.node, &words, &step.id, &step.shared.next),
+            ));
         }
         step.tell(&words, &mut said);
         step.pause().await;
     }
     step.intend().await?;
-    step.perform(Action::UncordonNode { node: step.node.to_owned() }).await.map_err(|reason| step.unreadable(&reason))?;
+    step.perform(Action::UncordonNode {
+        node: step.node.to_owned(),
+    })
+    .await
+    .map_err(|reason| step.unreadable(&reason))?;
     match step.now().await {
         Ok(Some(now)) if now.cordoned.is_none() => Ok(true),
-        Ok(_) => Err(step.unreadable("it is cordoned still, although the API server took the change")),
+        Ok(_) => {
+            Err(step.unreadable("it is cordoned still, although the API server took the change"))
+        }
         Err(reason) => Err(step.unreadable(&reason)),
     }
 }
 
 /// Nodes that were emptied and not given back, because something before that did not go well.
-pub(super) fn stay_cordoned(nodes: &[PlanNode], outcomes: &[(String, NodeOutcome)], next: &NextCommands) -> Option<Diagnostic> {
+pub(super) fn stay_cordoned(
+    nodes: &[PlanNode],
+    outcomes: &[(String, NodeOutcome)],
+    next: &NextCommands,
+) -> Option<Diagnostic> {
     let was_emptied = |target: &Option<Target>| {
         let is_drain = |(node, (_, outcome)): (&PlanNode, &(String, NodeOutcome))| {
-            matches!(node.kind, NodeKind::Drain { .. }) && node.target == *target && outcome.is_done()
+            matches!(node.kind, NodeKind::Drain { .. })
+                && node.target == *target
+                && outcome.is_done()
         };
         nodes.iter().zip(outcomes).any(is_drain)
     };
     let stays = |(step, (_, outcome)): (&PlanNode, &(String, NodeOutcome))| match &step.kind {
-        NodeKind::Uncordon { node, left, .. } if matches!(outcome, NodeOutcome::Skipped { .. } | NodeOutcome::Held { .. }) => {
+        NodeKind::Uncordon { node, left, .. }
+            if matches!(
+                outcome,
+                NodeOutcome::Skipped { .. } | NodeOutcome::Held { .. }
+            ) =>
+        {
             (*left || was_emptied(&step.target)).then(|| node.clone())
         }
         _ => None,
@@ -106,71 +153,134 @@ pub(super) fn stay_cordoned(nodes: &[PlanNode], outcomes: &[(String, NodeOutcome
     let names: Vec<String> = nodes.iter().zip(outcomes).filter_map(stays).collect();
     let stay = if names.len() == 1 { "stays" } else { "stay" };
     (!names.is_empty()).then(|| {
-        Diagnostic::warning("RW0652", format!("{} {stay} cordoned", nodeset::fold_node_set(&names)))
-            .effect("no pods are put there, because no gate has proven what was changed")
-            .state("the mark railwright.io/cordoned says so on the node")
-            .next(format!("mend what went wrong, then {}; or as they are: {}", next.resume(), by_hand(&names)))
+        Diagnostic::warning(
+            "RW0652",
+            format!("{} {stay} cordoned", nodeset::fold_node_set(&names)),
+        )
+        .effect("no pods are put there, because no gate has proven what was changed")
+        .state("the mark railwright.io/cordoned says so on the node")
+        .next(format!(
+            "mend what went wrong, then {}; or as they are: {}",
+            next.resume(),
+            by_hand(&names)
+        ))
     })
 }
 
 /// Nodes whose step was given up in the middle: nobody looked whether they are cordoned.
-pub(super) fn may_be_cordoned(nodes: &[PlanNode], outcomes: &[(String, NodeOutcome)], next: &NextCommands) -> Option<Diagnostic> {
-    let given_up = |(step, (_, outcome)): (&PlanNode, &(String, NodeOutcome))| match (&step.kind, outcome) {
-        (NodeKind::Drain { node, .. } | NodeKind::Uncordon { node, .. }, NodeOutcome::Unknown { reason }) if reason == GIVEN_UP => {
-            Some(node.clone())
-        }
-        _ => None,
-    };
+pub(super) fn may_be_cordoned(
+    nodes: &[PlanNode],
+    outcomes: &[(String, NodeOutcome)],
+    next: &NextCommands,
+) -> Option<Diagnostic> {
+    let given_up =
+        |(step, (_, outcome)): (&PlanNode, &(String, NodeOutcome))| match (&step.kind, outcome) {
+            (
+                NodeKind::Drain { node, .. } | NodeKind::Uncordon { node, .. },
+                NodeOutcome::Unknown { reason },
+            ) if reason == GIVEN_UP => Some(node.clone()),
+            _ => None,
+        };
     let names: Vec<String> = nodes.iter().zip(outcomes).filter_map(given_up).collect();
     (!names.is_empty()).then(|| {
         Diagnostic::warning(
             "RW0652",
-            format!("{} may be left cordoned: the run was given up in the middle", nodeset::fold_node_set(&names)),
+            format!(
+                "{} may be left cordoned: the run was given up in the middle",
+                nodeset::fold_node_set(&names)
+            ),
         )
-        .effect("no pods are put on a node that is cordoned, and pods that were told to end are gone")
-        .state("nobody looked again; a node that this run cordoned bears the mark railwright.io/cordoned")
-        .next(format!("{} looks, goes on, and gives back what its gate proves", next.resume()))
+        .effect(
+            "no pods are put on a node that is cordoned, and pods that were told to end are gone",
+        )
+        .state(
+            "nobody looked again; a node that this run cordoned bears the mark \
+             railwright.io/cordoned",
+        )
+        .next(format!(
+            "{} looks, goes on, and gives back what its gate proves",
+            next.resume()
+        ))
         .next(format!("or at once, as they are: {}", by_hand(&names)))
     })
 }
 
-/// The command that gives nodes back by hand. One of many nodes is none that anybody types: it names the first.
+/// The command that gives nodes back by hand. One of many nodes is none that anybody types: it
+/// names the first.
 fn by_hand(names: &[String]) -> String {
     const MOST: usize = 16;
-    let more = if names.len() > MOST { format!(" (and {} more)", names.len() - MOST) } else { String::new() };
-    format!("kubectl uncordon {}{more}", names.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(" "))
+    let more = if names.len() > MOST {
+        format!(" (and {} more)", names.len() - MOST)
+    } else {
+        String::new()
+    };
+    format!(
+        "kubectl uncordon {}{more}",
+        names
+            .iter()
+            .take(MOST)
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(" ")
+    )
 }
 
 /// Somebody took it out of the cluster: nothing of it is cordoned any more.
 fn gone_from(node: &str, id: &str) -> Diagnostic {
-    Diagnostic::warning("RW0652", format!("{node} is no longer a node of the cluster, so there is nothing to give back"))
-        .on(id)
-        .effect("where its kubelet registers anew, pods are put on it")
-        .state("its host is proven; our mark went with the node")
-        .next(format!("kubectl get node {node}, once its kubelet runs; and take the host out of the spec if it is to be no node any more"))
+    Diagnostic::warning(
+        "RW0652",
+        format!("{node} is no longer a node of the cluster, so there is nothing to give back"),
+    )
+    .on(id)
+    .effect("where its kubelet registers anew, pods are put on it")
+    .state("its host is proven; our mark went with the node")
+    .next(format!(
+        "kubectl get node {node}, once its kubelet runs; and take the host out of the spec if it \
+         is to be no node any more"
+    ))
 }
 
 /// It is cordoned, and does not bear our mark.
 fn left_to_others(node: &str, id: &str) -> Diagnostic {
-    Diagnostic::warning("RW0652", format!("{node} stays cordoned: somebody else did that, or took our mark away"))
-        .on(id)
-        .effect("no pods are put there")
-        .state("its host is proven; only what bears our mark is given back by us")
-        .next(format!("kubectl uncordon {node}, when whoever cordoned it is done with it"))
+    Diagnostic::warning(
+        "RW0652",
+        format!("{node} stays cordoned: somebody else did that, or took our mark away"),
+    )
+    .on(id)
+    .effect("no pods are put there")
+    .state("its host is proven; only what bears our mark is given back by us")
+    .next(format!(
+        "kubectl uncordon {node}, when whoever cordoned it is done with it"
+    ))
 }
 
 fn not_back(node: &str, words: &str, id: &str, next: &NextCommands) -> Diagnostic {
-    Diagnostic::error("RW0649", format!("the node {node} does not come back: {}", one_line(words, 600)))
-        .on(id)
-        .effect("jobs that need what is missing would wait or fail on it, so no pods are put on it")
-        .state("its host was changed and proven; the node stays cordoned")
-        .next(format!("mend what keeps it, then {}; a node that is uncordoned by hand counts as given back", next.resume()))
+    Diagnostic::error(
+        "RW0649",
+        format!(
+            "the node {node} does not come back: {}",
+            one_line(words, 600)
+        ),
+    )
+    .on(id)
+    .effect("jobs that need what is missing would wait or fail on it, so no pods are put on it")
+    .state("its host was changed and proven; the node stays cordoned")
+    .next(format!(
+        "mend what keeps it, then {}; a node that is uncordoned by hand counts as given back",
+        next.resume()
+    ))
 }
 
 fn left_cordoned(node: &str, words: &str, id: &str, next: &NextCommands) -> Diagnostic {
-    Diagnostic::warning("RW0634", format!("the run was stopped before the node {node} was given back: {}", one_line(words, 600)))
-        .on(id)
-        .effect("no pods are put on it")
-        .state("its host was changed and proven; the node stays cordoned")
-        .next(format!("{} looks again and gives it back", next.resume()))
+    Diagnostic::warning(
+        "RW0634",
+        format!(
+            "the run was stopped before the node {node} was given back: {}",
+            one_line(words, 600)
+        ),
+    )
+    .on(id)
+    .effect("no pods are put on it")
+    .state("its host was changed and proven; the node stays cordoned")
+    .next(format!("{} looks again and gives it back", next.resume()))
 }

@@ -1,5 +1,6 @@
-//! What a run looks at besides its steps: the clock (maintenance window, deadline) and the orders that others leave for
-//! it in the state folder. On the way it gives the heartbeat of the lock on this side.
+//! What a run looks at besides its steps: the clock (maintenance window, deadline) and the orders
+//! that others leave for it in the state folder. On the way it gives the heartbeat of the lock on
+//! this side.
 
 use super::context::Context;
 use jiff::{SignedDuration, Timestamp};
@@ -38,10 +39,19 @@ pub(super) struct RunMonitor {
 }
 
 impl RunMonitor {
-    /// From now on. The order that was `told` before, to an earlier part of the run, is none for this one.
-    pub fn of(context: &Context, policy: &RolloutPolicy, run: &str, told: Option<RunOrder>) -> Self {
-        let seconds = |deadline: u64| SignedDuration::from_secs(i64::try_from(deadline).unwrap_or(i64::MAX));
-        let expires = policy.deadline_s.and_then(|deadline| context.clock.now().checked_add(seconds(deadline)).ok());
+    /// From now on. The order that was `told` before, to an earlier part of the run, is none for
+    /// this one.
+    pub fn of(
+        context: &Context,
+        policy: &RolloutPolicy,
+        run: &str,
+        told: Option<RunOrder>,
+    ) -> Self {
+        let seconds =
+            |deadline: u64| SignedDuration::from_secs(i64::try_from(deadline).unwrap_or(i64::MAX));
+        let expires = policy
+            .deadline_s
+            .and_then(|deadline| context.clock.now().checked_add(seconds(deadline)).ok());
         RunMonitor {
             ticker: Ticker::every(context.patience.watch),
             clock: context.clock.clone(),
@@ -67,7 +77,10 @@ impl RunMonitor {
         let now = self.clock.now();
         let mut notices = Vec::new();
         let moment = self.clock.moment();
-        if self.beat_at.is_none_or(|beat_at| moment.since(beat_at) >= self.heartbeat) {
+        if self
+            .beat_at
+            .is_none_or(|beat_at| moment.since(beat_at) >= self.heartbeat)
+        {
             LocalLock::beat(&self.folder, &format!("run {}", self.run));
             self.beat_at = Some(moment);
         }
@@ -79,7 +92,11 @@ impl RunMonitor {
             self.openings.clear();
             notices.push(Notice::Closed);
         }
-        if let Some(order) = self.folder.read_order(&self.run).filter(|order| self.told.as_ref() != Some(order)) {
+        if let Some(order) = self
+            .folder
+            .read_order(&self.run)
+            .filter(|order| self.told.as_ref() != Some(order))
+        {
             self.told = Some(order.clone());
             notices.push(Notice::Ordered(order));
         }

@@ -1,7 +1,8 @@
 //! The one name of every thing that can be wished for, observed or changed.
 //!
-//! `host/gpu-001/link/ens4`, `kube/prod/DaemonSet.apps/kube-system/rdma-ds`, `switch/leaf1/port/Ethernet1%2F1`,
-//! each optionally with `#attribute`. One parser, one printer; they are inverse to each other (a property test).
+//! `host/gpu-001/link/ens4`, `kube/prod/DaemonSet.apps/kube-system/rdma-ds`,
+//! `switch/leaf1/port/Ethernet1%2F1`, each optionally with `#attribute`. One parser, one printer;
+//! they are inverse to each other (a property test).
 
 use std::fmt;
 use std::str::FromStr;
@@ -50,17 +51,26 @@ pub struct Target {
 impl Target {
     /// A host by its name in the spec.
     pub fn host(name: impl AsRef<str>) -> Self {
-        Target { kind: TargetKind::Host, name: name.as_ref().into() }
+        Target {
+            kind: TargetKind::Host,
+            name: name.as_ref().into(),
+        }
     }
 
     /// A switch by its name in the spec.
     pub fn switch(name: impl AsRef<str>) -> Self {
-        Target { kind: TargetKind::Switch, name: name.as_ref().into() }
+        Target {
+            kind: TargetKind::Switch,
+            name: name.as_ref().into(),
+        }
     }
 
     /// A Kubernetes cluster by its name in the spec.
     pub fn kube(name: impl AsRef<str>) -> Self {
-        Target { kind: TargetKind::Kube, name: name.as_ref().into() }
+        Target {
+            kind: TargetKind::Kube,
+            name: name.as_ref().into(),
+        }
     }
 }
 
@@ -79,18 +89,36 @@ pub struct Address {
 impl Address {
     /// The address of a resource on a host.
     pub fn host(host: &str, kind: &str, name: &str) -> Self {
-        Address { target: Target::host(host), path: Arc::new([kind.to_owned(), name.to_owned()]), attribute: None }
+        Address {
+            target: Target::host(host),
+            path: Arc::new([kind.to_owned(), name.to_owned()]),
+            attribute: None,
+        }
     }
 
     /// The resource of this name beside it, of the same kind on the same target.
     pub fn renamed(&self, name: &str) -> Self {
-        let path: Vec<String> = self.path.iter().rev().skip(1).rev().cloned().chain([name.to_owned()]).collect();
-        Address { path: path.into(), ..self.clone() }
+        let path: Vec<String> = self
+            .path
+            .iter()
+            .rev()
+            .skip(1)
+            .rev()
+            .cloned()
+            .chain([name.to_owned()])
+            .collect();
+        Address {
+            path: path.into(),
+            ..self.clone()
+        }
     }
 
     /// The same resource with an attribute named.
     pub fn with_attribute(&self, attribute: &str) -> Self {
-        Address { attribute: Some(attribute.to_owned()), ..self.clone() }
+        Address {
+            attribute: Some(attribute.to_owned()),
+            ..self.clone()
+        }
     }
 
     /// The resource kind: the first segment after the target (`link`, `DaemonSet.apps`, `port`).
@@ -111,7 +139,8 @@ impl Address {
         }
     }
 
-    /// What follows the kind, as people say it: `ens4`, and `kube-system/rdma-devices` of an object of Kubernetes.
+    /// What follows the kind, as people say it: `ens4`, and `kube-system/rdma-devices` of an object
+    /// of Kubernetes.
     pub fn name_words(&self) -> String {
         let names = self.path.get(1..).unwrap_or_default();
         match (self.target.kind, names) {
@@ -128,7 +157,12 @@ impl Address {
 
     /// The address without its target, as it is folded over many hosts: `link/ens4`.
     pub fn within_target(&self) -> String {
-        let mut out = self.path.iter().map(|s| escape_segment(s)).collect::<Vec<_>>().join("/");
+        let mut out = self
+            .path
+            .iter()
+            .map(|s| escape_segment(s))
+            .collect::<Vec<_>>()
+            .join("/");
         if let Some(attribute) = &self.attribute {
             out.push('#');
             out.push_str(&escape_segment(attribute));
@@ -154,7 +188,8 @@ pub enum AddressError {
     Short(String),
 }
 
-/// `%`, `/`, `#`, white space and control characters are written as `%XX`; the rest stands as it is.
+/// `%`, `/`, `#`, white space and control characters are written as `%XX`; the rest stands as it
+/// is.
 fn escape_segment(segment: &str) -> String {
     let mut out = String::with_capacity(segment.len());
     for c in segment.chars() {
@@ -218,8 +253,13 @@ fn target_kind(word: &str) -> Result<TargetKind, AddressError> {
 impl FromStr for Target {
     type Err = AddressError;
     fn from_str(text: &str) -> Result<Self, AddressError> {
-        let (kind, name) = text.split_once('/').ok_or_else(|| AddressError::Short(text.to_owned()))?;
-        Ok(Target { kind: target_kind(kind)?, name: unescape_segment(name)?.into() })
+        let (kind, name) = text
+            .split_once('/')
+            .ok_or_else(|| AddressError::Short(text.to_owned()))?;
+        Ok(Target {
+            kind: target_kind(kind)?,
+            name: unescape_segment(name)?.into(),
+        })
     }
 }
 
@@ -232,16 +272,30 @@ impl FromStr for Address {
         };
         let mut segments = body.split('/');
         let kind = target_kind(segments.next().unwrap_or_default())?;
-        let name = unescape_segment(segments.next().ok_or_else(|| AddressError::Short(text.to_owned()))?)?;
-        let path = segments.map(unescape_segment).collect::<Result<Vec<_>, _>>()?;
+        let name = unescape_segment(
+            segments
+                .next()
+                .ok_or_else(|| AddressError::Short(text.to_owned()))?,
+        )?;
+        let path = segments
+            .map(unescape_segment)
+            .collect::<Result<Vec<_>, _>>()?;
         if path.is_empty() {
             return Err(AddressError::Short(text.to_owned()));
         }
-        Ok(Address { target: Target { kind, name: name.into() }, path: path.into(), attribute })
+        Ok(Address {
+            target: Target {
+                kind,
+                name: name.into(),
+            },
+            path: path.into(),
+            attribute,
+        })
     }
 }
 
-/// Serialised as the printed text, so that plans, journals and states can be read and searched by people.
+/// Serialised as the printed text, so that plans, journals and states can be read and searched by
+/// people.
 macro_rules! serde_as_text {
     ($type:ty) => {
         impl serde::Serialize for $type {
@@ -296,14 +350,26 @@ mod tests {
     fn people_say_kind_and_name() {
         let words = |text: &str| text.parse::<Address>().unwrap().words();
         assert_eq!(words("host/a/file/%2Fetc%2Fx"), "file /etc/x");
-        assert_eq!(words("kube/prod/ConfigMap.core/kube-system/x"), "ConfigMap kube-system/x");
+        assert_eq!(
+            words("kube/prod/ConfigMap.core/kube-system/x"),
+            "ConfigMap kube-system/x"
+        );
         assert_eq!(words("kube/prod/DaemonSet.apps/a/x"), "DaemonSet.apps a/x");
         assert_eq!(words("kube/prod/Namespace.core/-/rdma"), "Namespace rdma");
     }
 
     #[test]
     fn refuses_what_is_no_address() {
-        for text in ["", "host", "host/a", "host//link/x", "rack/1/x", "host/a/b%2", "host/a/%zz", "host/a/b/"] {
+        for text in [
+            "",
+            "host",
+            "host/a",
+            "host//link/x",
+            "rack/1/x",
+            "host/a/b%2",
+            "host/a/%zz",
+            "host/a/b/",
+        ] {
             assert!(text.parse::<Address>().is_err(), "{text}");
         }
     }

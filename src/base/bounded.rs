@@ -1,8 +1,10 @@
-//! JSON of a target that nobody vouches for: a text of a few MiB may hold millions of values, each of which takes a hundred times its bytes.
+//! JSON of a target that nobody vouches for: a text of a few MiB may hold millions of values, each
+//! of which takes a hundred times its bytes.
 
 use serde_json::Value;
 
-/// More values are not taken of one answer: a page of 500 nodes with all their images, labels and managers has a third of them.
+/// More values are not taken of one answer: a page of 500 nodes with all their images, labels and
+/// managers has a third of them.
 const VALUES: usize = 3_000_000;
 
 /// A map takes as much memory as so many values, however little is in it: it has room for eleven.
@@ -10,7 +12,11 @@ const OF_MAP: usize = 6;
 
 /// The document; nothing where it is none, or holds too many values.
 pub fn parse_bounded_json(bytes: &[u8]) -> Option<Value> {
-    if count_json_values(bytes, OF_MAP) > VALUES { None } else { serde_json::from_slice(bytes).ok() }
+    if count_json_values(bytes, OF_MAP) > VALUES {
+        None
+    } else {
+        serde_json::from_slice(bytes).ok()
+    }
 }
 
 /// A record of more values is neither read nor written. What a Secret takes of a record has fewer.
@@ -21,8 +27,8 @@ pub fn is_of_record(text: &str) -> bool {
     count_json_values(text.as_bytes(), 1) <= RECORD_VALUES
 }
 
-/// How many values and names a text holds, at most: each but the first comes after one of these. How deep they lie the parser limits itself. A
-/// map counts for as many as `of_map` says.
+/// How many values and names a text holds, at most: each but the first comes after one of these.
+/// How deep they lie the parser limits itself. A map counts for as many as `of_map` says.
 fn count_json_values(bytes: &[u8], of_map: usize) -> usize {
     let (mut count, mut in_text, mut is_escaped) = (1, false, false);
     for byte in bytes {
@@ -45,7 +51,10 @@ mod tests {
     #[test]
     fn values_are_counted_outside_of_texts() {
         let text = br#"{"a":[1,2,{"b":"[,:{\"[,"}]}"#;
-        assert_eq!((count_json_values(text, 1), count_json_values(text, OF_MAP)), (8, 18));
+        assert_eq!(
+            (count_json_values(text, 1), count_json_values(text, OF_MAP)),
+            (8, 18)
+        );
     }
 
     /// 60 MB of them took 19 GB of memory.
@@ -55,7 +64,14 @@ mod tests {
         assert!(parse_bounded_json(many(1000).as_bytes()).is_some());
         assert_eq!(parse_bounded_json(many(VALUES / 2).as_bytes()), None);
         // Each of them takes 600 bytes.
-        assert_eq!(parse_bounded_json(format!("[{}1]", r#"{"a":1},"#.repeat(VALUES / 8)).as_bytes()), None);
-        assert_eq!(parse_bounded_json("[".repeat(1000).as_bytes()), None, "nor one that is too deep");
+        assert_eq!(
+            parse_bounded_json(format!("[{}1]", r#"{"a":1},"#.repeat(VALUES / 8)).as_bytes()),
+            None
+        );
+        assert_eq!(
+            parse_bounded_json("[".repeat(1000).as_bytes()),
+            None,
+            "nor one that is too deep"
+        );
     }
 }

@@ -67,12 +67,19 @@ impl Diagnostic {
 
     /// The same as a warning.
     pub fn warning(code: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
-        Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, message) }
+        Diagnostic {
+            severity: Severity::Warning,
+            ..Diagnostic::error(code, message)
+        }
     }
 
     /// Adds a caret.
     pub fn at(self, file: impl Into<String>, span: Range<usize>, text: impl Into<String>) -> Self {
-        self.labelled(Label { file: file.into(), span, text: text.into() })
+        self.labelled(Label {
+            file: file.into(),
+            span,
+            text: text.into(),
+        })
     }
 
     /// Adds a caret that was made elsewhere.

@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 /// A SHA-256 digest in lower-case hexadecimal, 64 characters.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(transparent)]
 pub struct Digest(String);
 
@@ -14,11 +16,13 @@ impl Digest {
         Digest(super::text::format_hex(&Sha256::digest(bytes)))
     }
 
-    /// The digest of a value's JSON: our types keep their maps sorted and their fields in order, so the bytes depend on
-    /// the value alone. Nothing of it is held in memory: a plan of 10,000 hosts would need gigabytes.
+    /// The digest of a value's JSON: our types keep their maps sorted and their fields in order, so
+    /// the bytes depend on the value alone. Nothing of it is held in memory: a plan of 10,000 hosts
+    /// would need gigabytes.
     pub fn of(value: &impl Serialize) -> Self {
         let mut hash = Hash(Sha256::new());
-        serde_json::to_writer(&mut hash, value).expect("our own types have string keys and serialise without fail");
+        serde_json::to_writer(&mut hash, value)
+            .expect("our own types have string keys and serialise without fail");
         Digest::of_hash(hash.0)
     }
 

@@ -1,6 +1,7 @@
-//! Node-sets: `gpu[001-064]`, `r[1-4]n[01-16/2],login1`. Unfolded on the way in, folded on the way out, in natural
-//! order. The notation is that of ClusterShell and Slurm; what those two read differently (`[01-100]`: 01 to 100, or
-//! 001 to 100) is refused here, so that a set never means other hosts than its author thought.
+//! Node-sets: `gpu[001-064]`, `r[1-4]n[01-16/2],login1`. Unfolded on the way in, folded on the way
+//! out, in natural order. The notation is that of ClusterShell and Slurm; what those two read
+//! differently (`[01-100]`: 01 to 100, or 001 to 100) is refused here, so that a set never means
+//! other hosts than its author thought.
 
 mod fold;
 mod stem;
@@ -32,7 +33,11 @@ pub struct NodeSetError {
 
 impl NodeSetError {
     fn new(span: Range<usize>, message: impl Into<String>) -> Self {
-        NodeSetError { span, message: message.into(), fix: None }
+        NodeSetError {
+            span,
+            message: message.into(),
+            fix: None,
+        }
     }
 
     fn fix(mut self, fix: impl Into<String>) -> Self {
@@ -61,15 +66,27 @@ impl Numbers {
     }
 }
 
-/// All names of a node-set, in the order in which they are written; the leftmost bracket moves slowest.
-/// A name that comes twice is an error, as are more than `NAMES_MAX` names.
+/// All names of a node-set, in the order in which they are written; the leftmost bracket moves
+/// slowest. A name that comes twice is an error, as are more than `NAMES_MAX` names.
 pub fn expand_node_set(text: &str) -> Result<Vec<String>, NodeSetError> {
-    expand_with(text, Alphabet { what: "a host name", besides: "" })
+    expand_with(
+        text,
+        Alphabet {
+            what: "a host name",
+            besides: "",
+        },
+    )
 }
 
 /// The same of the names of ports: `Ethernet[0-60/4]`, `Eth1/[1-16]`, `ens[0-7]f0np0`.
 pub fn expand_ports(text: &str) -> Result<Vec<String>, NodeSetError> {
-    expand_with(text, Alphabet { what: "the name of a port", besides: "/:" })
+    expand_with(
+        text,
+        Alphabet {
+            what: "the name of a port",
+            besides: "/:",
+        },
+    )
 }
 
 /// What names are made of besides letters, digits, `-`, `_` and `.`.
@@ -89,7 +106,10 @@ fn expand_with(text: &str, alphabet: Alphabet) -> Result<Vec<String>, NodeSetErr
         unfold_names(&pieces, &mut String::new(), &mut fresh);
         for name in fresh {
             if !seen.insert(name.clone()) {
-                return Err(NodeSetError::new(item, format!("`{name}` is in the node-set twice")));
+                return Err(NodeSetError::new(
+                    item,
+                    format!("`{name}` is in the node-set twice"),
+                ));
             }
             names.push(name);
         }
@@ -97,12 +117,14 @@ fn expand_with(text: &str, alphabet: Alphabet) -> Result<Vec<String>, NodeSetErr
     Ok(names)
 }
 
-/// What was meant, where a single name looks like a range without its brackets: `gpu[01-16]` for `gpu01-16`.
+/// What was meant, where a single name looks like a range without its brackets: `gpu[01-16]` for
+/// `gpu01-16`.
 pub fn without_brackets(name: &str) -> Option<String> {
     let (left, last) = name.rsplit_once('-')?;
     let prefix = left.trim_end_matches(|c: char| c.is_ascii_digit());
     let first = &left[prefix.len()..];
-    // `ip-10-0-0-7` and `rack-1-16` are names of their own; a range is counted up right behind a word.
+    // `ip-10-0-0-7` and `rack-1-16` are names of their own; a range is counted up right behind a
+    // word.
     let word = prefix.ends_with(|c: char| c.is_ascii_alphabetic());
     let set = format!("{prefix}[{first}-{last}]");
     (word && expand_node_set(&set).is_ok_and(|names| names.len() > 1)).then_some(set)
@@ -116,7 +138,9 @@ fn split_items(text: &str) -> Result<Vec<Range<usize>>, NodeSetError> {
     for (at, c) in text.char_indices() {
         match (c, open) {
             ('[', None) => open = Some(at),
-            ('[', Some(_)) => return Err(NodeSetError::new(at..at + 1, "brackets cannot be nested")),
+            ('[', Some(_)) => {
+                return Err(NodeSetError::new(at..at + 1, "brackets cannot be nested"));
+            }
             (']', Some(_)) => open = None,
             (']', None) => return Err(NodeSetError::new(at..at + 1, "`]` without `[`")),
             (',', None) => {
@@ -138,13 +162,21 @@ fn trim_item(text: &str, item: Range<usize>) -> Result<Range<usize>, NodeSetErro
     let start = item.start + (raw.len() - raw.trim_start().len());
     let end = start + raw.trim().len();
     if start >= end {
-        let what = if text.trim().is_empty() { "the node-set is empty" } else { "there is no name here" };
+        let what = if text.trim().is_empty() {
+            "the node-set is empty"
+        } else {
+            "there is no name here"
+        };
         return Err(NodeSetError::new(item, what));
     }
     Ok(start..end)
 }
 
-fn parse_item_parts(text: &str, item: Range<usize>, alphabet: Alphabet) -> Result<Vec<NodeSetPart<'_>>, NodeSetError> {
+fn parse_item_parts(
+    text: &str,
+    item: Range<usize>,
+    alphabet: Alphabet,
+) -> Result<Vec<NodeSetPart<'_>>, NodeSetError> {
     let mut pieces = Vec::new();
     let mut at = item.start;
     while at < item.end {
@@ -163,16 +195,31 @@ fn parse_item_parts(text: &str, item: Range<usize>, alphabet: Alphabet) -> Resul
     Ok(pieces)
 }
 
-fn check_characters(text: &str, span: Range<usize>, first: bool, alphabet: Alphabet) -> Result<(), NodeSetError> {
+fn check_characters(
+    text: &str,
+    span: Range<usize>,
+    first: bool,
+    alphabet: Alphabet,
+) -> Result<(), NodeSetError> {
     let Alphabet { what, besides } = alphabet;
-    let may_stand = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') || besides.contains(*c);
-    let wrong = text[span.clone()].char_indices().find(|(_, c)| !may_stand(c));
+    let may_stand = |c: &char| {
+        c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') || besides.contains(*c)
+    };
+    let wrong = text[span.clone()]
+        .char_indices()
+        .find(|(_, c)| !may_stand(c));
     if let Some((at, c)) = wrong {
         let start = span.start + at;
-        return Err(NodeSetError::new(start..start + c.len_utf8(), format!("{c:?} cannot stand in {what}")));
+        return Err(NodeSetError::new(
+            start..start + c.len_utf8(),
+            format!("{c:?} cannot stand in {what}"),
+        ));
     }
     if first && !text[span.clone()].starts_with(|c: char| c.is_ascii_alphanumeric()) {
-        return Err(NodeSetError::new(span.start..span.start + 1, format!("{what} starts with a letter or a digit")));
+        return Err(NodeSetError::new(
+            span.start..span.start + 1,
+            format!("{what} starts with a letter or a digit"),
+        ));
     }
     Ok(())
 }
@@ -191,7 +238,10 @@ fn parse_number_list(text: &str, inside: Range<usize>) -> Result<Vec<Numbers>, N
 fn parse_number_range(part: &str, offset: usize) -> Result<Numbers, NodeSetError> {
     let span = offset..offset + part.len();
     let (ends, step) = match part.split_once('/') {
-        Some((ends, step)) => (ends, parse_number(step, offset + ends.len() + 1, "the step")?),
+        Some((ends, step)) => (
+            ends,
+            parse_number(step, offset + ends.len() + 1, "the step")?,
+        ),
         None => (part, 1),
     };
     if step == 0 {
@@ -199,23 +249,44 @@ fn parse_number_range(part: &str, offset: usize) -> Result<Numbers, NodeSetError
     }
     let Some((first_text, last_text)) = ends.split_once('-') else {
         if ends.len() != part.len() {
-            return Err(NodeSetError::new(span, "a step needs a range").fix(format!("write `{ends}`")));
+            return Err(
+                NodeSetError::new(span, "a step needs a range").fix(format!("write `{ends}`"))
+            );
         }
         let first = parse_number(ends, offset, "the number")?;
-        return Ok(Numbers { first, last: first, step, width: padded_width(ends) });
+        return Ok(Numbers {
+            first,
+            last: first,
+            step,
+            width: padded_width(ends),
+        });
     };
     let first = parse_number(first_text, offset, "the start of the range")?;
-    let last = parse_number(last_text, offset + first_text.len() + 1, "the end of the range")?;
+    let last = parse_number(
+        last_text,
+        offset + first_text.len() + 1,
+        "the end of the range",
+    )?;
     if first > last {
-        return Err(NodeSetError::new(span, "the range runs backwards").fix(format!("write `{last_text}-{first_text}`")));
+        return Err(NodeSetError::new(span, "the range runs backwards")
+            .fix(format!("write `{last_text}-{first_text}`")));
     }
     let width = padded_width(first_text);
     if (width > 0 || padded_width(last_text) > 0) && first_text.len() != last_text.len() {
         let wide = first_text.len().max(last_text.len());
-        return Err(NodeSetError::new(span, "start and end are padded to different widths")
-            .fix(format!("write `{first:0wide$}-{last:0wide$}`, or two ranges if the names have different widths")));
+        return Err(
+            NodeSetError::new(span, "start and end are padded to different widths").fix(format!(
+                "write `{first:0wide$}-{last:0wide$}`, or two ranges if the names have different \
+                 widths"
+            )),
+        );
     }
-    Ok(Numbers { first, last, step, width })
+    Ok(Numbers {
+        first,
+        last,
+        step,
+        width,
+    })
 }
 
 fn parse_number(digits: &str, offset: usize, what: &str) -> Result<u64, NodeSetError> {
@@ -224,37 +295,70 @@ fn parse_number(digits: &str, offset: usize, what: &str) -> Result<u64, NodeSetE
         return Err(NodeSetError::new(span, format!("{what} is missing")));
     }
     if !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(NodeSetError::new(span, format!("{what} is no whole number")));
+        return Err(NodeSetError::new(
+            span,
+            format!("{what} is no whole number"),
+        ));
     }
     if digits.len() > DIGITS_MAX {
-        return Err(NodeSetError::new(span, format!("{what} has more than {DIGITS_MAX} digits")));
+        return Err(NodeSetError::new(
+            span,
+            format!("{what} has more than {DIGITS_MAX} digits"),
+        ));
     }
-    digits.parse().map_err(|_| NodeSetError::new(span, format!("{what} is no whole number")))
+    digits
+        .parse()
+        .map_err(|_| NodeSetError::new(span, format!("{what} is no whole number")))
 }
 
-/// The digits that zero padding keeps: all of them where the text starts with a zero, else none in particular.
+/// The digits that zero padding keeps: all of them where the text starts with a zero, else none in
+/// particular.
 fn padded_width(digits: &str) -> usize {
-    if digits.len() > 1 && digits.starts_with('0') { digits.len() } else { 0 }
+    if digits.len() > 1 && digits.starts_with('0') {
+        digits.len()
+    } else {
+        0
+    }
 }
 
 /// Refuses a set that is too large before a single name of it is written down.
-fn check_size(pieces: &[NodeSetPart<'_>], already: usize, item: &Range<usize>) -> Result<(), NodeSetError> {
+fn check_size(
+    pieces: &[NodeSetPart<'_>],
+    already: usize,
+    item: &Range<usize>,
+) -> Result<(), NodeSetError> {
     let mut count: u64 = 1;
     let mut length = 0usize;
     for piece in pieces {
         match piece {
             NodeSetPart::Text(text) => length = length.saturating_add(text.len()),
             NodeSetPart::Numbers(ranges) => {
-                count = count.saturating_mul(ranges.iter().fold(0, |sum: u64, r| sum.saturating_add(r.count())));
-                length = length.saturating_add(ranges.iter().map(|r| r.width.max(r.last.to_string().len())).max().unwrap_or(0));
+                count = count.saturating_mul(
+                    ranges
+                        .iter()
+                        .fold(0, |sum: u64, r| sum.saturating_add(r.count())),
+                );
+                length = length.saturating_add(
+                    ranges
+                        .iter()
+                        .map(|r| r.width.max(r.last.to_string().len()))
+                        .max()
+                        .unwrap_or(0),
+                );
             }
         }
     }
     if length > NAME_LENGTH_MAX {
-        return Err(NodeSetError::new(item.clone(), format!("a name is longer than {NAME_LENGTH_MAX} characters")));
+        return Err(NodeSetError::new(
+            item.clone(),
+            format!("a name is longer than {NAME_LENGTH_MAX} characters"),
+        ));
     }
     if count.saturating_add(already as u64) > NAMES_MAX as u64 {
-        return Err(NodeSetError::new(item.clone(), format!("the node-set stands for more than {NAMES_MAX} names")));
+        return Err(NodeSetError::new(
+            item.clone(),
+            format!("the node-set stands for more than {NAMES_MAX} names"),
+        ));
     }
     Ok(())
 }
@@ -314,8 +418,14 @@ mod tests {
         ] {
             assert_eq!(expand_ports(text).unwrap().join(" "), names, "{text}");
         }
-        assert_eq!(expand_node_set("Eth1/1").unwrap_err().message, "'/' cannot stand in a host name");
-        assert_eq!(expand_ports("a b").unwrap_err().message, "' ' cannot stand in the name of a port");
+        assert_eq!(
+            expand_node_set("Eth1/1").unwrap_err().message,
+            "'/' cannot stand in a host name"
+        );
+        assert_eq!(
+            expand_ports("a b").unwrap_err().message,
+            "' ' cannot stand in the name of a port"
+        );
     }
 
     #[test]
@@ -345,8 +455,16 @@ mod tests {
             ("n[-2]", "", "the start of the range is missing"),
             ("n[]", "", "the number is missing"),
             ("n[1-x]", "x", "the end of the range is no whole number"),
-            ("n[01-100]", "01-100", "start and end are padded to different widths"),
-            ("n[1-010]", "1-010", "start and end are padded to different widths"),
+            (
+                "n[01-100]",
+                "01-100",
+                "start and end are padded to different widths",
+            ),
+            (
+                "n[1-010]",
+                "1-010",
+                "start and end are padded to different widths",
+            ),
             ("n[1-4/0]", "1-4/0", "a step of 0 never ends"),
             ("n[4/2]", "4/2", "a step needs a range"),
             ("n[1-4", "[1-4", "`[` without `]`"),
@@ -356,11 +474,23 @@ mod tests {
             ("n\u{e9}1", "\u{e9}", "'\u{e9}' cannot stand in a host name"),
             ("-n", "-", "a host name starts with a letter or a digit"),
             ("n[1-3],n2", "n2", "`n2` is in the node-set twice"),
-            ("n[1-1000]m[1-1000]", "n[1-1000]m[1-1000]", "the node-set stands for more than 100000 names"),
-            ("n[0-9999999999999999999]", "9999999999999999999", "the end of the range has more than 18 digits"),
+            (
+                "n[1-1000]m[1-1000]",
+                "n[1-1000]m[1-1000]",
+                "the node-set stands for more than 100000 names",
+            ),
+            (
+                "n[0-9999999999999999999]",
+                "9999999999999999999",
+                "the end of the range has more than 18 digits",
+            ),
         ] {
             let error = expand_node_set(text).unwrap_err();
-            assert_eq!((&text[error.span.clone()], error.message.as_str()), (wrong, message), "{text}");
+            assert_eq!(
+                (&text[error.span.clone()], error.message.as_str()),
+                (wrong, message),
+                "{text}"
+            );
         }
         assert_eq!(expand_node_set("n[5-1]").unwrap_err().span, 2..5);
         assert_eq!(

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 /// Where in the user's files a value stands; lines and columns count from 1, columns in characters.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct SourceLocation {
     /// The file's path as the user gave it, below the inventory.
     pub file: String,

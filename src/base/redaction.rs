@@ -1,5 +1,6 @@
-//! Secrets taken out of what is shown or written down. A host may echo what it was sent, in an error, in a log, in the
-//! answer to another question. Nothing is compared in this form: what a target said is compared first and redacted after.
+//! Secrets taken out of what is shown or written down. A host may echo what it was sent, in an
+//! error, in a log, in the answer to another question. Nothing is compared in this form: what a
+//! target said is compared first and redacted after.
 
 #[cfg(test)]
 mod cut_tests;
@@ -16,25 +17,27 @@ use std::fmt;
 use std::ops::Range;
 use views::TextView;
 
-/// A secret shorter than this many bytes is refused: it could not be told from ordinary text, so nothing could keep it out
-/// of a log.
+/// A secret shorter than this many bytes is refused: it could not be told from ordinary text, so
+/// nothing could keep it out of a log.
 pub const SHORTEST_BYTES: usize = 6;
 
-/// One line of a secret of several lines is a secret by itself from this many bytes on: a line of a PEM key has 64. Shorter
-/// ones (`[agent]`, `level = info`) are words that stand in other files too.
+/// One line of a secret of several lines is a secret by itself from this many bytes on: a line of a
+/// PEM key has 64. Shorter ones (`[agent]`, `level = info`) are words that stand in other files
+/// too.
 const SHORTEST_LINE_BYTES: usize = 20;
 
 /// A line with fewer different bytes is a rule or a filler.
 const FEWEST_DIFFERENT_BYTES: usize = 10;
 
-/// So many lines of a secret are known in base64 and hexadecimal by themselves; a private key has fewer.
+/// So many lines of a secret are known in base64 and hexadecimal by themselves; a private key has
+/// fewer.
 const MOST_LINES_ENCODED: usize = 200;
 
 /// So many places of a message are looked at as places where it was cut off, the last ones.
 const MOST_CUTS: usize = 20;
 
-/// A text that is cut to its beginning is redacted together with this many bytes after the cut, so that a secret across the cut is found
-/// whole.
+/// A text that is cut to its beginning is redacted together with this many bytes after the cut, so
+/// that a secret across the cut is found whole.
 pub const ROOM_BYTES: usize = 64 << 10;
 
 /// One form in which a secret may come back.
@@ -61,20 +64,34 @@ struct Forms {
 
 impl Forms {
     fn new(forms: Vec<SecretForm>) -> Self {
-        let finder = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(forms.iter().map(|form| &form.text));
-        Forms { finder: finder.ok().filter(|_| !forms.is_empty()), forms }
+        let finder = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(forms.iter().map(|form| &form.text));
+        Forms {
+            finder: finder.ok().filter(|_| !forms.is_empty()),
+            forms,
+        }
     }
 
     fn find_in(&self, bytes: &[u8]) -> impl Iterator<Item = (Range<usize>, &SecretForm)> {
-        let found = self.finder.iter().flat_map(move |finder| finder.find_iter(bytes));
+        let found = self
+            .finder
+            .iter()
+            .flat_map(move |finder| finder.find_iter(bytes));
         found.map(move |found| (found.range(), &self.forms[found.pattern().as_usize()]))
     }
 
     /// The form with whose beginning the bytes end, and how many bytes of it that are.
     fn begun_in(&self, bytes: &[u8]) -> Option<(usize, &SecretForm)> {
-        let possible = self.forms.iter().filter(|form| form.is_whole || !form.is_encoded);
-        let begun = possible.map(|form| (compute_prefix_overlap(bytes, form.text.as_bytes()), form));
-        begun.filter(|(length, form)| *length >= form.shortest_start).max_by_key(|(length, _)| *length)
+        let possible = self
+            .forms
+            .iter()
+            .filter(|form| form.is_whole || !form.is_encoded);
+        let begun =
+            possible.map(|form| (compute_prefix_overlap(bytes, form.text.as_bytes()), form));
+        begun
+            .filter(|(length, form)| *length >= form.shortest_start)
+            .max_by_key(|(length, _)| *length)
     }
 }
 
@@ -94,18 +111,28 @@ impl fmt::Debug for Redaction {
 impl Redaction {
     /// For these secrets, by name.
     pub fn of<N: AsRef<str>, V: AsRef<str>>(secrets: impl IntoIterator<Item = (N, V)>) -> Self {
-        Redaction::of_forms(secrets.into_iter().flat_map(|(name, value)| forms_of(name.as_ref(), value.as_ref())).collect())
+        Redaction::of_forms(
+            secrets
+                .into_iter()
+                .flat_map(|(name, value)| forms_of(name.as_ref(), value.as_ref()))
+                .collect(),
+        )
     }
 
     fn of_forms(mut forms: Vec<SecretForm>) -> Self {
         let mut known = BTreeSet::new();
-        forms.retain(|form| form.text.len() >= SHORTEST_BYTES && known.insert((form.is_encoded, form.text.clone())));
+        forms.retain(|form| {
+            form.text.len() >= SHORTEST_BYTES && known.insert((form.is_encoded, form.text.clone()))
+        });
         let (encoded, plain) = forms.into_iter().partition(|form| form.is_encoded);
-        Redaction { plain: Forms::new(plain), encoded: Forms::new(encoded) }
+        Redaction {
+            plain: Forms::new(plain),
+            encoded: Forms::new(encoded),
+        }
     }
 
-    /// Without the forms that stand in these texts in the clear: everybody can read those words there, and taking them out elsewhere
-    /// would only blank what is right.
+    /// Without the forms that stand in these texts in the clear: everybody can read those words
+    /// there, and taking them out elsewhere would only blank what is right.
     pub fn except<'a>(&self, clear: impl IntoIterator<Item = &'a str>) -> Cow<'_, Redaction> {
         let found = clear.into_iter().flat_map(|text| self.find_in(text, &[]));
         let standing: BTreeSet<&str> = found.map(|(_, form)| form.text.as_str()).collect();
@@ -114,7 +141,9 @@ impl Redaction {
         }
         let is_clear = |form: &&SecretForm| standing.iter().any(|text| text.contains(&form.text));
         let forms = self.plain.forms.iter().chain(&self.encoded.forms);
-        Cow::Owned(Redaction::of_forms(forms.filter(|form| !is_clear(form)).cloned().collect()))
+        Cow::Owned(Redaction::of_forms(
+            forms.filter(|form| !is_clear(form)).cloned().collect(),
+        ))
     }
 
     /// True when the text holds a secret or a line of one.
@@ -124,26 +153,38 @@ impl Redaction {
 
     /// The name of the first secret that the text holds, or holds a line of.
     pub fn name_in(&self, text: &str) -> Option<&str> {
-        self.find_in(text, &[]).first().map(|(_, form)| form.name.as_str())
+        self.find_in(text, &[])
+            .first()
+            .map(|(_, form)| form.name.as_str())
     }
 
-    /// Where the text holds which form, whatever was done to it on its way, and where the beginning of one stands right before one of these
-    /// cuts. Each view is made once for all cuts.
+    /// Where the text holds which form, whatever was done to it on its way, and where the beginning
+    /// of one stands right before one of these cuts. Each view is made once for all cuts.
     fn find_in(&self, text: &str, cuts: &[usize]) -> Vec<(Range<usize>, &SecretForm)> {
         if self.is_empty() {
             return Vec::new();
         }
-        let mut found: Vec<(Range<usize>, &SecretForm)> = self.plain.find_in(text.as_bytes()).collect();
+        let mut found: Vec<(Range<usize>, &SecretForm)> =
+            self.plain.find_in(text.as_bytes()).collect();
         for cut in cuts {
             let begun = self.plain.begun_in(&text.as_bytes()[..*cut]);
             found.extend(begun.map(|(length, form)| (cut - length..*cut, form)));
         }
         for (view, forms) in self.views(text) {
-            found.extend(forms.find_in(view.bytes()).map(|(range, form)| (view.place(range), form)));
+            found.extend(
+                forms
+                    .find_in(view.bytes())
+                    .map(|(range, form)| (view.place(range), form)),
+            );
             for cut in cuts {
                 let before = view.before(*cut);
-                let place = |length: usize| view.place(before.len() - length..before.len()).start..*cut;
-                found.extend(forms.begun_in(before).map(|(length, form)| (place(length), form)));
+                let place =
+                    |length: usize| view.place(before.len() - length..before.len()).start..*cut;
+                found.extend(
+                    forms
+                        .begun_in(before)
+                        .map(|(length, form)| (place(length), form)),
+                );
             }
         }
         found
@@ -154,8 +195,8 @@ impl Redaction {
         self.plain.forms.is_empty() && self.encoded.forms.is_empty()
     }
 
-    /// How else the text reads, and which forms it may hold then. A view takes nine times the memory of the text, so only
-    /// one exists at a time.
+    /// How else the text reads, and which forms it may hold then. A view takes nine times the
+    /// memory of the text, so only one exists at a time.
     fn views(&self, text: &str) -> impl Iterator<Item = (TextView, &Forms)> {
         let unescaped = TextView::unescaped(text).map(move |view| (view, &self.plain));
         std::iter::once((TextView::joined(text), &self.encoded)).chain(unescaped)
@@ -185,22 +226,31 @@ impl Redaction {
     }
 
     fn without(&self, text: &str, length: usize, cuts: &[usize]) -> String {
-        let found = self.find_in(text, cuts).into_iter().map(|(range, form)| (range, form.name.as_str())).collect();
+        let found = self
+            .find_in(text, cuts)
+            .into_iter()
+            .map(|(range, form)| (range, form.name.as_str()))
+            .collect();
         blank_out_ranges(text, length, found)
     }
 
     /// Whether something was taken out of this text.
     pub fn has_taken_out_of(text: &str) -> bool {
-        text.split_once("[secret ").is_some_and(|(_, after)| after.contains(']'))
+        text.split_once("[secret ")
+            .is_some_and(|(_, after)| after.contains(']'))
     }
 }
 
 /// The last places where a text may have been cut off.
 fn find_possible_cuts(text: &str) -> Vec<usize> {
-    text.rmatch_indices("...").map(|(cut, _)| cut).take(MOST_CUTS).collect()
+    text.rmatch_indices("...")
+        .map(|(cut, _)| cut)
+        .take(MOST_CUTS)
+        .collect()
 }
 
-/// The first `length` bytes of the text, with a secret's name in the place of each range that begins in them; ranges that meet are one.
+/// The first `length` bytes of the text, with a secret's name in the place of each range that
+/// begins in them; ranges that meet are one.
 fn blank_out_ranges(text: &str, length: usize, mut found: Vec<(Range<usize>, &str)>) -> String {
     found.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
     let end = start_of(text, length).len();
@@ -219,7 +269,11 @@ fn blank_out_ranges(text: &str, length: usize, mut found: Vec<(Range<usize>, &st
 
 /// The secret and its lines as they are, and what is known of them in other forms.
 fn forms_of(name: &str, value: &str) -> Vec<SecretForm> {
-    let lines: Vec<&str> = value.lines().map(str::trim).filter(|line| is_secret_alone(line)).collect();
+    let lines: Vec<&str> = value
+        .lines()
+        .map(str::trim)
+        .filter(|line| is_secret_alone(line))
+        .collect();
     let form = |text: String, is_whole, is_encoded, shortest_start| SecretForm {
         name: name.to_owned(),
         shortest_start,
@@ -227,20 +281,43 @@ fn forms_of(name: &str, value: &str) -> Vec<SecretForm> {
         is_whole,
         is_encoded,
     };
-    let of_whole = plain_forms(value).into_iter().map(|text| form(text.clone(), true, false, shortest_start(&text)));
-    let of_whole_encoded = [value, value.trim()].into_iter().flat_map(encoded_forms).map(|text| form(text, true, true, SHORTEST_BYTES));
-    let of_lines = lines.iter().map(|line| form((*line).to_owned(), false, false, SHORTEST_LINE_BYTES));
-    let of_lines_encoded = lines.iter().take(MOST_LINES_ENCODED).flat_map(|line| encoded_forms(line));
-    let of_lines_encoded = of_lines_encoded.map(|text| form(text, false, true, SHORTEST_LINE_BYTES));
-    of_whole.chain(of_whole_encoded).chain(of_lines).chain(of_lines_encoded).collect()
+    let of_whole = plain_forms(value)
+        .into_iter()
+        .map(|text| form(text.clone(), true, false, shortest_start(&text)));
+    let of_whole_encoded = [value, value.trim()]
+        .into_iter()
+        .flat_map(encoded_forms)
+        .map(|text| form(text, true, true, SHORTEST_BYTES));
+    let of_lines = lines
+        .iter()
+        .map(|line| form((*line).to_owned(), false, false, SHORTEST_LINE_BYTES));
+    let of_lines_encoded = lines
+        .iter()
+        .take(MOST_LINES_ENCODED)
+        .flat_map(|line| encoded_forms(line));
+    let of_lines_encoded =
+        of_lines_encoded.map(|text| form(text, false, true, SHORTEST_LINE_BYTES));
+    of_whole
+        .chain(of_whole_encoded)
+        .chain(of_lines)
+        .chain(of_lines_encoded)
+        .collect()
 }
 
-/// As it is, within shell quotes, with white space folded, without what a terminal would act upon, and both as `one_line` does it.
+/// As it is, within shell quotes, with white space folded, without what a terminal would act upon,
+/// and both as `one_line` does it.
 fn plain_forms(value: &str) -> Vec<String> {
     let quoted = quote::quote_for_shell(value);
     let folded = value.split_whitespace().collect::<Vec<_>>().join(" ");
     let in_one_line = one_line(value, usize::MAX);
-    vec![value.to_owned(), value.trim().to_owned(), sanitize_text(value), quoted[1..quoted.len() - 1].to_owned(), folded, in_one_line]
+    vec![
+        value.to_owned(),
+        value.trim().to_owned(),
+        sanitize_text(value),
+        quoted[1..quoted.len() - 1].to_owned(),
+        folded,
+        in_one_line,
+    ]
 }
 
 /// In base64 and in hexadecimal.
@@ -254,19 +331,24 @@ fn encoded_forms(value: &str) -> Vec<String> {
 /// A marker such as `-----BEGIN PRIVATE KEY-----` stands in every such file.
 fn is_secret_alone(line: &str) -> bool {
     let different: BTreeSet<u8> = line.bytes().collect();
-    line.len() >= SHORTEST_LINE_BYTES && different.len() >= FEWEST_DIFFERENT_BYTES && !line.starts_with("-----")
+    line.len() >= SHORTEST_LINE_BYTES
+        && different.len() >= FEWEST_DIFFERENT_BYTES
+        && !line.starts_with("-----")
 }
 
-/// The first line of several is part of the secret only as far as it is one by itself: every file may end with `[agent]`.
+/// The first line of several is part of the secret only as far as it is one by itself: every file
+/// may end with `[agent]`.
 fn shortest_start(form: &str) -> usize {
     match form.trim_start().split_once('\n') {
-        Some((first, _)) if !is_secret_alone(first) => form.len() - form.trim_start().len() + first.len() + 2,
+        Some((first, _)) if !is_secret_alone(first) => {
+            form.len() - form.trim_start().len() + first.len() + 2
+        }
         _ => SHORTEST_BYTES,
     }
 }
 
-/// In base64 by itself, and as it stands in the base64 of a longer text, at each of the three places in a group of bytes; the digits that
-/// its neighbours share are left out.
+/// In base64 by itself, and as it stands in the base64 of a longer text, at each of the three
+/// places in a group of bytes; the digits that its neighbours share are left out.
 fn in_base64(bytes: &[u8]) -> Vec<String> {
     let mut out = Vec::new();
     for engine in [STANDARD, URL_SAFE] {
@@ -281,8 +363,9 @@ fn in_base64(bytes: &[u8]) -> Vec<String> {
     out
 }
 
-/// How many bytes at the end of the text are the beginning of this form, and not all of it: the prefix function of Knuth, Morris and
-/// Pratt, so that the work does not grow with what repeats in a secret.
+/// How many bytes at the end of the text are the beginning of this form, and not all of it: the
+/// prefix function of Knuth, Morris and Pratt, so that the work does not grow with what repeats in
+/// a secret.
 fn compute_prefix_overlap(text: &[u8], form: &[u8]) -> usize {
     let most = text.len().min(form.len().saturating_sub(1));
     let mut borders = vec![0; most];
@@ -312,31 +395,67 @@ mod tests {
     }
 
     fn escaped(text: &str, one: impl Fn(u8) -> String) -> String {
-        text.bytes().map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { one(byte) }).collect()
+        text.bytes()
+            .map(|byte| {
+                if byte.is_ascii_alphanumeric() {
+                    char::from(byte).to_string()
+                } else {
+                    one(byte)
+                }
+            })
+            .collect()
     }
 
     /// In hexadecimal, so many bytes a line.
     fn grouped(text: &str, in_line: usize, between: &str, end: &str) -> String {
-        let line = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(between);
-        text.as_bytes().chunks(in_line).map(line).collect::<Vec<_>>().join(end)
+        let line = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect::<Vec<_>>()
+                .join(between)
+        };
+        text.as_bytes()
+            .chunks(in_line)
+            .map(line)
+            .collect::<Vec<_>>()
+            .join(end)
     }
 
-    /// A private key as it is printed by `base64`, which breaks lines at 76 digits, within a message, cut off, and in part.
+    /// A private key as it is printed by `base64`, which breaks lines at 76 digits, within a
+    /// message, cut off, and in part.
     #[test]
     fn a_key_in_lines_of_base64_is_taken_out() {
         let line = |n: u32| {
             let numbers = std::iter::successors(Some(n), |x| Some((x * 75 + 74) % 65_537));
-            numbers.take(70).map(|x| char::from(b'A' + (x % 26) as u8)).collect::<String>()
+            numbers
+                .take(70)
+                .map(|x| char::from(b'A' + (x % 26) as u8))
+                .collect::<String>()
         };
         let lines: Vec<String> = (1..6).map(line).collect();
-        let key = format!("-----BEGIN OPENSSH PRIVATE KEY-----\n{}\n-----END OPENSSH PRIVATE KEY-----\n", lines.join("\n"));
+        let key = format!(
+            "-----BEGIN OPENSSH PRIVATE KEY-----\n{}\n-----END OPENSSH PRIVATE KEY-----\n",
+            lines.join("\n")
+        );
         let redaction = redaction(&key);
         let wrapped = |text: &str| {
             let digits = STANDARD.encode(text);
-            digits.as_bytes().chunks(76).map(|line| String::from_utf8_lossy(line).into_owned() + "\n").collect::<String>()
+            digits
+                .as_bytes()
+                .chunks(76)
+                .map(|line| String::from_utf8_lossy(line).into_owned() + "\n")
+                .collect::<String>()
         };
-        for text in [key.clone(), format!("host: {key} and more"), key.trim().to_owned()] {
-            for said in [format!("ü {}", wrapped(&text)), serde_json::json!({ "out": wrapped(&text) }).to_string()] {
+        for text in [
+            key.clone(),
+            format!("host: {key} and more"),
+            key.trim().to_owned(),
+        ] {
+            for said in [
+                format!("ü {}", wrapped(&text)),
+                serde_json::json!({ "out": wrapped(&text) }).to_string(),
+            ] {
                 let left = redaction.apply(&said);
                 assert!(left.contains("[secret token]") && left.len() < 80, "{left}");
                 assert!(redaction.name_in(&said).is_some());
@@ -346,8 +465,14 @@ mod tests {
         let cut = redaction.apply(&format!("said {}...", &all[..200]));
         assert_eq!(cut, "said [secret token]...");
         let tail = redaction.apply(&wrapped(&lines[1..4].join("\n")));
-        assert!(tail.contains("[secret token]") && tail.len() < 100, "{tail}");
-        assert_eq!(redaction.apply("nothing: of\nit & 100% \\ here"), "nothing: of\nit & 100% \\ here");
+        assert!(
+            tail.contains("[secret token]") && tail.len() < 100,
+            "{tail}"
+        );
+        assert_eq!(
+            redaction.apply("nothing: of\nit & 100% \\ here"),
+            "nothing: of\nit & 100% \\ here"
+        );
     }
 
     /// `curl -v -u root:PASSWORD` prints this, whatever comes before the password.
@@ -355,8 +480,14 @@ mod tests {
     fn a_short_password_is_found_in_the_base64_of_a_longer_text() {
         for before in ["a:", "ab:", "abc:", "root:"] {
             for password in ["hunter2", "hunter22", "hunter222"] {
-                let said = format!("> Authorization: Basic {}", STANDARD.encode(format!("{before}{password}")));
-                assert!(redaction(password).apply(&said).contains("[secret token]"), "{said}");
+                let said = format!(
+                    "> Authorization: Basic {}",
+                    STANDARD.encode(format!("{before}{password}"))
+                );
+                assert!(
+                    redaction(password).apply(&said).contains("[secret token]"),
+                    "{said}"
+                );
             }
         }
     }
@@ -371,11 +502,30 @@ mod tests {
             serde_json::json!({ "argument": secret }).to_string(),
             format!("one line: {}", crate::text::one_line(secret, 99)),
             "cut in the middle: it's \"7\\ü\nsec".to_owned(),
-            format!("Authorization: {}", STANDARD.encode(format!("user:{secret}"))),
-            format!("Authorization: {}", STANDARD.encode(format!("me:{secret}!"))),
-            format!("https://host/?t={}&x", escaped(secret, |byte| format!("%{byte:02X}"))),
-            format!("https://host/?t={}&x", escaped(secret, |byte| format!("%{byte:02x}"))),
-            format!("t={}&x", escaped(secret, |byte| if byte == b' ' { "+".to_owned() } else { format!("%{byte:02X}") })),
+            format!(
+                "Authorization: {}",
+                STANDARD.encode(format!("user:{secret}"))
+            ),
+            format!(
+                "Authorization: {}",
+                STANDARD.encode(format!("me:{secret}!"))
+            ),
+            format!(
+                "https://host/?t={}&x",
+                escaped(secret, |byte| format!("%{byte:02X}"))
+            ),
+            format!(
+                "https://host/?t={}&x",
+                escaped(secret, |byte| format!("%{byte:02x}"))
+            ),
+            format!(
+                "t={}&x",
+                escaped(secret, |byte| if byte == b' ' {
+                    "+".to_owned()
+                } else {
+                    format!("%{byte:02X}")
+                })
+            ),
             format!("0x{}", crate::text::format_hex(secret.as_bytes())),
             // `set -x` of dash, and how coreutils names a file.
             format!("+ login '{}'", secret.replace('\'', r#"'"'"'"#)),
@@ -384,7 +534,8 @@ mod tests {
             format!("{}\n", grouped(secret, 16, " ", "\n")),
             format!("{}\n", grouped(secret, 10, "", "\n")).to_uppercase(),
             grouped(secret, 99, ":", ""),
-            // `printf %q` of bash in the C locale, Python's `repr` of bytes, Python's and Go's `html.escape`, JSON in ASCII.
+            // `printf %q` of bash in the C locale, Python's `repr` of bytes, Python's and Go's
+            // `html.escape`, JSON in ASCII.
             r#"$'it\'s "7\\\303\274\nsecond line'"#.to_owned(),
             r#"b'it\'s "7\\\xc3\xbc\nsecond line'"#.to_owned(),
             "<p>it&#x27;s &quot;7\\ü\nsecond line</p>".to_owned(),
@@ -393,22 +544,55 @@ mod tests {
             r#"a cut escape: it's \"7\\\u00fc\nsec"#.to_owned(),
         ] {
             let left = redaction.apply(&said);
-            assert!(left.contains("[secret token]") && redaction.name_in(&said).is_some() | said.contains("cut"), "{left}");
-            assert!(!left.contains("it") && !left.contains("sec\n") && !left.contains("second"), "{left}");
+            assert!(
+                left.contains("[secret token]")
+                    && redaction.name_in(&said).is_some() | said.contains("cut"),
+                "{left}"
+            );
+            assert!(
+                !left.contains("it") && !left.contains("sec\n") && !left.contains("second"),
+                "{left}"
+            );
         }
-        assert_eq!(redaction.apply("nothing of it is here"), "nothing of it is here");
+        assert_eq!(
+            redaction.apply("nothing of it is here"),
+            "nothing of it is here"
+        );
         let redaction = super::tests::redaction("correct horse's staple");
-        for said in ["t=correct+horse's+staple", r#"'correct horse'"'"'s staple'"#, "$'correct horse\\'s staple'"] {
-            assert!(redaction.name_in(said).is_some() && !redaction.apply(said).contains("horse"), "{said}");
+        for said in [
+            "t=correct+horse's+staple",
+            r#"'correct horse'"'"'s staple'"#,
+            "$'correct horse\\'s staple'",
+        ] {
+            assert!(
+                redaction.name_in(said).is_some() && !redaction.apply(said).contains("horse"),
+                "{said}"
+            );
         }
         let redaction = super::tests::redaction("hunter2-hunter2");
-        assert_eq!(redaction.apply("login with hunter2-hun..."), "login with [secret token]...");
-        assert_eq!(redaction.replace_shortened("with hunter2-hun... or hunter2"), "with [secret token]... or hunter2");
-        assert_eq!(redaction.replace("with hunter2-hun..."), "with hunter2-hun...", "a file may say so");
+        assert_eq!(
+            redaction.apply("login with hunter2-hun..."),
+            "login with [secret token]..."
+        );
+        assert_eq!(
+            redaction.replace_shortened("with hunter2-hun... or hunter2"),
+            "with [secret token]... or hunter2"
+        );
+        assert_eq!(
+            redaction.replace("with hunter2-hun..."),
+            "with hunter2-hun...",
+            "a file may say so"
+        );
         // Written on Windows, or with what no terminal shows, and told in one line.
-        for secret in ["user=admin1\r\npass=Tr0ub4dor\r\nx=1", "Tr0ub4dor\u{200b}  two  blanks"] {
+        for secret in [
+            "user=admin1\r\npass=Tr0ub4dor\r\nx=1",
+            "Tr0ub4dor\u{200b}  two  blanks",
+        ] {
             let said = crate::text::one_line(&format!("it said: {secret}"), 200);
-            assert_eq!(super::tests::redaction(secret).apply(&said), "it said: [secret token]");
+            assert_eq!(
+                super::tests::redaction(secret).apply(&said),
+                "it said: [secret token]"
+            );
         }
     }
 
@@ -416,13 +600,21 @@ mod tests {
     #[test]
     fn of_several_lines_only_those_are_secret_that_stand_nowhere_else() {
         let key = "MC4CAQAwBQYDK2VwBCIEIJ8xqz1pV5h0Qd7m3b2w9kRtYfGhLsXcVbNmAoEiUuPz";
-        let secret = format!("[agent]\nlevel = info\n-----BEGIN PRIVATE KEY-----\n{key}\n-----END PRIVATE KEY-----\n");
+        let secret = format!(
+            "[agent]\nlevel = info\n-----BEGIN PRIVATE KEY-----\n{key}\n-----END PRIVATE KEY-----\n"
+        );
         let redaction = redaction(&secret);
         let other = "[logging]\nlevel = info\n[agent]\n-----BEGIN PRIVATE KEY-----\n[agent]\n";
         assert_eq!(redaction.apply(other), other);
         assert!(!redaction.finds_in(other));
-        assert_eq!(redaction.apply(&format!("line 4: {key}: bad")), "line 4: [secret token]: bad");
-        assert!(redaction.name_in(key).is_some(), "a long line is a secret by itself");
+        assert_eq!(
+            redaction.apply(&format!("line 4: {key}: bad")),
+            "line 4: [secret token]: bad"
+        );
+        assert!(
+            redaction.name_in(key).is_some(),
+            "a long line is a secret by itself"
+        );
         assert!(redaction.name_in(&format!("x\n{secret}y")).is_some());
     }
 
@@ -430,7 +622,13 @@ mod tests {
     fn what_stands_in_the_clear_is_no_secret() {
         let redaction = redaction("enabled");
         assert_eq!(redaction.apply("unit enabled"), "unit [secret token]");
-        assert_eq!(redaction.except(["state: enabled"]).apply("unit enabled"), "unit enabled");
-        assert_eq!(redaction.except(["state: disabled"]).apply("unit enabled"), "unit [secret token]");
+        assert_eq!(
+            redaction.except(["state: enabled"]).apply("unit enabled"),
+            "unit enabled"
+        );
+        assert_eq!(
+            redaction.except(["state: disabled"]).apply("unit enabled"),
+            "unit [secret token]"
+        );
     }
 }

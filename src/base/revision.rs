@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Whether files are those of the commit that is checked out. In documents `false`, `true` or `null`.
+/// Whether files are those of the commit that is checked out. In documents `false`, `true` or
+/// `null`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(from = "Option<bool>", into = "Option<bool>")]
 pub enum WorkTreeState {

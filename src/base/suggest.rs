@@ -1,40 +1,79 @@
 //! "Did you mean": the known word that is nearest to a mistyped one.
 
-/// The candidate that goes on where `word` ends (`ack` of `ack-managed`), or is within a few edits of it, compared without case;
-/// nothing when none is near.
-pub fn find_nearest_word<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // A word of a hostile input can be long; nobody mistypes that much, and the table below is quadratic.
+/// The candidate that goes on where `word` ends (`ack` of `ack-managed`), or is within a few edits
+/// of it, compared without case; nothing when none is near.
+pub fn find_nearest_word<'a>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    // A word of a hostile input can be long; nobody mistypes that much, and the table below is
+    // quadratic.
     if word.chars().count() > 64 {
         return None;
     }
     let candidates: Vec<&str> = candidates.into_iter().collect();
-    let begun = || candidates.iter().copied().filter(|candidate| is_begun(word, candidate)).min_by_key(|candidate| candidate.len());
-    let same = candidates.iter().copied().find(|candidate| candidate.eq_ignore_ascii_case(word));
-    same.or_else(begun).or_else(|| find_within_distance(word, candidates.iter().copied(), (word.chars().count() / 3).clamp(1, 3)))
+    let begun = || {
+        candidates
+            .iter()
+            .copied()
+            .filter(|candidate| is_begun(word, candidate))
+            .min_by_key(|candidate| candidate.len())
+    };
+    let same = candidates
+        .iter()
+        .copied()
+        .find(|candidate| candidate.eq_ignore_ascii_case(word));
+    same.or_else(begun).or_else(|| {
+        find_within_distance(
+            word,
+            candidates.iter().copied(),
+            (word.chars().count() / 3).clamp(1, 3),
+        )
+    })
 }
 
 /// Whether a word is the first of those that a candidate is made of.
 fn is_begun(word: &str, candidate: &str) -> bool {
-    let rest = candidate.get(..word.len()).filter(|first| first.eq_ignore_ascii_case(word)).map(|_| &candidate[word.len()..]);
+    let rest = candidate
+        .get(..word.len())
+        .filter(|first| first.eq_ignore_ascii_case(word))
+        .map(|_| &candidate[word.len()..]);
     !word.is_empty() && rest.is_some_and(|rest| rest.starts_with(['-', '_', '.']))
 }
 
 /// The same for a word that may well be right: one edit away, or none but for case.
-pub fn suggest_correction<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    if word.chars().count() > 64 { None } else { find_within_distance(word, candidates, 1) }
+pub fn suggest_correction<'a>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    if word.chars().count() > 64 {
+        None
+    } else {
+        find_within_distance(word, candidates, 1)
+    }
 }
 
-fn find_within_distance<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>, limit: usize) -> Option<&'a str> {
+fn find_within_distance<'a>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+    limit: usize,
+) -> Option<&'a str> {
     let word = word.to_lowercase();
     candidates
         .into_iter()
-        .map(|candidate| (compute_edit_distance(&word, &candidate.to_lowercase()), candidate))
+        .map(|candidate| {
+            (
+                compute_edit_distance(&word, &candidate.to_lowercase()),
+                candidate,
+            )
+        })
         .filter(|(distance, _)| *distance <= limit)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours that lead from one word to the other.
+/// Insertions, deletions, replacements and swaps of neighbours that lead from one word to the
+/// other.
 fn compute_edit_distance(from: &str, to: &str) -> usize {
     let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());
     let mut before: Vec<usize> = Vec::new();

@@ -1,6 +1,8 @@
-//! Text that came from a machine is hostile: terminal escapes and control characters never reach a screen.
+//! Text that came from a machine is hostile: terminal escapes and control characters never reach a
+//! screen.
 
-/// The text with control characters made visible; newline and tab stay. What runners of pipelines take for an order in a log is broken.
+/// The text with control characters made visible; newline and tab stay. What runners of pipelines
+/// take for an order in a log is broken.
 pub fn sanitize_text(text: &str) -> String {
     let seen = text.chars().map(|c| match c {
         '\n' | '\t' => c,
@@ -17,22 +19,42 @@ fn without_orders(mut text: String) -> String {
     text
 }
 
-/// Where the second character of each order to a pipeline's runner is, in bytes. `##[error]` and `##vso[...]` are orders anywhere in a
-/// line, `::error::` at its begin, where a word, or what comes after a comma or a dot, may come to stand when a line is wrapped
-/// (actions/runner: src/Runner.Common/ActionCommand.cs; microsoft/azure-pipelines-agent: Command.cs).
+/// Where the second character of each order to a pipeline's runner is, in bytes. `##[error]` and
+/// `##vso[...]` are orders anywhere in a line, `::error::` at its begin, where a word, or what
+/// comes after a comma or a dot, may come to stand when a line is wrapped (actions/runner:
+/// src/Runner.Common/ActionCommand.cs; microsoft/azure-pipelines-agent: Command.cs).
 pub fn orders(text: &str) -> Vec<usize> {
     let is_order = |place: usize, sign: &str| {
         let after = &text[place + sign.len()..];
         if sign == "##" {
-            return after.trim_start_matches(|c: char| c.is_ascii_alphanumeric()).starts_with('[');
+            return after
+                .trim_start_matches(|c: char| c.is_ascii_alphanumeric())
+                .starts_with('[');
         }
-        let may_begin = text[..place].chars().next_back().is_none_or(|before| !before.is_alphanumeric());
-        let is_closed = || after.find("::").is_some_and(|end| !after[..end].contains('\n'));
+        let may_begin = text[..place]
+            .chars()
+            .next_back()
+            .is_none_or(|before| !before.is_alphanumeric());
+        let is_closed = || {
+            after
+                .find("::")
+                .is_some_and(|end| !after[..end].contains('\n'))
+        };
         may_begin && after.starts_with(|c: char| c.is_ascii_alphabetic()) && is_closed()
     };
     let pairs = text.as_bytes().windows(2).enumerate();
-    let signs = pairs.filter_map(|(place, pair)| Some((place, ["##", "::"].into_iter().find(|sign| sign.as_bytes() == pair)?)));
-    signs.filter(|(place, sign)| is_order(*place, sign)).map(|(place, _)| place + 1).collect()
+    let signs = pairs.filter_map(|(place, pair)| {
+        Some((
+            place,
+            ["##", "::"]
+                .into_iter()
+                .find(|sign| sign.as_bytes() == pair)?,
+        ))
+    });
+    signs
+        .filter(|(place, sign)| is_order(*place, sign))
+        .map(|(place, _)| place + 1)
+        .collect()
 }
 
 /// Characters that show nothing and change how others are shown or read.
@@ -40,8 +62,8 @@ fn is_unseen(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{61c}')
 }
 
-/// The text as one line and with all its blanks: a line end in it is made visible too, so that no name can begin a line
-/// of its own.
+/// The text as one line and with all its blanks: a line end in it is made visible too, so that no
+/// name can begin a line of its own.
 pub fn clean_line(text: &str) -> String {
     sanitize_text(text).replace(['\n', '\t'], "\u{fffd}")
 }
@@ -70,11 +92,19 @@ pub fn format_duration(seconds: u64) -> String {
     }
 }
 
-/// The seconds that a plain number with one of these units stands for, `30s`; without a unit it is seconds.
+/// The seconds that a plain number with one of these units stands for, `30s`; without a unit it is
+/// seconds.
 pub fn parse_seconds(text: &str, units: &[(char, u64)]) -> Option<u64> {
-    let (number, unit) = units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(*unit)?, *seconds))).unwrap_or((text, 1));
+    let (number, unit) = units
+        .iter()
+        .find_map(|(unit, seconds)| Some((text.strip_suffix(*unit)?, *seconds)))
+        .unwrap_or((text, 1));
     let is_plain = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    number.parse::<u64>().ok().filter(|_| is_plain)?.checked_mul(unit)
+    number
+        .parse::<u64>()
+        .ok()
+        .filter(|_| is_plain)?
+        .checked_mul(unit)
 }
 
 /// Bytes in lower-case hexadecimal.
@@ -85,12 +115,17 @@ pub fn format_hex(bytes: &[u8]) -> String {
 /// The first bytes of the text, at most so many, that are whole characters.
 pub fn start_of(text: &str, length: usize) -> &str {
     let mut ends = (0..=length.min(text.len())).rev();
-    &text[..ends.find(|end| text.is_char_boundary(*end)).unwrap_or_default()]
+    &text[..ends
+        .find(|end| text.is_char_boundary(*end))
+        .unwrap_or_default()]
 }
 
 /// One line of at most `limit` characters, for a table or a message.
 pub fn one_line(text: &str, limit: usize) -> String {
-    let flat = sanitize_text(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    let flat = sanitize_text(text)
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
     if flat.chars().count() <= limit {
         return flat;
     }
@@ -100,10 +135,13 @@ pub fn one_line(text: &str, limit: usize) -> String {
 }
 
 /// Words that YAML, in its old version or its new one, takes for something else than text.
-const NO_TEXT: [&str; 10] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan"];
+const NO_TEXT: [&str; 10] = [
+    "true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan",
+];
 
-/// A text: as it is where nobody takes it for anything else, else as JSON has it, which is YAML. What a terminal would act upon is
-/// written as its number, which is the same text to who reads the YAML.
+/// A text: as it is where nobody takes it for anything else, else as JSON has it, which is YAML.
+/// What a terminal would act upon is written as its number, which is the same text to who reads the
+/// YAML.
 pub fn format_yaml_text(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '/' | '_');
     let is_word = text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(plain);
@@ -113,8 +151,8 @@ pub fn format_yaml_text(text: &str) -> String {
     }
 }
 
-/// A JSON document in which what a terminal would act upon is written as its number, which is the same document to who reads it. Line ends
-/// stay: no text in it has one.
+/// A JSON document in which what a terminal would act upon is written as its number, which is the
+/// same document to who reads it. Line ends stay: no text in it has one.
 pub fn escape_unseen(document: &str) -> String {
     let acts = |c: char| (c.is_control() && c != '\n') || is_unseen(c);
     let mut escaped = String::with_capacity(document.len());
@@ -144,10 +182,23 @@ mod tests {
             "a.::error::z",
         ] {
             let seen = sanitize_text(order);
-            assert!(!seen.contains("##[") && !seen.contains("##vso[") && !seen.contains("::error") && !seen.contains("::add"), "{seen:?}");
+            assert!(
+                !seen.contains("##[")
+                    && !seen.contains("##vso[")
+                    && !seen.contains("::error")
+                    && !seen.contains("::add"),
+                "{seen:?}"
+            );
             assert_eq!(sanitize_text(&seen), seen);
         }
-        for text in ["a::b", "::ffff:10.0.0.1", "fd00::1 ::", "## heading [x]", "#[test]", "std::a::b"] {
+        for text in [
+            "a::b",
+            "::ffff:10.0.0.1",
+            "fd00::1 ::",
+            "## heading [x]",
+            "#[test]",
+            "std::a::b",
+        ] {
             assert_eq!(sanitize_text(text), text);
         }
     }
@@ -157,7 +208,13 @@ mod tests {
         let said = serde_json::json!({ "a\u{9b}": "x\u{7f}\u{202e}\u{61c}\u{1b}[2J\nß" });
         let document = serde_json::to_string_pretty(&said).unwrap();
         let escaped = escape_unseen(&document);
-        assert_eq!(escaped, "{\n  \"a\\u009b\": \"x\\u007f\\u202e\\u061c\\u001b[2J\\nß\"\n}");
-        assert_eq!(serde_json::from_str::<serde_json::Value>(&escaped).unwrap(), said);
+        assert_eq!(
+            escaped,
+            "{\n  \"a\\u009b\": \"x\\u007f\\u202e\\u061c\\u001b[2J\\nß\"\n}"
+        );
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&escaped).unwrap(),
+            said
+        );
     }
 }

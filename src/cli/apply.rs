@@ -6,7 +6,9 @@ use super::nccl::Nccl;
 use super::pipeline::{self, PreparedInventory};
 use super::{CommandFailure, Exit};
 use super::{rollout, verification};
-use railwright_apply::{self as apply, ApplyOutcome, Context, DesiredSpec, EventSink, ExecutionOptions, RunExitClass};
+use railwright_apply::{
+    self as apply, ApplyOutcome, Context, DesiredSpec, EventSink, ExecutionOptions, RunExitClass,
+};
 use railwright_base::Target;
 use railwright_plan::{Plan, PlanNode, PlanSelection, UnknownFinding};
 use railwright_report as report;
@@ -22,7 +24,8 @@ use std::time::Duration;
 
 /// Carry out a plan, or plan an inventory and carry that out
 ///
-/// A saved plan is carried out exactly as it was reviewed: if the spec, the state or a host moved since, it is refused.
+/// A saved plan is carried out exactly as it was reviewed: if the spec, the state or a host moved
+/// since, it is refused.
 #[derive(Debug, clap::Args)]
 pub struct Apply {
     /// A plan file, or an inventory (a folder) to plan and apply in one go
@@ -52,7 +55,10 @@ pub async fn run(arguments: &Apply) -> Result<Exit, CommandFailure> {
     let contact = TargetContact::begin();
     let (prepared, plan) = load_plan_and_inventory(arguments, contact).await?;
     if !arguments.plan.is_file() || !arguments.yes {
-        let next = report::plan::PlanNextSteps { time: rollout::render_time_estimate(&prepared, &plan)?, ..Default::default() };
+        let next = report::plan::PlanNextSteps {
+            time: rollout::render_time_estimate(&prepared, &plan)?,
+            ..Default::default()
+        };
         report::out::print_note(&report::plan::render_plan_screen(&plan, &next));
     }
     let left = pipeline::tell_left_open(&prepared)?;
@@ -61,29 +67,45 @@ pub async fn run(arguments: &Apply) -> Result<Exit, CommandFailure> {
         if !plan.refused.is_empty() {
             return Ok(Exit::Refused);
         }
-        let outcome = ApplyOutcome::without_work(!plan.unknown.is_empty() || held > 0 || plan.has_outages());
+        let outcome =
+            ApplyOutcome::without_work(!plan.unknown.is_empty() || held > 0 || plan.has_outages());
         match arguments.json {
-            true => report::out::print_result(&document::render_json_document(&ApplyRunDocument::of(&outcome))),
-            false => {
-                report::apply::nothing_done(held, &plan, &prepared.inventory.word).iter().for_each(|text| report::out::print_result(text))
-            }
+            true => report::out::print_result(&document::render_json_document(
+                &ApplyRunDocument::of(&outcome),
+            )),
+            false => report::apply::nothing_done(held, &plan, &prepared.inventory.word)
+                .iter()
+                .for_each(|text| report::out::print_result(text)),
         }
         return Ok(exit_from_run_class(outcome.ending));
     }
     // Nobody is asked for what would be refused.
-    let closed = apply::refusal::of_windows(&plan, plan.nodes.iter(), Clock::Real.now(), "run the same command again");
+    let closed = apply::refusal::of_windows(
+        &plan,
+        plan.nodes.iter(),
+        Clock::Real.now(),
+        "run the same command again",
+    );
     if let (false, Some(problem)) = (arguments.yes, closed) {
         return Err(CommandFailure::refused(vec![problem]));
     }
     let nccl = Nccl::of_gate(&prepared.inventory)?;
     // What is only written down is no change that somebody would have to agree to.
-    let changes = plan.nodes.iter().any(|node| node.held.is_none() && node.is_to_be_agreed());
+    let changes = plan
+        .nodes
+        .iter()
+        .any(|node| node.held.is_none() && node.is_to_be_agreed());
     if changes && !arguments.yes && !terminal::ask_confirmation(&format_confirmation_prompt(left)) {
         return Err(CommandFailure::nobody_said_yes());
     }
     let patience = build_execution_options(arguments.parallel, arguments.reboot_limit);
     let context = build_apply_context(&prepared, contact, prepared.secrets()?, patience, nccl);
-    Ok(follow_run(&plan, &prepared.inventory, arguments.json, |sink| apply::apply_plan(&plan, &context, sink)).await)
+    Ok(
+        follow_run(&plan, &prepared.inventory, arguments.json, |sink| {
+            apply::apply_plan(&plan, &context, sink)
+        })
+        .await,
+    )
 }
 
 /// What is asked before anything is changed.
@@ -95,16 +117,25 @@ fn format_confirmation_prompt(left: Option<String>) -> String {
 }
 
 /// The plan and the inventory that it belongs to.
-async fn load_plan_and_inventory(arguments: &Apply, contact: TargetContact) -> Result<(PreparedInventory, Plan), CommandFailure> {
+async fn load_plan_and_inventory(
+    arguments: &Apply,
+    contact: TargetContact,
+) -> Result<(PreparedInventory, Plan), CommandFailure> {
     if arguments.plan.is_dir() {
         let prepared = pipeline::prepare_to_carry_out(&arguments.plan, contact)?;
         prepared.lawful()?;
-        let selection = PlanSelection { targets: prepared.named(&arguments.target)?, excludes: prepared.named(&arguments.exclude)? };
+        let selection = PlanSelection {
+            targets: prepared.named(&arguments.target)?,
+            excludes: prepared.named(&arguments.exclude)?,
+        };
         let (plan, _) = pipeline::plan_inventory(&prepared, selection).await?;
         return Ok((prepared, plan));
     }
     // A plan that cannot be trusted is refused like a stale one.
-    let plan = pipeline::read_plan(&arguments.plan).map_err(|failure| CommandFailure { exit: Exit::Refused, ..failure })?;
+    let plan = pipeline::read_plan(&arguments.plan).map_err(|failure| CommandFailure {
+        exit: Exit::Refused,
+        ..failure
+    })?;
     let prepared = pipeline::prepare_to_carry_out(Path::new(&plan.inventory.path), contact)?;
     prepared.may_carry(&plan)?;
     Ok((prepared, plan))
@@ -119,16 +150,33 @@ pub fn build_apply_context(
     nccl: Option<Nccl>,
 ) -> Context {
     let connector = secrets.carried_by(new_connector(contact));
-    let hosts = prepared.inventory.accesses().map(|access| (access.name.clone(), access)).collect();
+    let hosts = prepared
+        .inventory
+        .accesses()
+        .map(|access| (access.name.clone(), access))
+        .collect();
     Context {
         folder: prepared.folder.clone(),
         connector: connector.clone(),
         secrets,
         hosts,
-        nodes: prepared.inventory.loaded.hosts.iter().map(|host| (host.node.clone(), Target::host(&host.name))).collect(),
-        gatekeeper: Arc::new(Gate::new(verification::build_verify_request(prepared), connector, nccl)),
+        nodes: prepared
+            .inventory
+            .loaded
+            .hosts
+            .iter()
+            .map(|host| (host.node.clone(), Target::host(&host.name)))
+            .collect(),
+        gatekeeper: Arc::new(Gate::new(
+            verification::build_verify_request(prepared),
+            connector,
+            nccl,
+        )),
         spec_digest: Some(prepared.inventory.loaded.digest.clone()),
-        wished: Some(Arc::new(DesiredSpec { wishes: prepared.desired.wishes.clone(), rollout: prepared.rollout() })),
+        wished: Some(Arc::new(DesiredSpec {
+            wishes: prepared.desired.wishes.clone(),
+            rollout: prepared.rollout(),
+        })),
         patience,
         clock: Clock::Real,
         interrupts: signals::watch_interrupts(),
@@ -137,15 +185,29 @@ pub fn build_apply_context(
 
 /// How much at a time, and how long for a reboot.
 pub fn build_execution_options(parallel: usize, reboot_limit_s: u64) -> ExecutionOptions {
-    ExecutionOptions { parallel: parallel.max(1), reboot: Duration::from_secs(reboot_limit_s), ..ExecutionOptions::default() }
+    ExecutionOptions {
+        parallel: parallel.max(1),
+        reboot: Duration::from_secs(reboot_limit_s),
+        ..ExecutionOptions::default()
+    }
 }
 
 /// Shows a run while it goes on, and what came of it.
-pub async fn follow_run<F>(plan: &Plan, inventory: &Inventory, json: bool, start: impl FnOnce(EventSink) -> F) -> Exit
+pub async fn follow_run<F>(
+    plan: &Plan,
+    inventory: &Inventory,
+    json: bool,
+    start: impl FnOnce(EventSink) -> F,
+) -> Exit
 where
     F: Future<Output = ApplyOutcome>,
 {
-    let hosts = plan.nodes.iter().filter_map(|n| n.target.as_ref()).collect::<BTreeSet<_>>().len();
+    let hosts = plan
+        .nodes
+        .iter()
+        .filter_map(|n| n.target.as_ref())
+        .collect::<BTreeSet<_>>()
+        .len();
     let view = Arc::new(report::apply::RunView::new(hosts));
     let ticking = {
         let view = view.clone();
@@ -165,16 +227,35 @@ where
     view.end();
     if !outcome.problems.is_empty() {
         let look = report::out::ScreenStyle::of_stderr();
-        report::out::print_note(&report::diagnostic::render_diagnostics(&outcome.problems, &inventory.loaded.sources, look));
+        report::out::print_note(&report::diagnostic::render_diagnostics(
+            &outcome.problems,
+            &inventory.loaded.sources,
+            look,
+        ));
     }
     let unknown = not_looked_at(plan);
     // What the plan could not find out leaves a run incomplete whose steps were all done.
-    let ending = if outcome.ending == RunExitClass::Done && unknown > 0 { RunExitClass::Incomplete } else { outcome.ending };
+    let ending = if outcome.ending == RunExitClass::Done && unknown > 0 {
+        RunExitClass::Incomplete
+    } else {
+        outcome.ending
+    };
     let text = match json {
-        true => document::render_json_document(&ApplyRunDocument::of(&ApplyOutcome { ending, ..outcome })),
+        true => document::render_json_document(&ApplyRunDocument::of(&ApplyOutcome {
+            ending,
+            ..outcome
+        })),
         false => {
             let provable = inventory.loaded.reached().next().is_some();
-            report::apply::render_run_summary(&outcome, ending, Besides { inventory: &inventory.word, unknown, provable })
+            report::apply::render_run_summary(
+                &outcome,
+                ending,
+                Besides {
+                    inventory: &inventory.word,
+                    unknown,
+                    provable,
+                },
+            )
         }
     };
     report::out::print_result(&text);
@@ -185,10 +266,18 @@ where
 fn not_looked_at(plan: &Plan) -> usize {
     let members = plan.nodes.iter().flat_map(PlanNode::members);
     let again = members.flat_map(|member| {
-        member.differences.iter().map(|one| UnknownFinding::subject_of(&member.wish.address, &one.attribute, one.plane))
+        member
+            .differences
+            .iter()
+            .map(|one| UnknownFinding::subject_of(&member.wish.address, &one.attribute, one.plane))
     });
     let again: BTreeSet<String> = again.collect();
-    plan.refused.len() + plan.unknown.iter().filter(|finding| !again.contains(&finding.subject)).count()
+    plan.refused.len()
+        + plan
+            .unknown
+            .iter()
+            .filter(|finding| !again.contains(&finding.subject))
+            .count()
 }
 
 fn exit_from_run_class(ending: RunExitClass) -> Exit {

@@ -21,30 +21,49 @@ pub fn has_lldp(inventory: &Inventory) -> Result<(), CommandFailure> {
     if inventory.loaded.spec.fabric.kind != FabricKind::Infiniband {
         return Ok(());
     }
-    let problem = Diagnostic::error("RW1043", "the cables of an InfiniBand fabric cannot be heard: it has no LLDP")
-        .effect("nothing can be said of where its NICs are plugged in")
-        .state("no host was asked")
-        .next("on a host of the fabric: ibnetdiscover, or iblinkinfo");
+    let problem = Diagnostic::error(
+        "RW1043",
+        "the cables of an InfiniBand fabric cannot be heard: it has no LLDP",
+    )
+    .effect("nothing can be said of where its NICs are plugged in")
+    .state("no host was asked")
+    .next("on a host of the fabric: ibnetdiscover, or iblinkinfo");
     Err(problem.into())
 }
 
-/// The hosts of this node-set that have rails and are reached, all of them where none is named; those without SSH are told apart.
-pub fn select_rail_hosts<'i>(inventory: &'i Inventory, set: Option<&str>) -> Result<Vec<&'i Host>, CommandFailure> {
+/// The hosts of this node-set that have rails and are reached, all of them where none is named;
+/// those without SSH are told apart.
+pub fn select_rail_hosts<'i>(
+    inventory: &'i Inventory,
+    set: Option<&str>,
+) -> Result<Vec<&'i Host>, CommandFailure> {
     let loaded = &inventory.loaded;
     let with_rails = || loaded.reached().filter(|host| !host.netdevs.is_empty());
     let Some(set) = set else {
         let without: Vec<&str> = loaded.without_ssh();
         if !without.is_empty() {
-            report::out::print_note(&format!("left out, because they have no SSH: {}", one_line(&nodeset::fold_node_set(&without), 200)));
+            report::out::print_note(&format!(
+                "left out, because they have no SSH: {}",
+                one_line(&nodeset::fold_node_set(&without), 200)
+            ));
         }
         let hosts: Vec<&Host> = with_rails().collect();
         let is_nobody = hosts.is_empty() && select_switches(inventory, None).is_empty();
-        return if is_nobody { Err(report_no_cable_sources(inventory).into()) } else { Ok(hosts) };
+        return if is_nobody {
+            Err(report_no_cable_sources(inventory).into())
+        } else {
+            Ok(hosts)
+        };
     };
     let wrong = |why: String| {
-        Diagnostic::error("RW1011", format!("{} names no hosts: {why}", one_line(set, 80)))
-            .state("no host was asked")
-            .next(hosts_to_name(loaded.hosts.iter().map(|host| host.name.as_str())))
+        Diagnostic::error(
+            "RW1011",
+            format!("{} names no hosts: {why}", one_line(set, 80)),
+        )
+        .state("no host was asked")
+        .next(hosts_to_name(
+            loaded.hosts.iter().map(|host| host.name.as_str()),
+        ))
     };
     let names = nodeset::expand_node_set(set).map_err(|error| wrong(error.to_string()))?;
     let mut hosts = Vec::new();
@@ -60,7 +79,11 @@ pub fn select_rail_hosts<'i>(inventory: &'i Inventory, set: Option<&str>) -> Res
         hosts.push(host);
     }
     hosts.retain(|host| !host.netdevs.is_empty());
-    if hosts.is_empty() { Err(report_no_cable_sources(inventory).into()) } else { Ok(hosts) }
+    if hosts.is_empty() {
+        Err(report_no_cable_sources(inventory).into())
+    } else {
+        Ok(hosts)
+    }
 }
 
 /// How hosts are named, by those that there are.
@@ -70,50 +93,117 @@ pub fn hosts_to_name<'h>(hosts: impl Iterator<Item = &'h str>) -> String {
         [] => "the inventory has no hosts; leave --host out".to_owned(),
         [one] => format!("name hosts of the inventory: --host {}", one_line(one, 60)),
         [one, ..] => {
-            format!("name hosts of the inventory: --host {}, --host '{}'", one_line(one, 60), one_line(&nodeset::fold_node_set(&names), 60))
+            format!(
+                "name hosts of the inventory: --host {}, --host '{}'",
+                one_line(one, 60),
+                one_line(&nodeset::fold_node_set(&names), 60)
+            )
         }
     }
 }
 
 fn report_no_cable_sources(inventory: &Inventory) -> Diagnostic {
-    Diagnostic::error("RW1043", "nobody can be asked for cables: no host has rails and SSH, and no switch is reached")
-        .effect("where NICs are plugged in is heard on hosts and switches")
-        .state("nothing was asked")
-        .next(format!("say in {} which NICs hosts have (`nics`), and how they are reached (`ssh`)", inventory.word))
+    Diagnostic::error(
+        "RW1043",
+        "nobody can be asked for cables: no host has rails and SSH, and no switch is reached",
+    )
+    .effect("where NICs are plugged in is heard on hosts and switches")
+    .state("nothing was asked")
+    .next(format!(
+        "say in {} which NICs hosts have (`nics`), and how they are reached (`ssh`)",
+        inventory.word
+    ))
 }
 
-/// The NICs of these hosts; where switches are asked, of all hosts: a switch hears those too that are not reached.
-pub fn list_nics(inventory: &Inventory, hosts: &[&Host], switches: &[&SwitchNode]) -> Vec<CableEnd> {
-    let all: Vec<&Host> = if switches.is_empty() { hosts.to_vec() } else { inventory.loaded.hosts.iter().collect() };
-    all.iter().flat_map(|host| host.netdevs.iter().map(|rail| CableEnd::new(&host.name, &rail.port))).collect()
+/// The NICs of these hosts; where switches are asked, of all hosts: a switch hears those too that
+/// are not reached.
+pub fn list_nics(
+    inventory: &Inventory,
+    hosts: &[&Host],
+    switches: &[&SwitchNode],
+) -> Vec<CableEnd> {
+    let all: Vec<&Host> = if switches.is_empty() {
+        hosts.to_vec()
+    } else {
+        inventory.loaded.hosts.iter().collect()
+    };
+    all.iter()
+        .flat_map(|host| {
+            host.netdevs
+                .iter()
+                .map(|rail| CableEnd::new(&host.name, &rail.port))
+        })
+        .collect()
 }
 
 /// The switches that are reached; none where only some hosts are asked.
 pub fn select_switches<'i>(inventory: &'i Inventory, set: Option<&str>) -> Vec<&'i SwitchNode> {
-    inventory.loaded.managed_switches().filter(|_| set.is_none()).collect()
+    inventory
+        .loaded
+        .managed_switches()
+        .filter(|_| set.is_none())
+        .collect()
 }
 
 /// What these hosts and switches hear. Changes nothing on them.
-pub async fn read_neighbours(inventory: &Inventory, hosts: &[&Host], switches: &[&SwitchNode]) -> Views {
-    let systems: BTreeMap<&str, SwitchSystem> =
-        switches.iter().filter_map(|switch| Some((switch.name.as_str(), inventory.system_of(&switch.name)?))).collect();
-    let of_host = |host: &&Host| Some(HostRequest { access: inventory.access(host)?, reads: vec![Read::LldpNeighbours] });
-    let of_switch = |switch: &&SwitchNode| {
-        let read = Read::SwitchNeighbours { system: *systems.get(switch.name.as_str())? };
-        Some(HostRequest { access: inventory.access_of_switch(switch)?, reads: vec![read] })
+pub async fn read_neighbours(
+    inventory: &Inventory,
+    hosts: &[&Host],
+    switches: &[&SwitchNode],
+) -> Views {
+    let systems: BTreeMap<&str, SwitchSystem> = switches
+        .iter()
+        .filter_map(|switch| Some((switch.name.as_str(), inventory.system_of(&switch.name)?)))
+        .collect();
+    let of_host = |host: &&Host| {
+        Some(HostRequest {
+            access: inventory.access(host)?,
+            reads: vec![Read::LldpNeighbours],
+        })
     };
-    let requests: Vec<HostRequest> = hosts.iter().filter_map(of_host).chain(switches.iter().filter_map(of_switch)).collect();
+    let of_switch = |switch: &&SwitchNode| {
+        let read = Read::SwitchNeighbours {
+            system: *systems.get(switch.name.as_str())?,
+        };
+        Some(HostRequest {
+            access: inventory.access_of_switch(switch)?,
+            reads: vec![read],
+        })
+    };
+    let requests: Vec<HostRequest> = hosts
+        .iter()
+        .filter_map(of_host)
+        .chain(switches.iter().filter_map(of_switch))
+        .collect();
     let progress = report::progress::HostReadProgress::new(requests.len());
     let connector = secrets::connector_to_look(inventory, TargetContact::begin());
-    let observed = observe::observe_hosts(&*connector, requests, observe::DEFAULT_PARALLEL, &|event| progress.show(&event)).await;
+    let observed =
+        observe::observe_hosts(&*connector, requests, observe::DEFAULT_PARALLEL, &|event| {
+            progress.show(&event)
+        })
+        .await;
     progress.end();
-    let view = |target: &Target, found: TargetObservation| match (found.problem, systems.get(&*target.name)) {
+    let view = |target: &Target, found: TargetObservation| match (
+        found.problem,
+        systems.get(&*target.name),
+    ) {
         (Some(trouble), _) => Err(Silent::Unreached(Box::new(trouble))),
         (None, Some(system)) => {
-            let heard = lldp::decode_lldp_answer(&found.answers, &Read::SwitchNeighbours { system: *system });
-            heard.map(DeviceLldpView::of).map_err(|silence| Silent::of_switch(silence, *system))
+            let heard = lldp::decode_lldp_answer(
+                &found.answers,
+                &Read::SwitchNeighbours { system: *system },
+            );
+            heard
+                .map(DeviceLldpView::of)
+                .map_err(|silence| Silent::of_switch(silence, *system))
         }
-        (None, None) => lldp::decode_lldp_answer(&found.answers, &Read::LldpNeighbours).map(DeviceLldpView::of).map_err(Silent::from),
+        (None, None) => lldp::decode_lldp_answer(&found.answers, &Read::LldpNeighbours)
+            .map(DeviceLldpView::of)
+            .map_err(Silent::from),
     };
-    observed.targets.into_iter().map(|(target, found)| (target.name.to_string(), view(&target, found))).collect()
+    observed
+        .targets
+        .into_iter()
+        .map(|(target, found)| (target.name.to_string(), view(&target, found)))
+        .collect()
 }

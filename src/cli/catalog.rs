@@ -1,4 +1,5 @@
-//! `railwright catalog SORT [NAME]`: what is known of GPUs, NICs, instances, operating systems, releases, switches, what jobs are run with and what images need, with its sources.
+//! `railwright catalog SORT [NAME]`: what is known of GPUs, NICs, instances, operating systems,
+//! releases, switches, what jobs are run with and what images need, with its sources.
 
 use super::{CommandFailure, Exit, inventory, knowledge::Knowledge};
 use railwright_base::Diagnostic;
@@ -9,7 +10,8 @@ use railwright_report::{document, out};
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// What is known of GPUs, NICs, instances, operating systems, releases, switches and jobs, with sources
+/// What is known of GPUs, NICs, instances, operating systems, releases, switches and jobs, with
+/// sources
 #[derive(Debug, clap::Args)]
 pub struct CatalogArguments {
     /// The sort
@@ -48,7 +50,8 @@ pub enum CatalogCategory {
     Switch,
     /// The systems of switches, and the numbers that they come with
     SwitchSystem,
-    /// Environment variables of jobs: what they decide, their values and defaults, what pages advise
+    /// Environment variables of jobs: what they decide, their values and defaults, what pages
+    /// advise
     Variable,
     /// Arguments of mpirun and of the tests that jobs run
     Argument,
@@ -79,28 +82,70 @@ pub fn run(arguments: &CatalogArguments) -> Result<Exit, CommandFailure> {
         };
     }
     match arguments.sort {
-        CatalogCategory::Gpu => print_table!(gpu, ["architecture", "memory_gb", "nvswitch", "modules", "driver_branch_min"]),
-        CatalogCategory::Nic => print_table!(nic, ["driver", "speeds_gbps", "fabrics", "not_provisioned"]),
-        CatalogCategory::Instance => print_table!(instance, ["cloud", "gpu", "virtual", "erdma"], |name| {
-            catalog.instance_of(name).and_then(|row| catalog.instance.entry(&row.name))
-        }),
-        CatalogCategory::Os => {
-            let fields = ["package_manager", "kernel", "rdma_core", "mlnx_ofed_max", "doca_min", "doca_max"];
-            print_table!(os, fields, |name| catalog.system(name).and_then(|row| catalog.os.entry(&row.name)))
+        CatalogCategory::Gpu => print_table!(
+            gpu,
+            [
+                "architecture",
+                "memory_gb",
+                "nvswitch",
+                "modules",
+                "driver_branch_min"
+            ]
+        ),
+        CatalogCategory::Nic => {
+            print_table!(nic, ["driver", "speeds_gbps", "fabrics", "not_provisioned"])
         }
-        CatalogCategory::Bandwidth => print_table!(bandwidth, ["rate_gbps", "least_gbps", "seen_gbps", "gpus"]),
+        CatalogCategory::Instance => {
+            print_table!(instance, ["cloud", "gpu", "virtual", "erdma"], |name| {
+                catalog
+                    .instance_of(name)
+                    .and_then(|row| catalog.instance.entry(&row.name))
+            })
+        }
+        CatalogCategory::Os => {
+            let fields = [
+                "package_manager",
+                "kernel",
+                "rdma_core",
+                "mlnx_ofed_max",
+                "doca_min",
+                "doca_max",
+            ];
+            print_table!(os, fields, |name| catalog
+                .system(name)
+                .and_then(|row| catalog.os.entry(&row.name)))
+        }
+        CatalogCategory::Bandwidth => {
+            print_table!(bandwidth, ["rate_gbps", "least_gbps", "seen_gbps", "gpus"])
+        }
         CatalogCategory::Release => print_table!(release, ["line", "brings", "needs"]),
         CatalogCategory::Combination => print_table!(combination, ["excludes", "unsure", "chosen"]),
-        CatalogCategory::Switch => print_table!(switch, ["asic", "systems", "speeds_gbps", "buffer_model", "cell_bytes"]),
-        CatalogCategory::SwitchSystem => print_table!(switch_system, ["mtu_max", "trust", "dscp", "ecn"]),
+        CatalogCategory::Switch => print_table!(
+            switch,
+            [
+                "asic",
+                "systems",
+                "speeds_gbps",
+                "buffer_model",
+                "cell_bytes"
+            ]
+        ),
+        CatalogCategory::SwitchSystem => {
+            print_table!(switch_system, ["mtu_max", "trust", "dscp", "ecn"])
+        }
         CatalogCategory::Variable => print_table!(variable, ["program", "values", "defaults"]),
         CatalogCategory::Argument => print_table!(argument, ["reason"]),
         CatalogCategory::Image => print_table!(image, ["demo", "ray"]),
         CatalogCategory::Profiler => print_table!(profiler, ["platform", "run"]),
-        CatalogCategory::UserSpace => print_table!(user_space, ["packages", "repository", "providers"]),
+        CatalogCategory::UserSpace => {
+            print_table!(user_space, ["packages", "repository", "providers"])
+        }
         CatalogCategory::Example => print_table!(example, ["folder", "code"]),
         CatalogCategory::Acs => print_table!(acs, ["rdma_gpus", "nic_type"], |name| {
-            catalog.acs.entry(name).or_else(|| catalog.acs.entries().find(|entry| entry.row.name == name))
+            catalog
+                .acs
+                .entry(name)
+                .or_else(|| catalog.acs.entries().find(|entry| entry.row.name == name))
         }),
     }
 }
@@ -119,19 +164,29 @@ fn print_catalog_entries<'a, R: CatalogRow + Serialize>(
     };
     match (chosen, json) {
         (None, false) => out::print_result(&render_catalog_table(table, columns)),
-        (None, true) => out::print_result(&document::render_json_document(&document::CatalogDocument::of(
-            R::KEY,
-            table.entries().map(|entry| &entry.row),
-        ))),
-        (Some(entry), false) => out::print_result(&render_catalog_entry(&entry.row, &catalog.place(entry))),
-        (Some(entry), true) => out::print_result(&document::render_json_document(&document::CatalogDocument::of(R::KEY, [&entry.row]))),
+        (None, true) => out::print_result(&document::render_json_document(
+            &document::CatalogDocument::of(R::KEY, table.entries().map(|entry| &entry.row)),
+        )),
+        (Some(entry), false) => {
+            out::print_result(&render_catalog_entry(&entry.row, &catalog.place(entry)))
+        }
+        (Some(entry), true) => out::print_result(&document::render_json_document(
+            &document::CatalogDocument::of(R::KEY, [&entry.row]),
+        )),
     }
     Ok(Exit::Done)
 }
 
 fn report_unknown_entry<R: CatalogRow>(table: &CatalogTable<R>, name: &str) -> Diagnostic {
-    let near: Vec<String> = table.near(name).iter().map(|name| format!("`{name}`")).collect();
-    let diagnostic = Diagnostic::error("RW1031", format!("the catalogue has no {} `{}`", R::KEY, one_line(name, 60)));
+    let near: Vec<String> = table
+        .near(name)
+        .iter()
+        .map(|name| format!("`{name}`"))
+        .collect();
+    let diagnostic = Diagnostic::error(
+        "RW1031",
+        format!("the catalogue has no {} `{}`", R::KEY, one_line(name, 60)),
+    );
     if near.is_empty() {
         return diagnostic.next(format!("see what is known: railwright catalog {}", R::KEY));
     }

@@ -25,7 +25,8 @@ pub struct DiscoverArguments {
 enum DiscoverCommand {
     /// Write the cabling file from what hosts and switches hear of each other (LLDP)
     ///
-    /// Reads only. What it writes is the cables as they are, right or wrong: look at it before it becomes what is wanted.
+    /// Reads only. What it writes is the cables as they are, right or wrong: look at it before it
+    /// becomes what is wanted.
     Cabling {
         /// The inventory: a folder of YAML files
         inventory: PathBuf,
@@ -46,20 +47,41 @@ enum DiscoverCommand {
 
 /// Discovers.
 pub async fn run(arguments: &DiscoverArguments) -> Result<Exit, CommandFailure> {
-    let DiscoverCommand::Cabling { inventory, output, force, host, read_as } = &arguments.what;
+    let DiscoverCommand::Cabling {
+        inventory,
+        output,
+        force,
+        host,
+        read_as,
+    } = &arguments.what;
     output::can_be_written(output)?;
-    if let Some(file) = output.as_deref().filter(|file| !force && files::is_present(file)) {
+    if let Some(file) = output
+        .as_deref()
+        .filter(|file| !force && files::is_present(file))
+    {
         return Err(CommandFailure::refused(vec![is_there(file)]));
     }
     // A file that the spec names and that is not there yet, or is wrong, is what this is to mend.
-    let inventory = Inventory { read_as: read_as.clone(), ..inventory::read_uncabled(inventory)? };
+    let inventory = Inventory {
+        read_as: read_as.clone(),
+        ..inventory::read_uncabled(inventory)?
+    };
     cables::has_lldp(&inventory)?;
     let hosts = cables::select_rail_hosts(&inventory, host.as_deref())?;
     let switches = cables::select_switches(&inventory, host.as_deref());
     let views = cables::read_neighbours(&inventory, &hosts, &switches).await;
-    let of_spec: BTreeSet<&str> = inventory.loaded.switches.iter().map(|switch| switch.name.as_str()).collect();
-    let found =
-        discover_cables(&cables::list_nics(&inventory, &hosts, &switches), &of_spec, &CablingNames::of(&inventory.loaded, &[]), &views);
+    let of_spec: BTreeSet<&str> = inventory
+        .loaded
+        .switches
+        .iter()
+        .map(|switch| switch.name.as_str())
+        .collect();
+    let found = discover_cables(
+        &cables::list_nics(&inventory, &hosts, &switches),
+        &of_spec,
+        &CablingNames::of(&inventory.loaded, &[]),
+        &views,
+    );
     let is_whole = print_unseen_devices(&inventory, &found, &views);
     if found.cables.is_empty() {
         return Err(CommandFailure {
@@ -71,33 +93,61 @@ pub async fn run(arguments: &DiscoverArguments) -> Result<Exit, CommandFailure> 
     match output {
         Some(file) => {
             output::write_output(file, &table, 0o644)?;
-            report::out::print_note(&format!("{} written to {}", format_count(found.cables.len(), "cable"), file.display()));
+            report::out::print_note(&format!(
+                "{} written to {}",
+                format_count(found.cables.len(), "cable"),
+                file.display()
+            ));
         }
         None => report::out::print_result(&table),
     }
-    Ok(if is_whole { Exit::Done } else { Exit::Incomplete })
+    Ok(if is_whole {
+        Exit::Done
+    } else {
+        Exit::Incomplete
+    })
 }
 
 /// Says what could not be seen; true where everything was.
 fn print_unseen_devices(inventory: &Inventory, found: &DiscoveredCables, views: &Views) -> bool {
-    let mut silent: std::collections::BTreeMap<String, Vec<&str>> = std::collections::BTreeMap::new();
-    for (device, why) in views.iter().filter_map(|(device, view)| Some((device, view.as_ref().err()?))) {
-        let code = if let Silent::Unreached(trouble) = why { format!(" ({})", trouble.code) } else { String::new() };
-        silent.entry(format!("{}{code}", why.alike())).or_default().push(device);
+    let mut silent: std::collections::BTreeMap<String, Vec<&str>> =
+        std::collections::BTreeMap::new();
+    for (device, why) in views
+        .iter()
+        .filter_map(|(device, view)| Some((device, view.as_ref().err()?)))
+    {
+        let code = if let Silent::Unreached(trouble) = why {
+            format!(" ({})", trouble.code)
+        } else {
+            String::new()
+        };
+        silent
+            .entry(format!("{}{code}", why.alike()))
+            .or_default()
+            .push(device);
     }
-    let mut lines: Vec<String> = silent.into_iter().map(|(why, hosts)| format!("{}: {why}", nodeset::fold_node_set(&hosts))).collect();
+    let mut lines: Vec<String> = silent
+        .into_iter()
+        .map(|(why, hosts)| format!("{}: {why}", nodeset::fold_node_set(&hosts)))
+        .collect();
     lines.extend(describe_unseen_nics(&found.unseen));
     let is_whole = lines.is_empty();
     if !is_whole {
         report::out::print_note("Not seen, so no line was written of it:");
-        lines.iter().for_each(|line| report::out::print_note(&format!("  {}", one_line(line, 300))));
-        report::out::print_note("`railwright explain RW0835` tells why a NIC hears nobody, RW0836 why a host tells nothing.");
+        lines
+            .iter()
+            .for_each(|line| report::out::print_note(&format!("  {}", one_line(line, 300))));
+        report::out::print_note(
+            "`railwright explain RW0835` tells why a NIC hears nobody, RW0836 why a host tells \
+             nothing.",
+        );
     }
     if !found.strangers.is_empty() {
         let names: Vec<&str> = found.strangers.iter().map(String::as_str).collect();
         let names = clean_line(&nodeset::fold_node_set(&names));
         report::out::print_note(&format!(
-            "Not in the spec yet, as they call themselves: {names}; write them in `switches` of {}.",
+            "Not in the spec yet, as they call themselves: {names}; write them in `switches` of \
+             {}.",
             inventory.word
         ));
     }
@@ -119,6 +169,9 @@ fn report_no_cables(inventory: &str, output: Option<&Path>) -> Diagnostic {
             Some(file) => format!("{} was not written", file.display()),
             None => "nothing was written".to_owned(),
         })
-        .next(format!("mend what is said above; where lldpd is missing: `tuning: {{ lldp: true }}`, then railwright plan {inventory}"));
+        .next(format!(
+            "mend what is said above; where lldpd is missing: `tuning: {{ lldp: true }}`, then \
+             railwright plan {inventory}"
+        ));
     problem.next("a switch tells the same of its own side: lldpctl there")
 }

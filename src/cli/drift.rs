@@ -21,7 +21,8 @@ pub struct DriftArguments {
     /// Look at an observation that `facts` recorded instead of the hosts
     #[arg(long, value_name = "FILE")]
     pub observations: Option<PathBuf>,
-    /// Read the hosts as this user, who needs no rights but those that `sudoers` prints; what only root may see is unknown
+    /// Read the hosts as this user, who needs no rights but those that `sudoers` prints; what only
+    /// root may see is unknown
     #[arg(long, value_name = "USER", value_parser = Inventory::user_name, conflicts_with = "observations")]
     pub read_as: Option<String>,
     /// What to print
@@ -33,7 +34,8 @@ pub struct DriftArguments {
     /// Write it to this file, whole or not at all; without it, to stdout
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Look again every so many seconds (60 unless said otherwise) and print what changed, until Ctrl-C
+    /// Look again every so many seconds (60 unless said otherwise) and print what changed, until
+    /// Ctrl-C
     #[arg(
         long,
         value_name = "SECONDS",
@@ -65,14 +67,27 @@ pub enum DriftFormat {
 /// Finds drift.
 pub async fn run(arguments: &DriftArguments) -> Result<Exit, CommandFailure> {
     if let Some(seconds) = arguments.watch {
-        return watch::watch_drift(&arguments.inventory, arguments.read_as.clone(), Duration::from_secs(seconds)).await;
+        return watch::watch_drift(
+            &arguments.inventory,
+            arguments.read_as.clone(),
+            Duration::from_secs(seconds),
+        )
+        .await;
     }
     output::can_be_written(&arguments.output)?;
-    let source =
-        arguments.observations.clone().map_or_else(|| ObservationSource::Live(TargetContact::begin()), ObservationSource::Recorded);
-    let format = if arguments.json { DriftFormat::Json } else { arguments.format };
+    let source = arguments.observations.clone().map_or_else(
+        || ObservationSource::Live(TargetContact::begin()),
+        ObservationSource::Recorded,
+    );
+    let format = if arguments.json {
+        DriftFormat::Json
+    } else {
+        arguments.format
+    };
     let stopwatch = Stopwatch::start();
-    let prepared = pipeline::prepare_inventory(&arguments.inventory, &source)?.read_as(arguments.read_as.clone()).with_hardware();
+    let prepared = pipeline::prepare_inventory(&arguments.inventory, &source)?
+        .read_as(arguments.read_as.clone())
+        .with_hardware();
     prepared.tell_rules();
     let mut report = look::check_drift(&prepared).await?;
     look::mark_accepted_findings(&prepared, &mut report);
@@ -80,16 +95,24 @@ pub async fn run(arguments: &DriftArguments) -> Result<Exit, CommandFailure> {
         look::tell_ages(&prepared, &mut report);
     }
     let text = match format {
-        DriftFormat::Text => format!("{}{}", describe_recording(&prepared, arguments), told::render_drift_screen(&report)),
+        DriftFormat::Text => format!(
+            "{}{}",
+            describe_recording(&prepared, arguments),
+            told::render_drift_screen(&report)
+        ),
         DriftFormat::Json => told::render_drift_json(&report),
         DriftFormat::Junit => told::junit::render_junit_document(&report),
         DriftFormat::Sarif => told::sarif::render_sarif_document(&report),
-        DriftFormat::Prometheus => told::prometheus::render_prometheus_document(&report, stopwatch.elapsed().as_secs_f64()),
+        DriftFormat::Prometheus => {
+            told::prometheus::render_prometheus_document(&report, stopwatch.elapsed().as_secs_f64())
+        }
         DriftFormat::Markdown => told::markdown::render_markdown_document(&report),
     };
     match &arguments.output {
         None => report::out::print_result(&text),
-        Some(file) => write_drift_report(file, &text, format, &told::format_drift_summary(&report))?,
+        Some(file) => {
+            write_drift_report(file, &text, format, &told::format_drift_summary(&report))?
+        }
     }
     Ok(exit_from_drift(&report))
 }
@@ -97,14 +120,28 @@ pub async fn run(arguments: &DriftArguments) -> Result<Exit, CommandFailure> {
 /// What a screen of recorded observations begins with.
 fn describe_recording(prepared: &PreparedInventory, arguments: &DriftArguments) -> String {
     match (&prepared.recorded, &arguments.observations) {
-        (Some(observation), Some(file)) => format!("as recorded {} in {}\n", one_line(&observation.recorded_at, 40), file.display()),
+        (Some(observation), Some(file)) => format!(
+            "as recorded {} in {}\n",
+            one_line(&observation.recorded_at, 40),
+            file.display()
+        ),
         _ => String::new(),
     }
 }
 
-/// Metrics hold no values of hosts and are read by the node exporter's own user; all else is for its owner alone.
-fn write_drift_report(file: &Path, text: &str, format: DriftFormat, summary: &str) -> Result<(), CommandFailure> {
-    let mode = if format == DriftFormat::Prometheus { 0o644 } else { 0o600 };
+/// Metrics hold no values of hosts and are read by the node exporter's own user; all else is for
+/// its owner alone.
+fn write_drift_report(
+    file: &Path,
+    text: &str,
+    format: DriftFormat,
+    summary: &str,
+) -> Result<(), CommandFailure> {
+    let mode = if format == DriftFormat::Prometheus {
+        0o644
+    } else {
+        0o600
+    };
     output::write_output(file, text, mode)?;
     report::out::print_note(&format!("{summary} Written to {}", file.display()));
     Ok(())

@@ -1,4 +1,5 @@
-//! `railwright explain host/NAME`, `switch/NAME` and `kube/NAME`: why a host, a switch or a cluster gets what it gets.
+//! `railwright explain host/NAME`, `switch/NAME` and `kube/NAME`: why a host, a switch or a cluster
+//! gets what it gets.
 
 use super::pipeline::{self, ObservationSource, PreparedInventory};
 use super::spoken::{About, match_resource_name};
@@ -11,90 +12,180 @@ use railwright_knowledge::catalog::{Catalog, CatalogRow, CatalogTable};
 use railwright_knowledge::solve::ReleaseConstraint;
 use railwright_knowledge::spec::Host;
 use railwright_report::explanation::{
-    Explanation, ModuleReason, ReleaseExplained, ResourceExplained, RowExplained, RuleExplained, render_explanation_screen,
+    Explanation, ModuleReason, ReleaseExplained, ResourceExplained, RowExplained, RuleExplained,
+    render_explanation_screen,
 };
 use railwright_report::{document, knowledge, out};
 use railwright_resource::kubernetes_object;
 use serde::Serialize;
 use std::path::Path;
 
-/// Explains `host/NAME`, or what is below it: `host/NAME/link/ens4/mtu`, the part after the name also as `attribute`; and
-/// `kube/NAME`, or an object below it.
-pub fn explain_target(what: &str, attribute: Option<&str>, inventory: &Path, json: bool) -> Result<Exit, CommandFailure> {
+/// Explains `host/NAME`, or what is below it: `host/NAME/link/ens4/mtu`, the part after the name
+/// also as `attribute`; and `kube/NAME`, or an object below it.
+pub fn explain_target(
+    what: &str,
+    attribute: Option<&str>,
+    inventory: &Path,
+    json: bool,
+) -> Result<Exit, CommandFailure> {
     let (sort, named) = what.split_once('/').unwrap_or(("host", what));
-    let (name, below) = named.split_once('/').map_or((named, None), |(name, below)| (name, Some(below)));
+    let (name, below) = named
+        .split_once('/')
+        .map_or((named, None), |(name, below)| (name, Some(below)));
     // The objects of a cluster are made from the facts of all hosts.
     let (target, prepared) = match sort {
-        "kube" => (Target::kube(name), pipeline::prepare_to_record(inventory, &ObservationSource::Nobody)?),
-        "switch" => (Target::switch(name), pipeline::prepare_to_record(inventory, &ObservationSource::Nobody)?),
+        "kube" => (
+            Target::kube(name),
+            pipeline::prepare_to_record(inventory, &ObservationSource::Nobody)?,
+        ),
+        "switch" => (
+            Target::switch(name),
+            pipeline::prepare_to_record(inventory, &ObservationSource::Nobody)?,
+        ),
         _ => (Target::host(name), pipeline::prepare_host(inventory, name)?),
     };
     let loaded = &prepared.inventory.loaded;
-    let host = loaded.host(name).filter(|_| target.kind == TargetKind::Host);
-    let cluster = loaded.kubernetes_name().filter(|known| target.kind == TargetKind::Kube && *known == name);
-    let switch = loaded.switches.iter().find(|switch| target.kind == TargetKind::Switch && switch.name == name);
+    let host = loaded
+        .host(name)
+        .filter(|_| target.kind == TargetKind::Host);
+    let cluster = loaded
+        .kubernetes_name()
+        .filter(|known| target.kind == TargetKind::Kube && *known == name);
+    let switch = loaded
+        .switches
+        .iter()
+        .find(|switch| target.kind == TargetKind::Switch && switch.name == name);
     if host.is_none() && cluster.is_none() && switch.is_none() {
         return Err(not_there(&prepared, &target).into());
     }
-    let path = below.into_iter().chain(attribute).collect::<Vec<_>>().join("/");
+    let path = below
+        .into_iter()
+        .chain(attribute)
+        .collect::<Vec<_>>()
+        .join("/");
     let mut resources = explain_resources(&prepared, &target);
-    let field = select_by_path(&mut resources, &path).map_err(|near| nothing_wished(&prepared, &target, &path, near))?;
+    let field = select_by_path(&mut resources, &path)
+        .map_err(|near| nothing_wished(&prepared, &target, &path, near))?;
     let explanation = Explanation {
         host: host.map(|host| host.name.clone()),
         cluster: cluster.map(str::to_owned),
         switch: switch.map(|switch| switch.name.clone()),
-        catalogue: host.map(|host| collect_host_entries(&prepared, host)).unwrap_or_default(),
-        releases: host.map(|host| explain_releases(&prepared, host)).unwrap_or_default(),
+        catalogue: host
+            .map(|host| collect_host_entries(&prepared, host))
+            .unwrap_or_default(),
+        releases: host
+            .map(|host| explain_releases(&prepared, host))
+            .unwrap_or_default(),
         resources,
         rules: explain_rules(&prepared, name),
-        left_out: prepared.desired.left_out.iter().filter(|one| one.host == name).cloned().collect(),
+        left_out: prepared
+            .desired
+            .left_out
+            .iter()
+            .filter(|one| one.host == name)
+            .cloned()
+            .collect(),
     };
     match json {
-        true => out::print_result(&document::render_json_document(&document::ExplanationDocument::of(explanation))),
+        true => out::print_result(&document::render_json_document(
+            &document::ExplanationDocument::of(explanation),
+        )),
         false => out::print_result(&render_explanation_screen(&explanation, field.as_deref())),
     }
     Ok(Exit::Done)
 }
 
-/// The address of what is called so without its target (`node_taint nvidia.com/gpu:NoSchedule`), or as the screens print it.
+/// The address of what is called so without its target (`node_taint nvidia.com/gpu:NoSchedule`), or
+/// as the screens print it.
 pub fn resolve_address(what: &str, inventory: &Path) -> Result<String, CommandFailure> {
     let prepared = pipeline::prepare_to_record(inventory, &ObservationSource::Nobody)?;
     let all = prepared.addresses(&[what.to_owned()])?;
-    let wrong = |message: String, next: String| Err(Diagnostic::error("RW1032", message).next(next).into());
+    let wrong =
+        |message: String, next: String| Err(Diagnostic::error("RW1032", message).next(next).into());
     let (what, path) = (one_line(what, 80), &prepared.inventory.word);
     match &all[..] {
         [one] => Ok(one.clone()),
-        [] => wrong(format!("nothing is wished for `{what}`"), format!("railwright plan {path} shows what is wished for")),
-        [first, ..] => {
-            wrong(format!("`{what}` is on {} targets", all.len()), format!("name one of them: railwright explain {first} {path}"))
-        }
+        [] => wrong(
+            format!("nothing is wished for `{what}`"),
+            format!("railwright plan {path} shows what is wished for"),
+        ),
+        [first, ..] => wrong(
+            format!("`{what}` is on {} targets", all.len()),
+            format!("name one of them: railwright explain {first} {path}"),
+        ),
     }
 }
 
 fn not_there(prepared: &PreparedInventory, target: &Target) -> Diagnostic {
     let inventory = &prepared.inventory;
     let (sort, what, near) = match target.kind {
-        TargetKind::Kube => ("kube", "Kubernetes cluster", inventory.loaded.kubernetes_name()),
+        TargetKind::Kube => (
+            "kube",
+            "Kubernetes cluster",
+            inventory.loaded.kubernetes_name(),
+        ),
         TargetKind::Switch => {
-            let near = find_nearest_word(&target.name, inventory.loaded.switches.iter().map(|switch| switch.name.as_str()));
+            let near = find_nearest_word(
+                &target.name,
+                inventory
+                    .loaded
+                    .switches
+                    .iter()
+                    .map(|switch| switch.name.as_str()),
+            );
             ("switch", "switch", near)
         }
-        _ => ("host", "host", find_nearest_word(&target.name, inventory.loaded.hosts.iter().map(|host| host.name.as_str()))),
+        _ => (
+            "host",
+            "host",
+            find_nearest_word(
+                &target.name,
+                inventory.loaded.hosts.iter().map(|host| host.name.as_str()),
+            ),
+        ),
     };
     let next = near.map_or_else(
         || format!("name a {what} of the inventory, and the inventory after it"),
         |near| format!("did you mean `{sort}/{near}`?"),
     );
-    Diagnostic::error("RW1032", format!("the inventory {} has no {what} `{}`", inventory.word, one_line(&target.name, 60))).next(next)
+    Diagnostic::error(
+        "RW1032",
+        format!(
+            "the inventory {} has no {what} `{}`",
+            inventory.word,
+            one_line(&target.name, 60)
+        ),
+    )
+    .next(next)
 }
 
-fn nothing_wished(prepared: &PreparedInventory, target: &Target, path: &str, near: Option<Address>) -> CommandFailure {
-    let all = || format!("all of them: railwright explain {target} {}", prepared.inventory.word);
+fn nothing_wished(
+    prepared: &PreparedInventory,
+    target: &Target,
+    path: &str,
+    near: Option<Address>,
+) -> CommandFailure {
+    let all = || {
+        format!(
+            "all of them: railwright explain {target} {}",
+            prepared.inventory.word
+        )
+    };
     let next = near.map_or_else(all, |near| format!("did you mean `{near}`?"));
-    Diagnostic::error("RW1032", format!("nothing is wished for `{}` of {}", one_line(path, 80), target.name)).next(next).into()
+    Diagnostic::error(
+        "RW1032",
+        format!(
+            "nothing is wished for `{}` of {}",
+            one_line(path, 80),
+            target.name
+        ),
+    )
+    .next(next)
+    .into()
 }
 
-/// All resources of a target; an object of a cluster is shown as its manifest, which its body holds as a map or as a text.
+/// All resources of a target; an object of a cluster is shown as its manifest, which its body holds
+/// as a map or as a text.
 fn explain_resources(prepared: &PreparedInventory, target: &Target) -> Vec<ResourceExplained> {
     let desired = &prepared.desired;
     let explained = |wish: &railwright_resource::DesiredResource| ResourceExplained {
@@ -103,19 +194,43 @@ fn explain_resources(prepared: &PreparedInventory, target: &Target) -> Vec<Resou
             .ok()
             .filter(|_| wish.kind == "kubernetes_object")
             .unwrap_or_else(|| wish.body.clone()),
-        because: desired.why.get(&wish.address).into_iter().flatten().map(ModuleReason::of).collect(),
+        because: desired
+            .why
+            .get(&wish.address)
+            .into_iter()
+            .flatten()
+            .map(ModuleReason::of)
+            .collect(),
         places: wish.places.clone(),
     };
-    desired.wishes.iter().filter(|wish| wish.address.target == *target).map(explained).collect()
+    desired
+        .wishes
+        .iter()
+        .filter(|wish| wish.address.target == *target)
+        .map(explained)
+        .collect()
 }
 
-/// Keeps what a path names: a kind, a resource, or a field of one, which comes back. Where nothing is left, the nearest resource.
-fn select_by_path(resources: &mut Vec<ResourceExplained>, path: &str) -> Result<Option<String>, Option<Address>> {
+/// Keeps what a path names: a kind, a resource, or a field of one, which comes back. Where nothing
+/// is left, the nearest resource.
+fn select_by_path(
+    resources: &mut Vec<ResourceExplained>,
+    path: &str,
+) -> Result<Option<String>, Option<Address>> {
     if path.trim_matches('/').is_empty() {
         return Ok(None);
     }
-    let found: Vec<Option<About>> = resources.iter().map(|resource| match_resource_name(path, &resource.address)).collect();
-    let field = found.iter().flatten().filter_map(|about| if let About::Field(field) = about { Some(field.clone()) } else { None });
+    let found: Vec<Option<About>> = resources
+        .iter()
+        .map(|resource| match_resource_name(path, &resource.address))
+        .collect();
+    let field = found.iter().flatten().filter_map(|about| {
+        if let About::Field(field) = about {
+            Some(field.clone())
+        } else {
+            None
+        }
+    });
     // Of two names, one of which goes on with the other, the longer is meant.
     let meant = match field.min_by_key(String::len) {
         _ if found.contains(&Some(About::Itself)) => About::Itself,
@@ -123,14 +238,21 @@ fn select_by_path(resources: &mut Vec<ResourceExplained>, path: &str) -> Result<
         None => About::Above,
     };
     if !found.contains(&Some(meant.clone())) {
-        let names: Vec<String> = resources.iter().map(|resource| resource.address.path.join("/")).collect();
+        let names: Vec<String> = resources
+            .iter()
+            .map(|resource| resource.address.path.join("/"))
+            .collect();
         let near = find_nearest_word(path, names.iter().map(String::as_str));
         let near = names.iter().position(|name| Some(name.as_str()) == near);
         return Err(near.map(|near| resources[near].address.clone()));
     }
     let mut about = found.iter();
     resources.retain(|_| about.next() == Some(&Some(meant.clone())));
-    Ok(if let About::Field(field) = meant { Some(field) } else { None })
+    Ok(if let About::Field(field) = meant {
+        Some(field)
+    } else {
+        None
+    })
 }
 
 /// The rows of the catalogue that are about a host.
@@ -139,13 +261,28 @@ fn collect_host_entries(prepared: &PreparedInventory, host: &Host) -> Vec<RowExp
     let group = prepared.inventory.loaded.group_of(host);
     let mut rows = Vec::new();
     if let Some(gpu) = &group.gpu {
-        rows.push(explain_entry(catalog, &catalog.gpu, &gpu.model, catalog.gpu.get(&gpu.model)));
+        rows.push(explain_entry(
+            catalog,
+            &catalog.gpu,
+            &gpu.model,
+            catalog.gpu.get(&gpu.model),
+        ));
     }
     if let Some(nics) = &group.nics {
-        rows.push(explain_entry(catalog, &catalog.nic, &nics.model, catalog.nic.get(&nics.model)));
+        rows.push(explain_entry(
+            catalog,
+            &catalog.nic,
+            &nics.model,
+            catalog.nic.get(&nics.model),
+        ));
     }
     if let Some(name) = &group.instance {
-        rows.push(explain_entry(catalog, &catalog.instance, name, catalog.instance_of(name)));
+        rows.push(explain_entry(
+            catalog,
+            &catalog.instance,
+            name,
+            catalog.instance_of(name),
+        ));
     }
     if let Some(os) = &group.os {
         rows.push(explain_entry(catalog, &catalog.os, os, catalog.system(os)));
@@ -157,10 +294,22 @@ fn collect_host_entries(prepared: &PreparedInventory, host: &Host) -> Vec<RowExp
 fn explain_releases(prepared: &PreparedInventory, host: &Host) -> Vec<ReleaseExplained> {
     let loaded = &prepared.inventory.loaded;
     let answers = &prepared.answers;
-    let (Some(question), Some(answer)) = (answers.questions.get(host.group), answers.group(host.group)) else { return Vec::new() };
+    let (Some(question), Some(answer)) =
+        (answers.questions.get(host.group), answers.group(host.group))
+    else {
+        return Vec::new();
+    };
     let wished = question.wishes.iter().flat_map(|wish| {
-        let part = wish.parts.first().filter(|(part, _)| !matches!(part, HostComponent::Os | HostComponent::Nic | HostComponent::Gpu));
-        let value = wish.said.split_once(": ").map(|(_, value)| value.to_owned());
+        let part = wish.parts.first().filter(|(part, _)| {
+            !matches!(
+                part,
+                HostComponent::Os | HostComponent::Nic | HostComponent::Gpu
+            )
+        });
+        let value = wish
+            .said
+            .split_once(": ")
+            .map(|(_, value)| value.to_owned());
         part.map(|(part, _)| ReleaseExplained {
             part: part.key(),
             release: value,
@@ -174,10 +323,26 @@ fn explain_releases(prepared: &PreparedInventory, host: &Host) -> Vec<ReleaseExp
         let choice = answer.choices.iter().find(|choice| choice.part == *part);
         let brings = choice.into_iter().flat_map(|choice| &choice.known.brings);
         let said = |fact: &ReleaseConstraint| format!("{} ({})", fact.says, fact.place);
-        let mut because: Vec<String> =
-            brings.map(|(part, release)| format!("it was released with {}, and needs no newer one", part.with(release))).collect();
-        because.extend(choice.into_iter().flat_map(|choice| &choice.because).map(said));
-        because.extend(choice.into_iter().flat_map(|choice| &choice.against).map(|fact| format!("not a newer one: {}", said(fact))));
+        let mut because: Vec<String> = brings
+            .map(|(part, release)| {
+                format!(
+                    "it was released with {}, and needs no newer one",
+                    part.with(release)
+                )
+            })
+            .collect();
+        because.extend(
+            choice
+                .into_iter()
+                .flat_map(|choice| &choice.because)
+                .map(said),
+        );
+        because.extend(
+            choice
+                .into_iter()
+                .flat_map(|choice| &choice.against)
+                .map(|fact| format!("not a newer one: {}", said(fact))),
+        );
         ReleaseExplained {
             part: part.key(),
             release: choice.map(|choice| choice.known.release.clone()),
@@ -190,7 +355,12 @@ fn explain_releases(prepared: &PreparedInventory, host: &Host) -> Vec<ReleaseExp
     wished.chain(chosen).collect()
 }
 
-fn explain_entry<R: CatalogRow + Serialize>(catalog: &Catalog, table: &CatalogTable<R>, named: &str, row: Option<&R>) -> RowExplained {
+fn explain_entry<R: CatalogRow + Serialize>(
+    catalog: &Catalog,
+    table: &CatalogTable<R>,
+    named: &str,
+    row: Option<&R>,
+) -> RowExplained {
     let entry = row.and_then(|row| table.entry(&row.identity()));
     RowExplained {
         sort: R::KEY,
@@ -203,15 +373,29 @@ fn explain_entry<R: CatalogRow + Serialize>(catalog: &Catalog, table: &CatalogTa
 
 fn explain_rules(prepared: &PreparedInventory, name: &str) -> Vec<RuleExplained> {
     let judgement = &prepared.judgement;
-    let found = judgement.findings.iter().filter(|finding| finding.hosts.iter().any(|host| host == name)).map(|finding| RuleExplained {
-        code: finding.diagnostic.code.to_string(),
-        message: finding.diagnostic.message.clone(),
-        waived: false,
-    });
+    let found = judgement
+        .findings
+        .iter()
+        .filter(|finding| finding.hosts.iter().any(|host| host == name))
+        .map(|finding| RuleExplained {
+            code: finding.diagnostic.code.to_string(),
+            message: finding.diagnostic.message.clone(),
+            waived: false,
+        });
     let names = |nodes: &Option<String>| {
-        nodes.as_deref().and_then(|nodes| railwright_base::nodeset::expand_node_set(nodes).ok()).unwrap_or_default()
+        nodes
+            .as_deref()
+            .and_then(|nodes| railwright_base::nodeset::expand_node_set(nodes).ok())
+            .unwrap_or_default()
     };
-    let waived = judgement.waived.iter().filter(|waived| names(&waived.nodes).iter().any(|host| host == name));
-    let waived = waived.map(|one| RuleExplained { code: one.code.clone(), message: one.message.clone(), waived: true });
+    let waived = judgement
+        .waived
+        .iter()
+        .filter(|waived| names(&waived.nodes).iter().any(|host| host == name));
+    let waived = waived.map(|one| RuleExplained {
+        code: one.code.clone(),
+        message: one.message.clone(),
+        waived: true,
+    });
     found.chain(waived).collect()
 }

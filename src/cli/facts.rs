@@ -22,7 +22,8 @@ pub struct Facts {
     /// Write the observation to this file; without it, to stdout
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Read the hosts as this user, who needs no rights but those that `sudoers` prints; what only root may see is unknown
+    /// Read the hosts as this user, who needs no rights but those that `sudoers` prints; what only
+    /// root may see is unknown
     #[arg(long, value_name = "USER", value_parser = Inventory::user_name)]
     pub read_as: Option<String>,
 }
@@ -30,12 +31,18 @@ pub struct Facts {
 /// Records an observation.
 pub async fn run(arguments: &Facts) -> Result<Exit, CommandFailure> {
     output::can_be_written(&arguments.output)?;
-    let prepared = pipeline::prepare_to_record(&arguments.inventory, &ObservationSource::Live(TargetContact::begin()))?
-        .read_as(arguments.read_as.clone())
-        .with_hardware();
+    let prepared = pipeline::prepare_to_record(
+        &arguments.inventory,
+        &ObservationSource::Live(TargetContact::begin()),
+    )?
+    .read_as(arguments.read_as.clone())
+    .with_hardware();
     let observation = question::observe_targets(&prepared).await?.into_recording();
-    let silent: Vec<UnknownFinding> =
-        observation.targets.keys().filter_map(|target| find_read_results(&observation, target).err()).collect();
+    let silent: Vec<UnknownFinding> = observation
+        .targets
+        .keys()
+        .filter_map(|target| find_read_results(&observation, target).err())
+        .collect();
     let none_answered = !silent.is_empty() && silent.len() == observation.targets.len();
     match &arguments.output {
         // What was recorded earlier is worth more than the news that nobody answers.
@@ -50,7 +57,10 @@ pub async fn run(arguments: &Facts) -> Result<Exit, CommandFailure> {
                     quote::quote_path(&arguments.inventory),
                     quote::quote_path(file)
                 ));
-            return Err(CommandFailure { exit: Exit::Incomplete, ..CommandFailure::from(problem) });
+            return Err(CommandFailure {
+                exit: Exit::Incomplete,
+                ..CommandFailure::from(problem)
+            });
         }
         Some(file) => {
             recording::write_recording(file, &observation)?;
@@ -61,15 +71,23 @@ pub async fn run(arguments: &Facts) -> Result<Exit, CommandFailure> {
                 file.display()
             ));
         }
-        None => report::out::print_result(&report::document::render_json_document(&observation.redacted())),
+        None => report::out::print_result(&report::document::render_json_document(
+            &observation.redacted(),
+        )),
     }
     let without_ssh = prepared.inventory.loaded.without_ssh();
     if !without_ssh.is_empty() {
-        report::out::print_note(&format!("not asked, because they have no SSH: {}", one_line(&nodeset::fold_node_set(&without_ssh), 200)));
+        report::out::print_note(&format!(
+            "not asked, because they have no SSH: {}",
+            one_line(&nodeset::fold_node_set(&without_ssh), 200)
+        ));
     }
     if silent.is_empty() {
         return Ok(Exit::Done);
     }
-    report::out::print_note(&format!("These targets gave no answer:\n{}", report::unread::render_unknown_findings(&silent).trim_end()));
+    report::out::print_note(&format!(
+        "These targets gave no answer:\n{}",
+        report::unread::render_unknown_findings(&silent).trim_end()
+    ));
     Ok(Exit::Incomplete)
 }

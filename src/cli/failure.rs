@@ -1,4 +1,5 @@
-//! Why a command could not do its work: diagnostics with the files that they point into, and the exit code.
+//! Why a command could not do its work: diagnostics with the files that they point into, and the
+//! exit code.
 
 use super::Exit;
 use railwright_base::Diagnostic;
@@ -23,7 +24,12 @@ pub struct CommandFailure {
 impl CommandFailure {
     /// Refused before anything was changed.
     pub fn refused(diagnostics: Vec<Diagnostic>) -> Self {
-        CommandFailure { exit: Exit::Refused, diagnostics, sources: Sources::default(), input: false }
+        CommandFailure {
+            exit: Exit::Refused,
+            diagnostics,
+            sources: Sources::default(),
+            input: false,
+        }
     }
 
     /// Somebody was to agree, and did not.
@@ -43,7 +49,10 @@ impl CommandFailure {
 
     /// Wrong files of the inventory, with what carets point into.
     pub fn of_input(diagnostics: Vec<Diagnostic>, sources: &Sources) -> Self {
-        CommandFailure { input: true, ..CommandFailure::from(diagnostics).with_sources(sources) }
+        CommandFailure {
+            input: true,
+            ..CommandFailure::from(diagnostics).with_sources(sources)
+        }
     }
 
     /// The same below other errors, which may be why.
@@ -55,10 +64,15 @@ impl CommandFailure {
 
     /// Shows it on stderr; the exit code comes back.
     pub fn show(&self) -> Exit {
-        out::print_note(&diagnostic::render_diagnostics(&self.diagnostics, &self.sources, ScreenStyle::of_stderr()));
+        out::print_note(&diagnostic::render_diagnostics(
+            &self.diagnostics,
+            &self.sources,
+            ScreenStyle::of_stderr(),
+        ));
         if self.input {
             out::print_note(
-                "\nNo host was asked or changed. `railwright explain CODE` tells more, `railwright validate` checks the files alone.",
+                "\nNo host was asked or changed. `railwright explain CODE` tells more, `railwright \
+                 validate` checks the files alone.",
             );
         }
         self.exit
@@ -67,7 +81,12 @@ impl CommandFailure {
 
 impl From<Vec<Diagnostic>> for CommandFailure {
     fn from(diagnostics: Vec<Diagnostic>) -> Self {
-        CommandFailure { exit: Exit::Failed, diagnostics, sources: Sources::default(), input: false }
+        CommandFailure {
+            exit: Exit::Failed,
+            diagnostics,
+            sources: Sources::default(),
+            input: false,
+        }
     }
 }
 
@@ -79,12 +98,22 @@ impl From<Diagnostic> for CommandFailure {
 
 impl From<Problems> for CommandFailure {
     fn from(problems: Problems) -> Self {
-        CommandFailure { exit: Exit::Failed, diagnostics: problems.diagnostics, sources: problems.sources, input: true }
+        CommandFailure {
+            exit: Exit::Failed,
+            diagnostics: problems.diagnostics,
+            sources: problems.sources,
+            input: true,
+        }
     }
 }
 
 impl From<ModuleProblems> for CommandFailure {
     fn from(problems: ModuleProblems) -> Self {
-        CommandFailure { exit: Exit::Failed, diagnostics: problems.diagnostics, sources: problems.sources, input: true }
+        CommandFailure {
+            exit: Exit::Failed,
+            diagnostics: problems.diagnostics,
+            sources: problems.sources,
+            input: true,
+        }
     }
 }

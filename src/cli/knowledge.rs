@@ -1,5 +1,5 @@
-//! What is known beside the spec: the catalogue and the rules, the shipped ones with the inventory's own over them; and what
-//! both say of a spec.
+//! What is known beside the spec: the catalogue and the rules, the shipped ones with the
+//! inventory's own over them; and what both say of a spec.
 
 use super::CommandFailure;
 use super::pipeline::PreparedInventory;
@@ -22,12 +22,18 @@ pub struct Knowledge {
 }
 
 impl Knowledge {
-    /// The shipped ones with the inventory's over them; `modules` are the files below its `modules/`.
+    /// The shipped ones with the inventory's over them; `modules` are the files below its
+    /// `modules/`.
     pub fn read(inventory: &str, modules: &[(String, String)]) -> Result<Self, Problems> {
         let folder = |name: &str| format!("{}/modules/{name}", inventory.trim_end_matches('/'));
         let own = |name: &str| {
             let prefix = format!("{name}/");
-            modules.iter().filter_map(|(path, text)| Some((path.strip_prefix(&prefix)?.to_owned(), text.clone()))).collect::<Vec<_>>()
+            modules
+                .iter()
+                .filter_map(|(path, text)| {
+                    Some((path.strip_prefix(&prefix)?.to_owned(), text.clone()))
+                })
+                .collect::<Vec<_>>()
         };
         let catalog = catalog::load_catalog(&folder(CATALOG_FOLDER), own(CATALOG_FOLDER));
         let rules = rules::load_rules(&folder(RULES_FOLDER), own(RULES_FOLDER));
@@ -42,46 +48,88 @@ impl Knowledge {
             sources.join(&problems.sources);
         });
         match (catalog, rules) {
-            (Ok(catalog), Ok(rules)) => Ok(Knowledge { catalog: Arc::new(catalog), rules: Arc::new(rules) }),
-            _ => Err(Problems { diagnostics, sources }),
+            (Ok(catalog), Ok(rules)) => Ok(Knowledge {
+                catalog: Arc::new(catalog),
+                rules: Arc::new(rules),
+            }),
+            _ => Err(Problems {
+                diagnostics,
+                sources,
+            }),
         }
     }
 
-    /// Models and releases that nobody knows, what the rules find of the spec and of its workloads, and wishes that exclude each other beyond
-    /// that; the last of the hosts of `asked` alone, with what is chosen for these.
-    pub fn judge(&self, loaded: &LoadedSpec, asked: &LoadedSpec, workloads: &Workloads, today: &str) -> (RulesReport, SolverAnswers) {
+    /// Models and releases that nobody knows, what the rules find of the spec and of its workloads,
+    /// and wishes that exclude each other beyond that; the last of the hosts of `asked` alone, with
+    /// what is chosen for these.
+    pub fn judge(
+        &self,
+        loaded: &LoadedSpec,
+        asked: &LoadedSpec,
+        workloads: &Workloads,
+        today: &str,
+    ) -> (RulesReport, SolverAnswers) {
         let mut answers = SolverAnswers::default();
         let beyond = |judgement: &RulesReport| {
             let mut found = solve::Hosts::new();
             for finding in &judgement.findings {
-                found.entry(finding.diagnostic.code.to_string()).or_default().extend(finding.hosts.iter().cloned());
+                found
+                    .entry(finding.diagnostic.code.to_string())
+                    .or_default()
+                    .extend(finding.hosts.iter().cloned());
             }
             let mut waived = solve::Hosts::new();
             for one in &judgement.waived {
-                let hosts = one.nodes.as_deref().and_then(|nodes| nodeset::expand_node_set(nodes).ok()).unwrap_or_default();
+                let hosts = one
+                    .nodes
+                    .as_deref()
+                    .and_then(|nodes| nodeset::expand_node_set(nodes).ok())
+                    .unwrap_or_default();
                 waived.entry(one.code.clone()).or_default().extend(hosts);
             }
-            let accepted = rules::list_waived_hosts(loaded, solve::CODE, today).into_iter().map(str::to_owned);
+            let accepted = rules::list_waived_hosts(loaded, solve::CODE, today)
+                .into_iter()
+                .map(str::to_owned);
             waived.insert(solve::CODE.to_owned(), accepted.collect());
             answers = solve::solve_with_waivers(asked, &self.catalog, &waived);
-            let excluding = solve::collect_conflict_findings(asked, &answers, &found, &waived).into_iter();
-            let excluding = excluding.map(|told| RuleFinding { diagnostic: told.diagnostic, hosts: told.hosts });
+            let excluding =
+                solve::collect_conflict_findings(asked, &answers, &found, &waived).into_iter();
+            let excluding = excluding.map(|told| RuleFinding {
+                diagnostic: told.diagnostic,
+                hosts: told.hosts,
+            });
             excluding.chain(workloads.found()).collect()
         };
-        let beyond = Beyond { codes: &[solve::CODE], is_partial: workloads.is_partial, found: beyond };
+        let beyond = Beyond {
+            codes: &[solve::CODE],
+            is_partial: workloads.is_partial,
+            found: beyond,
+        };
         let mut judgement = rules::judge_with(loaded, &self.catalog, &self.rules, today, beyond);
         told_once(&mut judgement);
         judgement.notes.extend(workloads.notes());
         let models = catalog::unknown_models(loaded, &self.catalog).into_iter();
-        let unknown =
-            models.chain(catalog::unknown_releases(loaded, &self.catalog)).chain(catalog::foreign_repositories(loaded, &self.catalog));
-        judgement.findings.splice(0..0, unknown.map(|diagnostic| RuleFinding { diagnostic, hosts: Vec::new() }));
+        let unknown = models
+            .chain(catalog::unknown_releases(loaded, &self.catalog))
+            .chain(catalog::foreign_repositories(loaded, &self.catalog));
+        judgement.findings.splice(
+            0..0,
+            unknown.map(|diagnostic| RuleFinding {
+                diagnostic,
+                hosts: Vec::new(),
+            }),
+        );
         (judgement, answers)
     }
 
     /// The inventory's own rows and rules that stand over shipped ones.
     pub fn overrides(&self) -> Vec<Diagnostic> {
-        self.catalog.overrides.iter().map(catalog::Override::diagnostic).chain(self.rules.overrides.iter().cloned()).collect()
+        self.catalog
+            .overrides
+            .iter()
+            .map(catalog::Override::diagnostic)
+            .chain(self.rules.overrides.iter().cloned())
+            .collect()
     }
 
     /// The files that carets of findings and overrides point into, those of a spec among them.
@@ -93,7 +141,8 @@ impl Knowledge {
     }
 }
 
-/// What a workload has of the spec's `jobs` is found of both, in the same words and at the same place.
+/// What a workload has of the spec's `jobs` is found of both, in the same words and at the same
+/// place.
 fn told_once(judgement: &mut RulesReport) {
     let mut seen: Vec<Diagnostic> = Vec::new();
     judgement.findings.retain(|finding| {
@@ -112,7 +161,10 @@ fn told_once(judgement: &mut RulesReport) {
 impl PreparedInventory {
     /// What the rules find is told in a line, errors in full; a spec with errors is not planned.
     pub fn lawful(&self) -> Result<(), CommandFailure> {
-        let sources = self.inventory.knowledge.sources(&self.inventory.loaded.sources);
+        let sources = self
+            .inventory
+            .knowledge
+            .sources(&self.inventory.loaded.sources);
         let errors = self.judgement.errors();
         if !errors.is_empty() {
             return Err(CommandFailure::of_input(errors, &sources));

@@ -4,16 +4,19 @@ use super::Exit;
 use clap::{Args, Subcommand};
 use railwright_base::Diagnostic;
 use railwright_base::text::format_count;
-use railwright_lab::{self as lab, Came, Flavour, LabEvent, LabFolder, LabRequest, LabStatus, Network};
+use railwright_lab::{
+    self as lab, Came, Flavour, LabEvent, LabFolder, LabRequest, LabStatus, Network,
+};
 use railwright_system::process::Program;
 use std::io::Write as _;
 use std::path::PathBuf;
 
 /// A small RDMA cluster of virtual machines on this computer, with no hardware.
 ///
-/// The machines are bare: no RDMA packages, no compiler; both come from a signed repository that the lab serves to them.
-/// Their ConnectX-6 is make-believe: a kernel module above Soft-RoCE that keeps all settings and enforces none.
-/// Everything lies in .lab (RAILWRIGHT_LAB_DIR); ports count from 27200 (RAILWRIGHT_LAB_PORT).
+/// The machines are bare: no RDMA packages, no compiler; both come from a signed repository that
+/// the lab serves to them. Their ConnectX-6 is make-believe: a kernel module above Soft-RoCE that
+/// keeps all settings and enforces none. Everything lies in .lab (RAILWRIGHT_LAB_DIR); ports count
+/// from 27200 (RAILWRIGHT_LAB_PORT).
 #[derive(Debug, Args)]
 pub struct Lab {
     #[command(subcommand)]
@@ -84,7 +87,11 @@ pub fn run(arguments: Lab) -> Exit {
         Err(diagnostic) => {
             print_diagnostic(&diagnostic);
             // Another command holds the lab, or another lab is up: nothing was changed.
-            if diagnostic.code == "RW0907" { Exit::Refused } else { Exit::Failed }
+            if diagnostic.code == "RW0907" {
+                Exit::Refused
+            } else {
+                Exit::Failed
+            }
         }
     }
 }
@@ -92,15 +99,35 @@ pub fn run(arguments: Lab) -> Exit {
 fn carry_out(verb: LabCommand) -> lab::Result<Exit> {
     let folder = LabFolder::from_environment()?;
     match verb {
-        LabCommand::Up { machines, network, memory, kubernetes } => {
+        LabCommand::Up {
+            machines,
+            network,
+            memory,
+            kubernetes,
+        } => {
             let memory_mib = memory.unwrap_or(if kubernetes { 1024 } else { 512 });
-            let came =
-                lab::bring_up_lab(&folder, LabRequest { machines, flavour: Flavour { network, kubernetes }, memory_mib }, &print_progress)?;
+            let came = lab::bring_up_lab(
+                &folder,
+                LabRequest {
+                    machines,
+                    flavour: Flavour {
+                        network,
+                        kubernetes,
+                    },
+                    memory_mib,
+                },
+                &print_progress,
+            )?;
             say_up(&folder, came)?;
         }
         LabCommand::Status { json } => show_status(&lab::read_lab_status(&folder)?, json),
         LabCommand::Ssh { name, command } => return log_in(&folder, &name, &command),
-        LabCommand::Kubectl { arguments } => return in_terminal("kubectl", &lab::build_kubectl_program(&folder)?.arguments(arguments)),
+        LabCommand::Kubectl { arguments } => {
+            return in_terminal(
+                "kubectl",
+                &lab::build_kubectl_program(&folder)?.arguments(arguments),
+            );
+        }
         LabCommand::Reset => {
             lab::reset_lab(&folder, &print_progress)?;
             print_result_line("all machines are in their bare state again");
@@ -124,7 +151,9 @@ fn in_terminal(name: &str, program: &Program) -> lab::Result<Exit> {
     match program.with_terminal() {
         Ok(0) => Ok(Exit::Done),
         Ok(_) => Ok(Exit::Failed),
-        Err(error) => Err(Diagnostic::error("RW0905", format!("{name} cannot be run: {error}")).into()),
+        Err(error) => {
+            Err(Diagnostic::error("RW0905", format!("{name} cannot be run: {error}")).into())
+        }
     }
 }
 
@@ -137,7 +166,11 @@ fn say_up(folder: &LabFolder, came: Came) -> lab::Result<()> {
     print_result_line(how);
     let status = lab::read_lab_status(folder)?;
     show_status(&status, false);
-    let inventory = if status.kubernetes.is_some() { "lab-kubernetes" } else { "lab" };
+    let inventory = if status.kubernetes.is_some() {
+        "lab-kubernetes"
+    } else {
+        "lab"
+    };
     for line in [
         "",
         &format!("host keys   {}", folder.known_hosts().display()),
@@ -164,14 +197,27 @@ fn show_status(status: &LabStatus, json: bool) {
             (Some(pid), None) => format!("running, process {pid}"),
             (None, _) => "not running".to_owned(),
         };
-        print_result_line(&format!("{:<7} ssh 127.0.0.1:{}  fabric {}  {state}", machine.name, machine.ssh_port, machine.fabric));
+        print_result_line(&format!(
+            "{:<7} ssh 127.0.0.1:{}  fabric {}  {state}",
+            machine.name, machine.ssh_port, machine.fabric
+        ));
     }
-    print_result_line(&format!("machines    QEMU by {accelerator}, interfaces owned by {network}"));
-    print_result_line("fabric NIC  ens1f0np0, a make-believe ConnectX-6 (kernel module fakecx): settings are kept, not enforced");
+    print_result_line(&format!(
+        "machines    QEMU by {accelerator}, interfaces owned by {network}"
+    ));
+    print_result_line(
+        "fabric NIC  ens1f0np0, a make-believe ConnectX-6 (kernel module fakecx): settings are \
+         kept, not enforced",
+    );
     let repository = status.repository.as_deref().unwrap_or("not served");
-    print_result_line(&format!("packages    {repository} (as the machines see it)"));
+    print_result_line(&format!(
+        "packages    {repository} (as the machines see it)"
+    ));
     if let Some(cluster) = &status.kubernetes {
-        print_result_line(&format!("kubernetes  {}, {} MiB; kubeconfig {}", cluster.server, cluster.resident_mib, cluster.kubeconfig));
+        print_result_line(&format!(
+            "kubernetes  {}, {} MiB; kubeconfig {}",
+            cluster.server, cluster.resident_mib, cluster.kubeconfig
+        ));
     }
 }
 
@@ -185,9 +231,15 @@ fn print_progress(event: LabEvent) {
     let line = match event {
         LabEvent::Starts(step) => {
             let (least, most) = step.usual_s();
-            format!("{} ... usually {least}-{most} s, given up after {} s", step.text(), step.limit().as_secs())
+            format!(
+                "{} ... usually {least}-{most} s, given up after {} s",
+                step.text(),
+                step.limit().as_secs()
+            )
         }
-        LabEvent::Ended(step, took) => format!("{}: done in {:.1} s", step.text(), took.as_secs_f64()),
+        LabEvent::Ended(step, took) => {
+            format!("{}: done in {:.1} s", step.text(), took.as_secs_f64())
+        }
         LabEvent::Note(text) => format!("  {text}"),
     };
     let _ = writeln!(anstream::stderr(), "{line}");
@@ -195,7 +247,11 @@ fn print_progress(event: LabEvent) {
 
 fn print_diagnostic(diagnostic: &Diagnostic) {
     let mut text = format!("error[{}]: {}\n", diagnostic.code, diagnostic.message);
-    let parts = [("on", &diagnostic.subject), ("effect", &diagnostic.effect), ("state", &diagnostic.state)];
+    let parts = [
+        ("on", &diagnostic.subject),
+        ("effect", &diagnostic.effect),
+        ("state", &diagnostic.state),
+    ];
     for (word, value) in parts {
         if let Some(value) = value {
             text.push_str(&format!("  {word}: {value}\n"));

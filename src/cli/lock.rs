@@ -20,15 +20,17 @@ pub struct LockArguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum LockCommand {
-    /// Show the lock on this side and those on the hosts, with who has them and when that one was last seen alive
+    /// Show the lock on this side and those on the hosts, with who has them and when that one was
+    /// last seen alive
     List {
         /// The inventory
         inventory: PathBuf,
     },
     /// Take locks away from a run that is dead, here and on the hosts
     ///
-    /// The holder cannot go on with them: a higher fencing number is left on each host, and its journal is closed to it.
-    /// What was taken away, and why, is journalled where this folder has begun a run.
+    /// The holder cannot go on with them: a higher fencing number is left on each host, and its
+    /// journal is closed to it. What was taken away, and why, is journalled where this folder has
+    /// begun a run.
     Steal {
         /// The inventory
         inventory: PathBuf,
@@ -48,7 +50,12 @@ enum LockCommand {
 pub async fn run(arguments: &LockArguments) -> Result<Exit, CommandFailure> {
     match &arguments.command {
         LockCommand::List { inventory } => run_lock_list(inventory).await,
-        LockCommand::Steal { inventory, reason, host, force } => run_lock_steal(inventory, reason, host.as_deref(), *force).await,
+        LockCommand::Steal {
+            inventory,
+            reason,
+            host,
+            force,
+        } => run_lock_steal(inventory, reason, host.as_deref(), *force).await,
     }
 }
 
@@ -59,15 +66,32 @@ async fn run_lock_list(inventory: &std::path::Path) -> Result<Exit, CommandFailu
     let here = LocalLock::read(&prepared.folder)?;
     let hosts: Vec<String> = context.hosts.keys().cloned().collect();
     let found = locks::list_host_locks(&hosts, &context).await;
-    let incomplete = found.values().any(|lock| matches!(lock, locks::HostLock::Unknown { .. }));
-    report::out::print_result(&report::locks::render_lock_list(here.as_ref(), &key_by_display_name(found, &context)));
-    Ok(if incomplete { Exit::Incomplete } else { Exit::Done })
+    let incomplete = found
+        .values()
+        .any(|lock| matches!(lock, locks::HostLock::Unknown { .. }));
+    report::out::print_result(&report::locks::render_lock_list(
+        here.as_ref(),
+        &key_by_display_name(found, &context),
+    ));
+    Ok(if incomplete {
+        Exit::Incomplete
+    } else {
+        Exit::Done
+    })
 }
 
-async fn run_lock_steal(inventory: &std::path::Path, reason: &str, host: Option<&str>, force: bool) -> Result<Exit, CommandFailure> {
+async fn run_lock_steal(
+    inventory: &std::path::Path,
+    reason: &str,
+    host: Option<&str>,
+    force: bool,
+) -> Result<Exit, CommandFailure> {
     if reason.trim().is_empty() {
-        let problem = Diagnostic::error("RW1019", "a lock is not taken away without a reason").state("nothing was taken away");
-        return Err(CommandFailure::refused(vec![problem.next("say in --reason why its holder is dead, or may be robbed")]));
+        let problem = Diagnostic::error("RW1019", "a lock is not taken away without a reason")
+            .state("nothing was taken away");
+        return Err(CommandFailure::refused(vec![
+            problem.next("say in --reason why its holder is dead, or may be robbed"),
+        ]));
     }
     let contact = TargetContact::begin();
     let prepared = pipeline::prepare_to_act(inventory, contact)?;
@@ -76,10 +100,18 @@ async fn run_lock_steal(inventory: &std::path::Path, reason: &str, host: Option<
         None => context.hosts.keys().cloned().collect(),
         Some(set) => expand_lock_hosts(set, &context, &prepared)?,
     };
-    let stolen = locks::steal_locks(&hosts, reason, force, &context).await.map_err(CommandFailure::refused)?;
+    let stolen = locks::steal_locks(&hosts, reason, force, &context)
+        .await
+        .map_err(CommandFailure::refused)?;
     let any = |wanted: fn(&Stolen) -> bool| stolen.values().any(wanted);
-    let (young, unknown) = (any(|one| matches!(one, Stolen::Young(_))), any(|one| matches!(one, Stolen::Unknown { .. })));
-    report::out::print_result(&report::locks::render_steal_outcomes(&key_by_display_name(stolen, &context), &quote::quote_path(inventory)));
+    let (young, unknown) = (
+        any(|one| matches!(one, Stolen::Young(_))),
+        any(|one| matches!(one, Stolen::Unknown { .. })),
+    );
+    report::out::print_result(&report::locks::render_steal_outcomes(
+        &key_by_display_name(stolen, &context),
+        &quote::quote_path(inventory),
+    ));
     Ok(match (young, unknown) {
         (true, _) => Exit::Refused,
         (false, true) => Exit::Incomplete,
@@ -96,15 +128,29 @@ fn key_by_display_name<T>(found: BTreeMap<String, T>, context: &Context) -> BTre
     found.into_iter().map(|(of, one)| (name(of), one)).collect()
 }
 
-fn expand_lock_hosts(set: &str, context: &Context, prepared: &pipeline::PreparedInventory) -> Result<Vec<String>, CommandFailure> {
+fn expand_lock_hosts(
+    set: &str,
+    context: &Context,
+    prepared: &pipeline::PreparedInventory,
+) -> Result<Vec<String>, CommandFailure> {
     let wrong = |why: String| {
-        Diagnostic::error("RW1011", format!("{} names no hosts: {why}", railwright_base::text::one_line(set, 80)))
-            .state("nothing was taken away")
-            .next(super::cables::hosts_to_name(context.hosts.keys().map(String::as_str)))
+        Diagnostic::error(
+            "RW1011",
+            format!(
+                "{} names no hosts: {why}",
+                railwright_base::text::one_line(set, 80)
+            ),
+        )
+        .state("nothing was taken away")
+        .next(super::cables::hosts_to_name(
+            context.hosts.keys().map(String::as_str),
+        ))
     };
     let names = nodeset::expand_node_set(set).map_err(|error| wrong(error.to_string()))?;
     match names.iter().find(|name| !context.hosts.contains_key(*name)) {
-        Some(apart) if prepared.inventory.loaded.host(apart).is_some() => Err(pipeline::no_ssh(apart, &prepared.inventory.word).into()),
+        Some(apart) if prepared.inventory.loaded.host(apart).is_some() => {
+            Err(pipeline::no_ssh(apart, &prepared.inventory.word).into())
+        }
         Some(unknown) => Err(wrong(format!("{unknown} is not in the inventory")).into()),
         None => Ok(names),
     }

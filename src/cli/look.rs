@@ -10,7 +10,9 @@ use railwright_drift::{DriftReport, Occasion, accept, age, compute_drift, cordon
 use railwright_plan::judge::find_read_results;
 use railwright_plan::{ClusterNodes, Unavailable};
 use railwright_report as report;
-use railwright_resource::{DesiredResource, Observation, ReadResults, ResourceKind, diff, kind_named};
+use railwright_resource::{
+    DesiredResource, Observation, ReadResults, ResourceKind, diff, kind_named,
+};
 use railwright_state::identity_conflict;
 use railwright_state::sightings::Sightings;
 use std::collections::BTreeMap;
@@ -21,21 +23,48 @@ pub async fn check_drift(prepared: &PreparedInventory) -> Result<DriftReport, Co
     let reinstalled = identity_conflict::warn_reinstalled_hosts(&observed.recognition.reinstalled);
     let told: Vec<Diagnostic> = reinstalled.into_iter().collect();
     if !told.is_empty() {
-        report::out::print_note(&report::diagnostic::render_diagnostics(&told, &Default::default(), report::out::ScreenStyle::of_stderr()));
+        report::out::print_note(&report::diagnostic::render_diagnostics(
+            &told,
+            &Default::default(),
+            report::out::ScreenStyle::of_stderr(),
+        ));
     }
     Ok(build_drift_report(prepared, &observed, &prepared.targets))
 }
 
 /// What was observed of these targets, judged.
-pub fn build_drift_report(prepared: &PreparedInventory, observed: &ObservedTargets, targets: &[Target]) -> DriftReport {
-    let ObservedTargets { observation, state, wishes, .. } = observed;
-    let silent = targets.iter().filter_map(|target| Some((target.clone(), find_read_results(observation, target).err()?))).collect();
+pub fn build_drift_report(
+    prepared: &PreparedInventory,
+    observed: &ObservedTargets,
+    targets: &[Target],
+) -> DriftReport {
+    let ObservedTargets {
+        observation,
+        state,
+        wishes,
+        ..
+    } = observed;
+    let silent = targets
+        .iter()
+        .filter_map(|target| {
+            Some((
+                target.clone(),
+                find_read_results(observation, target).err()?,
+            ))
+        })
+        .collect();
     let of = |wish: &DesiredResource| -> Result<(&'static dyn ResourceKind, &ReadResults), String> {
-        let kind = kind_named(&wish.kind).ok_or_else(|| format!("this railwright has no resource kind `{}`", wish.kind))?;
-        let found = observation.targets.get(&wish.address.target).ok_or("its target is not in the observation")?;
+        let kind = kind_named(&wish.kind)
+            .ok_or_else(|| format!("this railwright has no resource kind `{}`", wish.kind))?;
+        let found = observation
+            .targets
+            .get(&wish.address.target)
+            .ok_or("its target is not in the observation")?;
         Ok((kind, &found.answers))
     };
-    let assess = |wish: &DesiredResource| of(wish).map(|(kind, answers)| diff::diff_resource(kind, wish, answers));
+    let assess = |wish: &DesiredResource| {
+        of(wish).map(|(kind, answers)| diff::diff_resource(kind, wish, answers))
+    };
     let left = |applied: &DesiredResource, wish: &DesiredResource| {
         of(applied).map(|(kind, answers)| diff::diff_left(kind, applied, wish, answers))
     };
@@ -44,14 +73,27 @@ pub fn build_drift_report(prepared: &PreparedInventory, observed: &ObservedTarge
         inventory: prepared.inventory.origin.clone(),
         checked_at: observation.recorded_at.clone(),
     };
-    let mut report = compute_drift(&occasion, wishes, &silent, DiffFunctions { assess: &assess, left: &left }, &state.last_applied);
+    let mut report = compute_drift(
+        &occasion,
+        wishes,
+        &silent,
+        DiffFunctions {
+            assess: &assess,
+            left: &left,
+        },
+        &state.last_applied,
+    );
     if let Some(nodes) = ClusterNodes::of(&prepared.inventory.loaded)
-        && let Some(found) = observation.targets.get(&nodes.cluster).filter(|found| found.problem.is_none())
+        && let Some(found) = observation
+            .targets
+            .get(&nodes.cluster)
+            .filter(|found| found.problem.is_none())
     {
         cordons::add_cordon_findings(&mut report, &nodes, &found.answers.redacted());
     }
     let is_looked_at = |host: &String| targets.contains(&Target::host(host));
-    report.out_of_service = Unavailable::left_by_runs(state.outages.iter().filter(|(host, _)| is_looked_at(host)));
+    report.out_of_service =
+        Unavailable::left_by_runs(state.outages.iter().filter(|(host, _)| is_looked_at(host)));
     report.waived = prepared.judgement.waived.clone();
     report.no_ssh = nodeset::fold_node_set(&prepared.inventory.loaded.without_ssh());
     report.outliers = odd_ones(prepared, observation, wishes, &assess);
@@ -59,20 +101,40 @@ pub fn build_drift_report(prepared: &PreparedInventory, observed: &ObservedTarge
 }
 
 /// The outliers of every node group, among its hosts that answered.
-fn odd_ones(prepared: &PreparedInventory, observation: &Observation, wishes: &[DesiredResource], assess: Assess<'_>) -> Vec<Outlier> {
+fn odd_ones(
+    prepared: &PreparedInventory,
+    observation: &Observation,
+    wishes: &[DesiredResource],
+    assess: Assess<'_>,
+) -> Vec<Outlier> {
     let loaded = &prepared.inventory.loaded;
     let mut of_host: BTreeMap<&str, Vec<&DesiredResource>> = BTreeMap::new();
     for wish in wishes {
-        of_host.entry(&wish.address.target.name).or_default().push(wish);
+        of_host
+            .entry(&wish.address.target.name)
+            .or_default()
+            .push(wish);
     }
     let mut classes: BTreeMap<usize, BTreeMap<&str, Shown>> = BTreeMap::new();
     for host in &loaded.hosts {
-        let Some(found) = observation.targets.get(&Target::host(&host.name)).filter(|found| found.problem.is_none()) else { continue };
+        let Some(found) = observation
+            .targets
+            .get(&Target::host(&host.name))
+            .filter(|found| found.problem.is_none())
+        else {
+            continue;
+        };
         let wishes = of_host.get(host.name.as_str()).into_iter().flatten();
         let judged = wishes.filter_map(|wish| Some((*wish, assess(wish).ok()?)));
-        classes.entry(host.group).or_default().insert(&host.name, collect_unmanaged_values(&found.answers.redacted(), judged));
+        classes.entry(host.group).or_default().insert(
+            &host.name,
+            collect_unmanaged_values(&found.answers.redacted(), judged),
+        );
     }
-    classes.into_iter().flat_map(|(group, hosts)| find_outliers(&loaded.spec.nodes[group].name, &hosts)).collect()
+    classes
+        .into_iter()
+        .flat_map(|(group, hosts)| find_outliers(&loaded.spec.nodes[group].name, &hosts))
+        .collect()
 }
 
 /// Marks what the spec accepts; an acceptance that is about nothing is a warning.
@@ -80,14 +142,20 @@ pub fn mark_accepted_findings(prepared: &PreparedInventory, report: &mut DriftRe
     let loaded = &prepared.inventory.loaded;
     let warning = |index: usize| {
         let warning = Diagnostic::warning("RW0502", "this acceptance matches no drift")
-            .effect("what it was written for is mended, or it names another attribute than its author meant")
+            .effect(
+                "what it was written for is mended, or it names another attribute than its author \
+                 meant",
+            )
             .next("remove it, or name the attribute as `drift` shows it");
         match loaded.label(&format!("drift.accept[{index}]"), "nothing is found here") {
             Some(label) => warning.labelled(label),
             None => warning,
         }
     };
-    let unmatched: Vec<Diagnostic> = accept::apply_acceptances(report, &loaded.spec.drift.accept).into_iter().map(warning).collect();
+    let unmatched: Vec<Diagnostic> = accept::apply_acceptances(report, &loaded.spec.drift.accept)
+        .into_iter()
+        .map(warning)
+        .collect();
     if !unmatched.is_empty() {
         report::out::print_note(&report::diagnostic::render_diagnostics(
             &unmatched,
@@ -97,16 +165,25 @@ pub fn mark_accepted_findings(prepared: &PreparedInventory, report: &mut DriftRe
     }
 }
 
-/// Puts ages on the findings and remembers them. Where that cannot be, it is said, there are no ages, and nothing else
-/// changes; false then.
+/// Puts ages on the findings and remembers them. Where that cannot be, it is said, there are no
+/// ages, and nothing else changes; false then.
 pub fn tell_ages(prepared: &PreparedInventory, report: &mut DriftReport) -> bool {
     let aged = |report: &mut DriftReport| -> Result<(), Diagnostic> {
         let known = Sightings::load(&prepared.folder)?;
         let next = age::set_finding_ages(report, &known);
-        if next == known { Ok(()) } else { next.store(&prepared.folder) }
+        if next == known {
+            Ok(())
+        } else {
+            next.store(&prepared.folder)
+        }
     };
-    let Err(problem) = aged(report) else { return true };
-    report.findings.iter_mut().for_each(|finding| finding.seen = None);
+    let Err(problem) = aged(report) else {
+        return true;
+    };
+    report
+        .findings
+        .iter_mut()
+        .for_each(|finding| finding.seen = None);
     report.last_known.clear();
     report::out::print_note(&report::diagnostic::render_diagnostics(
         &[problem],

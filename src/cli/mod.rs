@@ -1,5 +1,5 @@
-//! The command line: one file a command, named after it, holding its arguments (whose doc comments are the help text)
-//! and its one function. Nothing else parses arguments or decides an exit code.
+//! The command line: one file a command, named after it, holding its arguments (whose doc comments
+//! are the help text) and its one function. Nothing else parses arguments or decides an exit code.
 
 pub mod apply;
 pub mod cables;
@@ -102,10 +102,14 @@ pub enum CliCommand {
 
 /// Runs a command to its exit code, below the ceiling of commands that contact no target.
 pub fn run(arguments: CliArguments) -> Exit {
-    let exit = ceiling::run_below_ceiling(move || run_command(arguments.command).unwrap_or_else(|failure| failure.show()))
-        .unwrap_or_else(|failure| failure.show());
+    let exit = ceiling::run_below_ceiling(move || {
+        run_command(arguments.command).unwrap_or_else(|failure| failure.show())
+    })
+    .unwrap_or_else(|failure| failure.show());
     // A result that could not be written was not delivered, whatever the command thinks.
-    if let (Exit::Done | Exit::Changes | Exit::Incomplete, Some(why)) = (exit, out::find_write_failure()) {
+    if let (Exit::Done | Exit::Changes | Exit::Incomplete, Some(why)) =
+        (exit, out::find_write_failure())
+    {
         out::print_note(&format!("the output could not be written: {why}"));
         return Exit::Failed;
     }
@@ -144,8 +148,13 @@ fn run_command(command: CliCommand) -> Result<Exit, CommandFailure> {
 }
 
 /// Commands that talk to targets run on a runtime of their own.
-fn block_on_runtime(work: impl Future<Output = Result<Exit, CommandFailure>>) -> Result<Exit, CommandFailure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| no_threads(&error))?;
+fn block_on_runtime(
+    work: impl Future<Output = Result<Exit, CommandFailure>>,
+) -> Result<Exit, CommandFailure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| no_threads(&error))?;
     let result = runtime.block_on(work);
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
     result

@@ -1,5 +1,5 @@
-//! The way that most commands share: inventory and modules to wishes, hosts (or a recording) to an observation, both with
-//! the state to a plan.
+//! The way that most commands share: inventory and modules to wishes, hosts (or a recording) to an
+//! observation, both with the state to a plan.
 
 use super::inventory::{self, Inventory};
 use super::outside::NotOpened;
@@ -14,14 +14,16 @@ use railwright_knowledge::rules::RulesReport;
 use railwright_knowledge::solve;
 use railwright_observe::sealed;
 use railwright_plan::{
-    self as plan, ClusterNodes, GateCoverage, Header, HostsWithoutSsh, LastApplied, Plan, PlanInputs, PlanNode, PlanSelection,
-    RolloutPolicy,
+    self as plan, ClusterNodes, GateCoverage, Header, HostsWithoutSsh, LastApplied, Plan,
+    PlanInputs, PlanNode, PlanSelection, RolloutPolicy,
 };
 use railwright_report as report;
 use railwright_resource::{Observation, diff, kind_named};
 use railwright_state::{ClusterLock, ClusterState, StateFolder, run_status};
 use railwright_system::{clock, files};
-use railwright_transport::{self as transport, Connector, HostAccess, Secrets, TargetContact, TransportError};
+use railwright_transport::{
+    self as transport, Connector, HostAccess, Secrets, TargetContact, TransportError,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -68,14 +70,24 @@ pub struct PreparedInventory {
     secrets: Mutex<Option<Arc<Secrets>>>,
 }
 
-/// Reads inventory and modules. With a recording, files that are not here (a repository's key) come from it.
-pub fn prepare_inventory(path: &Path, source: &ObservationSource) -> Result<PreparedInventory, CommandFailure> {
-    prepare_with_warnings(path, source, |prepared| prepared.has_keys().map(|()| prepared))
+/// Reads inventory and modules. With a recording, files that are not here (a repository's key) come
+/// from it.
+pub fn prepare_inventory(
+    path: &Path,
+    source: &ObservationSource,
+) -> Result<PreparedInventory, CommandFailure> {
+    prepare_with_warnings(path, source, |prepared| {
+        prepared.has_keys().map(|()| prepared)
+    })
 }
 
-/// The same for a command that may leave hosts alone: signing keys that are not there are a hindrance only where a step needs one,
-/// which [`plan`] and [`PreparedInventory::may_carry`] see to.
-pub fn prepare_partly(path: &Path, source: &ObservationSource) -> Result<PreparedInventory, CommandFailure> {
+/// The same for a command that may leave hosts alone: signing keys that are not there are a
+/// hindrance only where a step needs one, which [`plan`] and [`PreparedInventory::may_carry`] see
+/// to.
+pub fn prepare_partly(
+    path: &Path,
+    source: &ObservationSource,
+) -> Result<PreparedInventory, CommandFailure> {
     prepare_with_warnings(path, source, Ok)
 }
 
@@ -88,17 +100,36 @@ fn prepare_with_warnings(
     let inventory = inventory::read_inventory(path)?;
     let (warnings, sources) = (inventory.warnings.clone(), inventory.loaded.sources.clone());
     let prepared = of_inventory(inventory, source, None).and_then(accept);
-    let at = |diagnostic: &Diagnostic| diagnostic.labels.first().map(|label| (label.file.clone(), label.span.clone()));
-    let ends = |warning: &Diagnostic| {
-        let failed = prepared.as_ref().err().into_iter().flat_map(|failure| &failure.diagnostics);
-        failed.filter(|failed| failed.code == KEY_IS_ABSENT).any(|failed| at(failed) == at(warning))
+    let at = |diagnostic: &Diagnostic| {
+        diagnostic
+            .labels
+            .first()
+            .map(|label| (label.file.clone(), label.span.clone()))
     };
-    let warnings: Vec<Diagnostic> = warnings.into_iter().filter(|warning| !ends(warning)).collect();
-    let of_modules = prepared.as_ref().map(|prepared| &prepared.desired.warnings[..]).unwrap_or_default();
+    let ends = |warning: &Diagnostic| {
+        let failed = prepared
+            .as_ref()
+            .err()
+            .into_iter()
+            .flat_map(|failure| &failure.diagnostics);
+        failed
+            .filter(|failed| failed.code == KEY_IS_ABSENT)
+            .any(|failed| at(failed) == at(warning))
+    };
+    let warnings: Vec<Diagnostic> = warnings
+        .into_iter()
+        .filter(|warning| !ends(warning))
+        .collect();
+    let of_modules = prepared
+        .as_ref()
+        .map(|prepared| &prepared.desired.warnings[..])
+        .unwrap_or_default();
     let look = report::out::ScreenStyle::of_stderr();
     for told in [&warnings[..], of_modules] {
         if !told.is_empty() && !matches!(source, ObservationSource::Recorded(_)) {
-            report::out::print_note(&report::diagnostic::render_diagnostics(told, &sources, look));
+            report::out::print_note(&report::diagnostic::render_diagnostics(
+                told, &sources, look,
+            ));
         }
     }
     prepared
@@ -106,73 +137,136 @@ fn prepare_with_warnings(
 
 /// Somebody names a host that nobody may log in to.
 pub fn no_ssh(host: &str, inventory: &str) -> Diagnostic {
-    Diagnostic::error("RW1041", format!("{} has no SSH: the spec says `ssh: none` of it", one_line(host, 60)))
-        .on(format!("host/{}", one_line(host, 60)))
-        .effect("nothing is planned for it and nothing is asked of it; what is known of it is what its cluster tells of its node")
-        .state("nothing was changed")
-        .next(format!("railwright plan {inventory} shows the cluster's own steps, and which modules such hosts go without"))
-        .next("where the host can be reached after all, say so in its group: `ssh: { user: root }`")
+    Diagnostic::error(
+        "RW1041",
+        format!(
+            "{} has no SSH: the spec says `ssh: none` of it",
+            one_line(host, 60)
+        ),
+    )
+    .on(format!("host/{}", one_line(host, 60)))
+    .effect(
+        "nothing is planned for it and nothing is asked of it; what is known of it is what its \
+         cluster tells of its node",
+    )
+    .state("nothing was changed")
+    .next(format!(
+        "railwright plan {inventory} shows the cluster's own steps, and which modules such hosts \
+         go without"
+    ))
+    .next("where the host can be reached after all, say so in its group: `ssh: { user: root }`")
 }
 
-/// The same for a command that only records what hosts say, or asks no host: signing keys that are not there yet are no hindrance,
-/// since no host is asked by them, and the recording has none of them.
-pub fn prepare_to_record(path: &Path, source: &ObservationSource) -> Result<PreparedInventory, CommandFailure> {
+/// The same for a command that only records what hosts say, or asks no host: signing keys that are
+/// not there yet are no hindrance, since no host is asked by them, and the recording has none of
+/// them.
+pub fn prepare_to_record(
+    path: &Path,
+    source: &ObservationSource,
+) -> Result<PreparedInventory, CommandFailure> {
     of_inventory(inventory::read_inventory(path)?, source, None)
 }
 
-/// The same for a command that is about one host, asks nobody and changes nothing: no wish is made for others, and files that
-/// are not there yet are no hindrance.
+/// The same for a command that is about one host, asks nobody and changes nothing: no wish is made
+/// for others, and files that are not there yet are no hindrance.
 pub fn prepare_host(path: &Path, name: &str) -> Result<PreparedInventory, CommandFailure> {
-    of_inventory(inventory::read_inventory(path)?, &ObservationSource::Nobody, Some(name))
+    of_inventory(
+        inventory::read_inventory(path)?,
+        &ObservationSource::Nobody,
+        Some(name),
+    )
 }
 
-/// The same for a command that changes hosts, or starts something on them: an identity that may only read is refused, before
-/// anybody is asked or connected to.
-pub fn prepare_to_act(path: &Path, contact: TargetContact) -> Result<PreparedInventory, CommandFailure> {
+/// The same for a command that changes hosts, or starts something on them: an identity that may
+/// only read is refused, before anybody is asked or connected to.
+pub fn prepare_to_act(
+    path: &Path,
+    contact: TargetContact,
+) -> Result<PreparedInventory, CommandFailure> {
     no_reader(prepare_inventory(path, &ObservationSource::Live(contact))?)
 }
 
 /// The same for a command that carries out a plan, which may be of a cluster alone.
-pub fn prepare_to_carry_out(path: &Path, contact: TargetContact) -> Result<PreparedInventory, CommandFailure> {
+pub fn prepare_to_carry_out(
+    path: &Path,
+    contact: TargetContact,
+) -> Result<PreparedInventory, CommandFailure> {
     no_reader(prepare_partly(path, &ObservationSource::Live(contact))?)
 }
 
 fn no_reader(prepared: PreparedInventory) -> Result<PreparedInventory, CommandFailure> {
-    let of_a_reader = prepared.inventory.accesses().find(|access| access.read_only && access.cluster.is_none());
+    let of_a_reader = prepared
+        .inventory
+        .accesses()
+        .find(|access| access.read_only && access.cluster.is_none());
     match of_a_reader {
-        Some(HostAccess { name: host, user, .. }) => {
-            Err(CommandFailure::refused(vec![TransportError::ReadOnly { host, user }.diagnostic()]))
-        }
+        Some(HostAccess {
+            name: host, user, ..
+        }) => Err(CommandFailure::refused(vec![
+            TransportError::ReadOnly { host, user }.diagnostic(),
+        ])),
         None => Ok(prepared),
     }
 }
 
 /// The same of the hosts themselves, without a word of the warnings that were told the first time.
-pub fn prepare_again(path: &Path, contact: TargetContact, read_as: Option<String>) -> Result<PreparedInventory, CommandFailure> {
-    let prepared = of_inventory(inventory::read_inventory(path)?, &ObservationSource::Live(contact), None)?;
+pub fn prepare_again(
+    path: &Path,
+    contact: TargetContact,
+    read_as: Option<String>,
+) -> Result<PreparedInventory, CommandFailure> {
+    let prepared = of_inventory(
+        inventory::read_inventory(path)?,
+        &ObservationSource::Live(contact),
+        None,
+    )?;
     prepared.has_keys()?;
     Ok(prepared.read_as(read_as))
 }
 
 /// Where a signing key is not there, a text stands for it; [`PreparedInventory::has_keys`] tells.
-fn of_inventory(mut inventory: Inventory, source: &ObservationSource, only: Option<&str>) -> Result<PreparedInventory, CommandFailure> {
+fn of_inventory(
+    mut inventory: Inventory,
+    source: &ObservationSource,
+    only: Option<&str>,
+) -> Result<PreparedInventory, CommandFailure> {
     let (recorded, contact) = match source {
         ObservationSource::Live(contact) => (None, Some(*contact)),
         ObservationSource::Recorded(file) => (Some(recording::read_recording(file)?), None),
         ObservationSource::Nobody => (None, None),
     };
-    let mut texts = recorded.as_ref().map(|r| r.texts.clone()).unwrap_or_default();
+    let mut texts = recorded
+        .as_ref()
+        .map(|r| r.texts.clone())
+        .unwrap_or_default();
     texts.extend(wishes::read_referenced_files(&inventory, contact)?);
     let filled = wishes::with_stand_ins(&inventory, texts.clone());
     let narrowed = only.map(|name| inventory.loaded.only(name));
     let asked = narrowed.as_ref().unwrap_or(&inventory.loaded);
     let today = compute_waiver_day(recorded.as_ref());
     let (workloads, unrendered) = inventory.workloads(&today);
-    let (judgement, answers) = inventory.knowledge.judge(&inventory.loaded, asked, &workloads, &today);
-    let after_rules = |failure: CommandFailure| failure.after(judgement.errors(), &inventory.knowledge.sources(&inventory.loaded.sources));
+    let (judgement, answers) =
+        inventory
+            .knowledge
+            .judge(&inventory.loaded, asked, &workloads, &today);
+    let after_rules = |failure: CommandFailure| {
+        failure.after(
+            judgement.errors(),
+            &inventory.knowledge.sources(&inventory.loaded.sources),
+        )
+    };
     unrendered.map_or(Ok(()), Err).map_err(after_rules)?;
-    let desired = wishes::compute_desired_resources(&inventory, asked, &workloads, &answers, &filled).map_err(after_rules)?;
-    let keyless = wishes::of_absent_keys(&inventory, asked, &workloads, &answers, &texts, &desired.wishes)?;
+    let desired =
+        wishes::compute_desired_resources(&inventory, asked, &workloads, &answers, &filled)
+            .map_err(after_rules)?;
+    let keyless = wishes::of_absent_keys(
+        &inventory,
+        asked,
+        &workloads,
+        &answers,
+        &texts,
+        &desired.wishes,
+    )?;
     if inventory.origin.commit.is_some() && wishes::has_local_chart(&desired.wishes) {
         inventory.origin.dirty = inventory.origin.dirty.max(WorkTreeState::Unknown);
     }
@@ -196,9 +290,12 @@ fn of_inventory(mut inventory: Inventory, source: &ObservationSource, only: Opti
     })
 }
 
-/// The day by which waivers are judged, in UTC: a recording's own day, so that its plan does not change with time.
+/// The day by which waivers are judged, in UTC: a recording's own day, so that its plan does not
+/// change with time.
 fn compute_waiver_day(recorded: Option<&Observation>) -> String {
-    let now = recorded.map_or_else(clock::read_current_time, |recorded| recorded.recorded_at.clone());
+    let now = recorded.map_or_else(clock::read_current_time, |recorded| {
+        recorded.recorded_at.clone()
+    });
     now.get(..10).unwrap_or_default().to_owned()
 }
 
@@ -215,26 +312,45 @@ impl PreparedInventory {
         self
     }
 
-    /// Whether every signing key is there. What stands for one is neither planned for a host nor brought to it.
+    /// Whether every signing key is there. What stands for one is neither planned for a host nor
+    /// brought to it.
     pub fn has_keys(&self) -> Result<(), CommandFailure> {
         let loaded = &self.inventory.loaded;
         let absent = context::collect_repositories(loaded, &self.texts).err();
-        let is_closed = |key: &str| matches!(self.inventory.find(key), Err(NotOpened::Outside | NotOpened::Hidden));
-        let closed = self.contact.is_none() && loaded.spec.repositories.iter().any(|repository| is_closed(&repository.key));
+        let is_closed = |key: &str| {
+            matches!(
+                self.inventory.find(key),
+                Err(NotOpened::Outside | NotOpened::Hidden)
+            )
+        };
+        let closed = self.contact.is_none()
+            && loaded
+                .spec
+                .repositories
+                .iter()
+                .any(|repository| is_closed(&repository.key));
         let told = |absent: Diagnostic| match closed {
-            true => absent.effect("no target is contacted here, so a key that lies outside the inventory, or hidden in it, is not opened"),
+            true => absent.effect(
+                "no target is contacted here, so a key that lies outside the inventory, or hidden \
+                 in it, is not opened",
+            ),
             false => absent,
         };
         absent.map_or(Ok(()), |absent| {
             let absent: Vec<Diagnostic> = absent.into_iter().map(told).collect();
             let sources = self.inventory.knowledge.sources(&loaded.sources);
-            Err(CommandFailure::of_input(absent, &loaded.sources).after(self.judgement.errors(), &sources))
+            Err(CommandFailure::of_input(absent, &loaded.sources)
+                .after(self.judgement.errors(), &sources))
         })
     }
 
     /// The same where a plan has steps that need one.
     pub fn may_carry(&self, plan: &Plan) -> Result<(), CommandFailure> {
-        let needs_key = plan.nodes.iter().flat_map(PlanNode::members).any(|member| self.keyless.contains(&member.wish.address));
+        let needs_key = plan
+            .nodes
+            .iter()
+            .flat_map(PlanNode::members)
+            .any(|member| self.keyless.contains(&member.wish.address));
         if needs_key { self.has_keys() } else { Ok(()) }
     }
 
@@ -248,8 +364,8 @@ impl PreparedInventory {
         }
     }
 
-    /// The same where the state was read already. Their key is made when there is something to seal; where no target is contacted,
-    /// nothing is sealed.
+    /// The same where the state was read already. Their key is made when there is something to
+    /// seal; where no target is contacted, nothing is sealed.
     pub(super) fn secrets_with(&self, last: &LastApplied) -> Result<Arc<Secrets>, Diagnostic> {
         let mut known = self.known_secrets();
         if let Some(secrets) = &*known {
@@ -261,12 +377,23 @@ impl PreparedInventory {
         let key = match self.contact {
             Some(_) if needed => Some(self.folder.make_seal_key()?),
             Some(_) => self.folder.seal_key()?,
-            // Whoever wrote the inventory may have brought the key along, and could guess a secret by its seal.
+            // Whoever wrote the inventory may have brought the key along, and could guess a secret
+            // by its seal.
             None => None,
         };
         names.extend(self.inventory.loaded.passwords());
-        let wished: Vec<_> = self.desired.wishes.iter().flat_map(|wish| diff::collect_json_texts(&wish.body)).collect();
-        let clear = self.inventory.loaded.sources.texts().chain(wished.iter().map(AsRef::as_ref));
+        let wished: Vec<_> = self
+            .desired
+            .wishes
+            .iter()
+            .flat_map(|wish| diff::collect_json_texts(&wish.body))
+            .collect();
+        let clear = self
+            .inventory
+            .loaded
+            .sources
+            .texts()
+            .chain(wished.iter().map(AsRef::as_ref));
         let found = secrets::resolve_secrets(&self.inventory, &names, self.contact);
         let secrets = Arc::new(Secrets::new(key, found, of_host).beside_clear_text(clear));
         *known = Some(secrets.clone());
@@ -284,8 +411,19 @@ impl PreparedInventory {
 
     /// What a gate has to prove in this cluster.
     fn proof(&self) -> GateCoverage {
-        let has_rails = self.inventory.loaded.reached().any(|host| !host.netdevs.is_empty());
-        let runs_nccl = self.inventory.loaded.spec.rollout.gate.as_ref().is_some_and(|gate| gate.nccl.is_some());
+        let has_rails = self
+            .inventory
+            .loaded
+            .reached()
+            .any(|host| !host.netdevs.is_empty());
+        let runs_nccl = self
+            .inventory
+            .loaded
+            .spec
+            .rollout
+            .gate
+            .as_ref()
+            .is_some_and(|gate| gate.nccl.is_some());
         match (has_rails, runs_nccl) {
             (true, true) => GateCoverage::RdmaAndNccl,
             (true, false) => GateCoverage::Rdma,
@@ -295,7 +433,8 @@ impl PreparedInventory {
         }
     }
 
-    /// The same where only a host's own record told that something of it is sealed: no secret is named here.
+    /// The same where only a host's own record told that something of it is sealed: no secret is
+    /// named here.
     pub(super) fn secrets_with_key(&self) -> Result<Arc<Secrets>, Diagnostic> {
         if self.contact.is_some() {
             self.folder.make_seal_key()?;
@@ -307,12 +446,20 @@ impl PreparedInventory {
     /// The hosts without SSH, by the modules that would be for them.
     pub fn no_ssh(&self) -> Vec<HostsWithoutSsh> {
         let mut modules: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-        for one in self.desired.left_out.iter().filter(|one| one.is_for_want_of_ssh()) {
+        for one in self
+            .desired
+            .left_out
+            .iter()
+            .filter(|one| one.is_for_want_of_ssh())
+        {
             modules.entry(&one.host).or_default().insert(&one.module);
         }
         let mut hosts: BTreeMap<BTreeSet<&str>, Vec<&str>> = BTreeMap::new();
         for host in self.inventory.loaded.without_ssh() {
-            hosts.entry(modules.remove(host).unwrap_or_default()).or_default().push(host);
+            hosts
+                .entry(modules.remove(host).unwrap_or_default())
+                .or_default()
+                .push(host);
         }
         let one = |(modules, hosts): (BTreeSet<&str>, Vec<&str>)| HostsWithoutSsh {
             hosts: nodeset::fold_node_set(&hosts),
@@ -324,8 +471,17 @@ impl PreparedInventory {
     /// The addresses of these texts of a command line.
     pub fn named(&self, texts: &[String]) -> Result<Vec<String>, CommandFailure> {
         let addresses = self.addresses(texts)?;
-        let of_host = |address: &String| address.strip_prefix("host/").and_then(|rest| rest.split('/').next().map(str::to_owned));
-        match addresses.iter().filter_map(of_host).find(|name| self.inventory.loaded.host(name).is_some_and(|host| host.ssh.is_none())) {
+        let of_host = |address: &String| {
+            address
+                .strip_prefix("host/")
+                .and_then(|rest| rest.split('/').next().map(str::to_owned))
+        };
+        match addresses.iter().filter_map(of_host).find(|name| {
+            self.inventory
+                .loaded
+                .host(name)
+                .is_some_and(|host| host.ssh.is_none())
+        }) {
             Some(host) => Err(no_ssh(&host, &self.inventory.word).into()),
             None => Ok(addresses),
         }
@@ -336,23 +492,42 @@ impl PreparedInventory {
         let resources = || -> Result<BTreeSet<String>, Diagnostic> {
             let state = ClusterState::load(&self.folder)?;
             let wished = self.desired.wishes.iter().map(|wish| &wish.address);
-            Ok(wished.chain(state.last_applied.resources.keys()).map(ToString::to_string).collect())
+            Ok(wished
+                .chain(state.last_applied.resources.keys())
+                .map(ToString::to_string)
+                .collect())
         };
-        subject::resolve_subjects(texts, &KnownSubjects { targets: &self.targets, resources: &resources })
+        subject::resolve_subjects(
+            texts,
+            &KnownSubjects {
+                targets: &self.targets,
+                resources: &resources,
+            },
+        )
     }
 
     /// Opens connections that carry the secrets and keep them out of what hosts say.
     pub fn connector(&self, contact: TargetContact) -> Result<Arc<dyn Connector>, Diagnostic> {
-        Ok(self.secrets()?.carried_by(transport::new_connector(contact)))
+        Ok(self
+            .secrets()?
+            .carried_by(transport::new_connector(contact)))
     }
 }
 
 /// The plan, with the observation and the state that it was made of.
-pub async fn plan_inventory(prepared: &PreparedInventory, selection: PlanSelection) -> Result<(Plan, ClusterState), CommandFailure> {
+pub async fn plan_inventory(
+    prepared: &PreparedInventory,
+    selection: PlanSelection,
+) -> Result<(Plan, ClusterState), CommandFailure> {
     if selection.is_everything() {
         prepared.has_keys()?;
     }
-    let ObservedTargets { observation, state, wishes, recognition } = observe_targets(prepared).await?;
+    let ObservedTargets {
+        observation,
+        state,
+        wishes,
+        recognition,
+    } = observe_targets(prepared).await?;
     let loaded = &prepared.inventory.loaded;
     let plan = plan::make_plan(&PlanInputs {
         header: Header {
@@ -381,29 +556,46 @@ pub async fn plan_inventory(prepared: &PreparedInventory, selection: PlanSelecti
     Ok((plan, state))
 }
 
-/// Says on stderr when the newest run is over and left steps of which nobody knows how they ended, with the command that
-/// goes on with it; gives back the first half: `run r0034 was interrupted with 1 step open`. Nothing while the run goes on.
+/// Says on stderr when the newest run is over and left steps of which nobody knows how they ended,
+/// with the command that goes on with it; gives back the first half: `run r0034 was interrupted
+/// with 1 step open`. Nothing while the run goes on.
 pub fn tell_left_open(prepared: &PreparedInventory) -> Result<Option<String>, CommandFailure> {
     let folder = &prepared.folder;
-    let Some(run) = folder.newest_run()? else { return Ok(None) };
+    let Some(run) = folder.newest_run()? else {
+        return Ok(None);
+    };
     let open = run_status::fold_journal_records(&folder.read_journal(&run)?.records).open();
     if open == 0 || ClusterLock::is_held(folder)? {
         return Ok(None);
     }
-    let left = format!("run {run} was interrupted with {} open", format_count(open, "step"));
-    report::out::print_note(&format!("{left}: railwright resume {}", prepared.inventory.word));
+    let left = format!(
+        "run {run} was interrupted with {} open",
+        format_count(open, "step")
+    );
+    report::out::print_note(&format!(
+        "{left}: railwright resume {}",
+        prepared.inventory.word
+    ));
     Ok(Some(left))
 }
 
 /// Reads a plan file.
 pub fn read_plan(file: &Path) -> Result<Plan, CommandFailure> {
-    let bytes = files::read_ordinary(file, PLAN_LIMIT_BYTES).map_err(|error| file_problem(file, &error))?;
-    Ok(plan::file::parse_plan_file(&file.display().to_string(), &bytes)?)
+    let bytes =
+        files::read_ordinary(file, PLAN_LIMIT_BYTES).map_err(|error| file_problem(file, &error))?;
+    Ok(plan::file::parse_plan_file(
+        &file.display().to_string(),
+        &bytes,
+    )?)
 }
 
 /// Writes a plan file, for its owner alone.
 pub fn write_plan(file: &Path, plan: &Plan) -> Result<(), CommandFailure> {
-    output::write_output(file, &String::from_utf8_lossy(&plan::file::serialize_plan(plan)), 0o600)
+    output::write_output(
+        file,
+        &String::from_utf8_lossy(&plan::file::serialize_plan(plan)),
+        0o600,
+    )
 }
 
 /// A file of this machine that cannot be read or written.

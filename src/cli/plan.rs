@@ -22,7 +22,8 @@ pub struct PlanArguments {
     /// Plan from an observation that `facts` recorded, with no connection at all
     #[arg(long, value_name = "FILE")]
     pub observations: Option<PathBuf>,
-    /// Read the hosts as this user, who needs no rights but those that `sudoers` prints; what only root may see is unknown
+    /// Read the hosts as this user, who needs no rights but those that `sudoers` prints; what only
+    /// root may see is unknown
     #[arg(long, value_name = "USER", value_parser = Inventory::user_name, conflicts_with = "observations")]
     pub read_as: Option<String>,
     /// Only this target or resource and what it needs: host/gpu-001, 'gpu-[001-004] link ens4'
@@ -46,16 +47,27 @@ pub async fn run(arguments: &PlanArguments) -> Result<Exit, CommandFailure> {
         Some(file) => ObservationSource::Recorded(file.clone()),
         None => ObservationSource::Live(TargetContact::begin()),
     };
-    let prepared = pipeline::prepare_partly(&arguments.inventory, &source)?.read_as(arguments.read_as.clone());
+    let prepared =
+        pipeline::prepare_partly(&arguments.inventory, &source)?.read_as(arguments.read_as.clone());
     prepared.lawful()?;
-    let selection = PlanSelection { targets: prepared.named(&arguments.target)?, excludes: prepared.named(&arguments.exclude)? };
+    let selection = PlanSelection {
+        targets: prepared.named(&arguments.target)?,
+        excludes: prepared.named(&arguments.exclude)?,
+    };
     let (plan, _) = pipeline::plan_inventory(&prepared, selection).await?;
-    let written = arguments.output.as_ref().map_or(Ok(()), |file| pipeline::write_plan(file, &plan));
+    let written = arguments
+        .output
+        .as_ref()
+        .map_or(Ok(()), |file| pipeline::write_plan(file, &plan));
     if arguments.json {
         report::out::print_result(&report::document::render_json_document(&plan));
     } else {
         let next = report::plan::PlanNextSteps {
-            file: arguments.output.as_ref().filter(|_| written.is_ok()).map(|file| quote::quote_path(file)),
+            file: arguments
+                .output
+                .as_ref()
+                .filter(|_| written.is_ok())
+                .map(|file| quote::quote_path(file)),
             inventory: quote::quote_path(&arguments.inventory),
             time: rollout::render_time_estimate(&prepared, &plan)?,
         };
@@ -63,11 +75,16 @@ pub async fn run(arguments: &PlanArguments) -> Result<Exit, CommandFailure> {
     }
     written?;
     pipeline::tell_left_open(&prepared)?;
-    let changes = plan.nodes.iter().any(railwright_plan::PlanNode::is_to_be_agreed);
+    let changes = plan
+        .nodes
+        .iter()
+        .any(railwright_plan::PlanNode::is_to_be_agreed);
     if !plan.refused.is_empty() {
         return Ok(Exit::Refused);
     }
-    let incomplete = !plan.unknown.is_empty() || plan.has_outages() || plan.nodes.iter().any(|n| n.held.is_some());
+    let incomplete = !plan.unknown.is_empty()
+        || plan.has_outages()
+        || plan.nodes.iter().any(|n| n.held.is_some());
     Ok(match (arguments.detailed_exitcode && changes, incomplete) {
         (true, _) => Exit::Changes,
         (false, true) => Exit::Incomplete,

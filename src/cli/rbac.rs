@@ -24,10 +24,12 @@ use railwright_transport::{Reader, TargetContact, new_connector};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// Print the smallest roles of Kubernetes with which railwright can plan, preview and apply this inventory, or submit and prove jobs
+/// Print the smallest roles of Kubernetes with which railwright can plan, preview and apply this
+/// inventory, or submit and prove jobs
 ///
-/// Documents for `kubectl apply -f -`, each rule with its reason. Connects to nothing, unless a kind is not one of Kubernetes
-/// itself and not defined by the inventory: then the API server is asked what it calls it.
+/// Documents for `kubectl apply -f -`, each rule with its reason. Connects to nothing, unless a
+/// kind is not one of Kubernetes itself and not defined by the inventory: then the API server is
+/// asked what it calls it.
 #[derive(Debug, clap::Args)]
 pub struct Rbac {
     /// The inventory: a folder of YAML files
@@ -92,7 +94,10 @@ fn parse_service_account(text: &str) -> Result<RbacSubject, String> {
     let is_name = |text: &str| manifest::is_subdomain(text);
     match text.split_once('/') {
         Some((namespace, name)) if is_name(namespace) && is_name(name) => {
-            Ok(RbacSubject::ServiceAccount { namespace: namespace.to_owned(), name: name.to_owned() })
+            Ok(RbacSubject::ServiceAccount {
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+            })
         }
         _ => Err("NAMESPACE/NAME of a service account".to_owned()),
     }
@@ -101,15 +106,22 @@ fn parse_service_account(text: &str) -> Result<RbacSubject, String> {
 impl Rbac {
     fn subject(&self) -> Option<RbacSubject> {
         let user = self.user.clone().map(|name| RbacSubject::User { name });
-        user.or_else(|| self.group.clone().map(|name| RbacSubject::Group { name })).or_else(|| self.service_account.clone())
+        user.or_else(|| self.group.clone().map(|name| RbacSubject::Group { name }))
+            .or_else(|| self.service_account.clone())
     }
 }
 
 impl Rbac {
     fn print(&self, cluster: &str, prepared: &PreparedInventory, roles: &[RbacRole]) {
         match self.json {
-            true => out::print_result(&document::render_json_document(&RbacDocument::of(cluster, roles))),
-            false => out::print_result(&report::rbac::render_rbac_documents(cluster, &prepared.inventory.word, roles)),
+            true => out::print_result(&document::render_json_document(&RbacDocument::of(
+                cluster, roles,
+            ))),
+            false => out::print_result(&report::rbac::render_rbac_documents(
+                cluster,
+                &prepared.inventory.word,
+                roles,
+            )),
         }
     }
 }
@@ -117,22 +129,44 @@ impl Rbac {
 /// The role of somebody who submits jobs, which takes nothing of what the inventory wishes.
 fn of_jobs(arguments: &Rbac, prepared: &PreparedInventory) -> RbacRole {
     let (namespace, spec) = (&arguments.namespace, &prepared.inventory.loaded.spec);
-    let name = format!("{}-{}", build_cluster_object_name(&spec.cluster), Purpose::Jobs.word());
-    let notes = vec![format!("jobs of another namespace: railwright rbac {} --role jobs -n NAMESPACE", prepared.inventory.word)];
-    RbacRole::new(&name, Purpose::Jobs, arguments.subject(), build_rbac_rules(job::list_job_rights(namespace)), notes)
+    let name = format!(
+        "{}-{}",
+        build_cluster_object_name(&spec.cluster),
+        Purpose::Jobs.word()
+    );
+    let notes = vec![format!(
+        "jobs of another namespace: railwright rbac {} --role jobs -n NAMESPACE",
+        prepared.inventory.word
+    )];
+    RbacRole::new(
+        &name,
+        Purpose::Jobs,
+        arguments.subject(),
+        build_rbac_rules(job::list_job_rights(namespace)),
+        notes,
+    )
 }
 
 /// Prints the roles.
 pub async fn run(arguments: &Rbac) -> Result<Exit, CommandFailure> {
     let given = arguments.subject().zip(arguments.role);
     let refused = |runs_programs: bool| {
-        let reason = given.as_ref().and_then(|(subject, role)| subject.reserved(role.purpose(), runs_programs));
-        reason.map_or(Ok(()), |reason| Err(CommandFailure::from(report_reserved_subject(&reason))))
+        let reason = given
+            .as_ref()
+            .and_then(|(subject, role)| subject.reserved(role.purpose(), runs_programs));
+        reason.map_or(Ok(()), |reason| {
+            Err(CommandFailure::from(report_reserved_subject(&reason)))
+        })
     };
     refused(false)?;
     let prepared = pipeline::prepare_partly(&arguments.inventory, &ObservationSource::Nobody)?;
-    let Some(cluster) = prepared.inventory.loaded.kubernetes_name() else { return Err(no_cluster(&prepared).into()) };
-    let levels = arguments.role.map_or_else(|| AccessLevel::ALL.to_vec(), |word| word.level().into_iter().collect());
+    let Some(cluster) = prepared.inventory.loaded.kubernetes_name() else {
+        return Err(no_cluster(&prepared).into());
+    };
+    let levels = arguments.role.map_or_else(
+        || AccessLevel::ALL.to_vec(),
+        |word| word.level().into_iter().collect(),
+    );
     if levels.is_empty() {
         arguments.print(cluster, &prepared, &[of_jobs(arguments, &prepared)]);
         return Ok(Exit::Done);
@@ -142,14 +176,26 @@ pub async fn run(arguments: &Rbac) -> Result<Exit, CommandFailure> {
     let releases = collect_helm_releases(&prepared)?;
     let spec = &prepared.inventory.loaded.spec;
     let one = |level: AccessLevel| {
-        let own = of_keeper(&spec.cluster, level).into_iter().chain(of_drains(&prepared, level)).chain(of_probes(&prepared));
+        let own = of_keeper(&spec.cluster, level)
+            .into_iter()
+            .chain(of_drains(&prepared, level))
+            .chain(of_probes(&prepared));
         let own = own.chain(releases.iter().flat_map(|wish| of_records(wish, level)));
-        let of_objects = uses.iter().filter_map(|one| Some(one.rights(level, kinds.called(&one.object)?))).flatten();
+        let of_objects = uses
+            .iter()
+            .filter_map(|one| Some(one.rights(level, kinds.called(&one.object)?)))
+            .flatten();
         let rules = build_rbac_rules(of_objects.chain(own));
         let left_out = unnamed.iter().map(|one| one.note(&prepared.inventory.word));
-        let notes = left_out.chain(collect_role_notes(&prepared, level, &uses, &kinds, &rules)).collect();
+        let notes = left_out
+            .chain(collect_role_notes(&prepared, level, &uses, &kinds, &rules))
+            .collect();
         RbacRole::new(
-            &format!("{}-{}", build_cluster_object_name(&spec.cluster), level.word()),
+            &format!(
+                "{}-{}",
+                build_cluster_object_name(&spec.cluster),
+                level.word()
+            ),
             level.into(),
             arguments.subject(),
             rules,
@@ -163,35 +209,72 @@ pub async fn run(arguments: &Rbac) -> Result<Exit, CommandFailure> {
         return Ok(Exit::Done);
     }
     let warning = not_known(&unnamed, cluster, &prepared.inventory.word);
-    out::print_note(&report::diagnostic::render_diagnostics(&[warning], &Default::default(), out::ScreenStyle::of_stderr()));
+    out::print_note(&report::diagnostic::render_diagnostics(
+        &[warning],
+        &Default::default(),
+        out::ScreenStyle::of_stderr(),
+    ));
     Ok(Exit::Incomplete)
 }
 
-/// What the nodes of the spec's hosts take, where a rollout empties them and where it only gives back what an earlier one left.
+/// What the nodes of the spec's hosts take, where a rollout empties them and where it only gives
+/// back what an earlier one left.
 fn of_drains(prepared: &PreparedInventory, level: AccessLevel) -> Vec<(Right, String)> {
     let empties = prepared.rollout().drain.is_some();
-    let of_host = |node: &str| if empties { of_drain(node) } else { of_uncordon(node) };
-    let hosts = prepared.inventory.loaded.reached().filter(|_| level == AccessLevel::Apply);
-    std::iter::once(of_nodes()).chain(hosts.flat_map(|host| of_host(&host.node))).collect()
+    let of_host = |node: &str| {
+        if empties {
+            of_drain(node)
+        } else {
+            of_uncordon(node)
+        }
+    };
+    let hosts = prepared
+        .inventory
+        .loaded
+        .reached()
+        .filter(|_| level == AccessLevel::Apply);
+    std::iter::once(of_nodes())
+        .chain(hosts.flat_map(|host| of_host(&host.node)))
+        .collect()
 }
 
 /// What is asked besides objects, at every level: a plan asks it, and drift.
 fn of_probes(prepared: &PreparedInventory) -> impl Iterator<Item = (Right, String)> {
-    prepared.desired.wishes.iter().filter_map(|wish| Some(kind_named(&wish.kind)?.rights(wish))).flatten()
+    prepared
+        .desired
+        .wishes
+        .iter()
+        .filter_map(|wish| Some(kind_named(&wish.kind)?.rights(wish)))
+        .flatten()
 }
 
 fn report_reserved_subject(reason: &str) -> Diagnostic {
     Diagnostic::error("RW1247", format!("{reason}: no role is given to it"))
-        .effect("its rights would be those of all of them, and the policy of the role preview would refuse every write of all of them")
+        .effect(
+            "its rights would be those of all of them, and the policy of the role preview would \
+             refuse every write of all of them",
+        )
         .state("no role was printed; nothing was asked or changed")
-        .next("name a user, a group or a service account of your own: --user ann, --group oncall, --service-account ci/runner")
+        .next(
+            "name a user, a group or a service account of your own: --user ann, --group oncall, \
+             --service-account ci/runner",
+        )
         .next("or leave it out: each role then comes with a service account of its own")
 }
 
 fn no_cluster(prepared: &PreparedInventory) -> Diagnostic {
-    Diagnostic::error("RW1037", format!("the inventory {} names no Kubernetes cluster", prepared.inventory.word))
-        .state("nothing was asked or changed")
-        .next("name it in the spec: kubernetes: { name: prod, kubeconfig: FILE }; lines of sudoers for hosts: railwright sudoers")
+    Diagnostic::error(
+        "RW1037",
+        format!(
+            "the inventory {} names no Kubernetes cluster",
+            prepared.inventory.word
+        ),
+    )
+    .state("nothing was asked or changed")
+    .next(
+        "name it in the spec: kubernetes: { name: prod, kubeconfig: FILE }; lines of sudoers for \
+         hosts: railwright sudoers",
+    )
 }
 
 /// What is wished, and what was applied and is wished no longer.
@@ -200,18 +283,36 @@ fn of_inventory(prepared: &PreparedInventory) -> Result<Vec<ObjectUse>, CommandF
     let wished: Vec<&DesiredResource> = prepared.desired.wishes.iter().filter(is_ours).collect();
     let named: BTreeSet<_> = wished.iter().map(|wish| &wish.address).collect();
     let last = ClusterState::load(&prepared.folder)?.last_applied;
-    let gone = last.resources.iter().filter(|(address, _)| address.target.kind == TargetKind::Kube && !named.contains(address));
+    let gone = last
+        .resources
+        .iter()
+        .filter(|(address, _)| address.target.kind == TargetKind::Kube && !named.contains(address));
     let gone = gone.flat_map(|(address, applied)| list_object_uses(&applied.wish(address), false));
-    Ok(wished.iter().flat_map(|wish| list_object_uses(wish, true)).chain(gone).collect())
+    Ok(wished
+        .iter()
+        .flat_map(|wish| list_object_uses(wish, true))
+        .chain(gone)
+        .collect())
 }
 
 /// The releases of Helm that are wished, and those that were applied and are wished no longer.
-fn collect_helm_releases(prepared: &PreparedInventory) -> Result<Vec<DesiredResource>, CommandFailure> {
+fn collect_helm_releases(
+    prepared: &PreparedInventory,
+) -> Result<Vec<DesiredResource>, CommandFailure> {
     let is_release = |kind: &str| kind == "helm_release";
-    let wished = prepared.desired.wishes.iter().filter(|wish| is_release(&wish.kind)).cloned();
+    let wished = prepared
+        .desired
+        .wishes
+        .iter()
+        .filter(|wish| is_release(&wish.kind))
+        .cloned();
     let last = ClusterState::load(&prepared.folder)?.last_applied;
-    let gone = last.not_wished(&prepared.desired.wishes).filter(|(_, applied)| is_release(&applied.kind));
-    Ok(wished.chain(gone.map(|(address, applied)| applied.wish(address))).collect())
+    let gone = last
+        .not_wished(&prepared.desired.wishes)
+        .filter(|(_, applied)| is_release(&applied.kind));
+    Ok(wished
+        .chain(gone.map(|(address, applied)| applied.wish(address)))
+        .collect())
 }
 
 /// A kind of which no rule can be written yet.
@@ -226,21 +327,29 @@ impl UnresolvedKind {
     /// In a role that goes without its rules.
     fn note(&self, inventory: &str) -> String {
         format!(
-            "left out: rules for {}, of which the API server did not say what it calls it ({}); once it does, run railwright rbac {inventory} again",
+            "left out: rules for {}, of which the API server did not say what it calls it ({}); \
+             once it does, run railwright rbac {inventory} again",
             one_line(&self.kind, 80),
             one_line(&self.reason, 160)
         )
     }
 }
 
-/// What the server calls the kinds, and those that nobody knows; it is asked only about what nothing here tells.
-async fn resolve_kinds(prepared: &PreparedInventory, uses: &[ObjectUse]) -> Result<(KnownKinds, Vec<UnresolvedKind>), CommandFailure> {
+/// What the server calls the kinds, and those that nobody knows; it is asked only about what
+/// nothing here tells.
+async fn resolve_kinds(
+    prepared: &PreparedInventory,
+    uses: &[ObjectUse],
+) -> Result<(KnownKinds, Vec<UnresolvedKind>), CommandFailure> {
     let mut kinds = KnownKinds::of(&prepared.desired.wishes);
     let questions = kinds.questions(uses.iter().map(|one| &one.object));
     if questions.is_empty() {
         return Ok((kinds, Vec::new()));
     }
-    let access = prepared.inventory.accesses().find(|access| access.cluster.is_some());
+    let access = prepared
+        .inventory
+        .accesses()
+        .find(|access| access.cluster.is_some());
     let access = access.ok_or_else(|| no_cluster(prepared))?;
     let answered = match new_connector(TargetContact::begin()).connect(&access).await {
         Ok(link) => Reader::new(link).read(&questions).await,
@@ -256,21 +365,46 @@ async fn resolve_kinds(prepared: &PreparedInventory, uses: &[ObjectUse]) -> Resu
             unnamed.insert(object.kind_and_group(), reason);
         }
     }
-    Ok((kinds, unnamed.into_iter().map(|(kind, reason)| UnresolvedKind { kind, reason }).collect()))
+    Ok((
+        kinds,
+        unnamed
+            .into_iter()
+            .map(|(kind, reason)| UnresolvedKind { kind, reason })
+            .collect(),
+    ))
 }
 
 fn not_known(unnamed: &[UnresolvedKind], cluster: &str, inventory: &str) -> Diagnostic {
-    let some: Vec<String> = unnamed.iter().take(4).map(|one| one_line(&one.kind, 80)).collect();
-    let more = if unnamed.len() > 4 { format!(" and {} more", format_count(unnamed.len() - 4, "kind")) } else { String::new() };
+    let some: Vec<String> = unnamed
+        .iter()
+        .take(4)
+        .map(|one| one_line(&one.kind, 80))
+        .collect();
+    let more = if unnamed.len() > 4 {
+        format!(" and {} more", format_count(unnamed.len() - 4, "kind"))
+    } else {
+        String::new()
+    };
     let reasons: BTreeSet<&str> = unnamed.iter().map(|one| one.reason.as_str()).collect();
     let reason = one_line(&reasons.into_iter().collect::<Vec<_>>().join("; "), 300);
-    let what = format!("what the API server calls {}{more} is not known here, and it did not say: {reason}", some.join(", "));
+    let what = format!(
+        "what the API server calls {}{more} is not known here, and it did not say: {reason}",
+        some.join(", ")
+    );
     Diagnostic::warning("RW1038", what)
         .on(format!("kube/{cluster}"))
-        .effect("the roles lack the rules for it: a rule names a kind by its plural, and a guess may allow another kind")
+        .effect(
+            "the roles lack the rules for it: a rule names a kind by its plural, and a guess may \
+             allow another kind",
+        )
         .state("all other rules were printed; nothing was changed")
-        .next(format!("once the kind is served, for the rest: railwright rbac {inventory}"))
-        .next("where the server could not be asked, give a kubeconfig with which it can: kubernetes.kubeconfig, or KUBECONFIG")
+        .next(format!(
+            "once the kind is served, for the rest: railwright rbac {inventory}"
+        ))
+        .next(
+            "where the server could not be asked, give a kubeconfig with which it can: \
+             kubernetes.kubeconfig, or KUBECONFIG",
+        )
 }
 
 /// What the one who applies the documents has to know besides.
@@ -281,43 +415,85 @@ fn collect_role_notes(
     kinds: &KnownKinds,
     rules: &[RbacRule],
 ) -> Vec<String> {
-    let places: BTreeSet<&String> = rules.iter().filter_map(|rule| rule.namespace.as_ref()).collect();
-    let named = uses.iter().filter(|one| one.object.kind_and_group() == "Namespace.core" && places.contains(&one.object.name));
+    let places: BTreeSet<&String> = rules
+        .iter()
+        .filter_map(|rule| rule.namespace.as_ref())
+        .collect();
+    let named = uses.iter().filter(|one| {
+        one.object.kind_and_group() == "Namespace.core" && places.contains(&one.object.name)
+    });
     let of_namespace = |one: &ObjectUse| {
         let (name, inventory) = (&one.object.name, &prepared.inventory.word);
         if !one.is_ours() {
-            return format!("the roles in namespace {name} can be applied once it is there: it comes with a step that is done by hand");
+            return format!(
+                "the roles in namespace {name} can be applied once it is there: it comes with a \
+                 step that is done by hand"
+            );
         }
-        let cluster = prepared.inventory.loaded.kubernetes_name().unwrap_or_default();
+        let cluster = prepared
+            .inventory
+            .loaded
+            .kubernetes_name()
+            .unwrap_or_default();
         format!(
-            "the roles in namespace {name} need it, and the inventory makes it: an administrator begins with \
-             railwright apply {inventory} --target kube/{cluster}/Namespace.core/-/{name}"
+            "the roles in namespace {name} need it, and the inventory makes it: an administrator \
+             begins with railwright apply {inventory} --target \
+             kube/{cluster}/Namespace.core/-/{name}"
         )
     };
     let unpoliced = uses
         .iter()
-        .filter(|one| level == AccessLevel::Preview && kinds.called(&one.object).is_some_and(|called| one.is_unpoliced(called)))
-        .map(|one| format!("{} is compared field by field: no policy could hold its preview to a dry run", one.object));
+        .filter(|one| {
+            level == AccessLevel::Preview
+                && kinds
+                    .called(&one.object)
+                    .is_some_and(|called| one.is_unpoliced(called))
+        })
+        .map(|one| {
+            format!(
+                "{} is compared field by field: no policy could hold its preview to a dry run",
+                one.object
+            )
+        });
     // What a chart renders to is known to Helm alone.
-    let wishes = prepared.desired.wishes.iter().filter(|wish| wish.kind == "helm_release");
+    let wishes = prepared
+        .desired
+        .wishes
+        .iter()
+        .filter(|wish| wish.kind == "helm_release");
     let releases = wishes.map(|wish| {
-        let (name, namespace) = (wish.text("name").unwrap_or_default(), wish.text("namespace").unwrap_or_default());
+        let (name, namespace) = (
+            wish.text("name").unwrap_or_default(),
+            wish.text("namespace").unwrap_or_default(),
+        );
         format!(
-            "the release {} of Helm needs more: all that its chart makes, which only Helm knows; a run asks for what its plan names of it, and \
-             prints the rules that are missing. Its revisions are Secrets whose names no rule can hold: the role reads every Secret of namespace {}",
+            "the release {} of Helm needs more: all that its chart makes, which only Helm knows; a \
+             run asks for what its plan names of it, and prints the rules that are missing. Its \
+             revisions are Secrets whose names no rule can hold: the role reads every Secret of \
+             namespace {}",
             one_line(name, 60),
             one_line(namespace, 60)
         )
     });
-    let places: BTreeSet<&String> = rules.iter().filter(|rule| rule.resource == EXEC).filter_map(|rule| rule.namespace.as_ref()).collect();
+    let places: BTreeSet<&String> = rules
+        .iter()
+        .filter(|rule| rule.resource == EXEC)
+        .filter_map(|rule| rule.namespace.as_ref())
+        .collect();
     let execs = places.into_iter().map(|namespace| {
         format!(
-            "{EXEC} is a strong right: whoever has it may run anything in the pods of namespace {}, with all that those may do on their \
-             nodes. It is for the probes of nodes without SSH, and in that namespace alone; without it they are unknown",
+            "{EXEC} is a strong right: whoever has it may run anything in the pods of namespace \
+             {}, with all that those may do on their nodes. It is for the probes of nodes without \
+             SSH, and in that namespace alone; without it they are unknown",
             one_line(namespace, 60)
         )
     });
-    named.map(of_namespace).chain(unpoliced).chain(releases).chain(execs).collect()
+    named
+        .map(of_namespace)
+        .chain(unpoliced)
+        .chain(releases)
+        .chain(execs)
+        .collect()
 }
 
 #[cfg(test)]
@@ -328,7 +504,9 @@ mod tests {
     fn parsed(words: &[&str]) -> Result<Option<RbacSubject>, String> {
         let all = ["railwright", "rbac", "inv"].iter().chain(words);
         match crate::cli::CliArguments::try_parse_from(all) {
-            Ok(crate::cli::CliArguments { command: crate::cli::CliCommand::Rbac(rbac) }) => Ok(rbac.subject()),
+            Ok(crate::cli::CliArguments {
+                command: crate::cli::CliCommand::Rbac(rbac),
+            }) => Ok(rbac.subject()),
             Ok(_) => Err("another command".to_owned()),
             Err(error) => Err(error.to_string()),
         }
@@ -338,9 +516,20 @@ mod tests {
     #[test]
     fn a_subject_is_of_one_role() {
         assert_eq!(parsed(&[]), Ok(None));
-        assert_eq!(parsed(&["--role", "apply", "--user", "ann"]), Ok(Some(RbacSubject::User { name: "ann".to_owned() })));
-        let account = RbacSubject::ServiceAccount { namespace: "ci".to_owned(), name: "runner.x".to_owned() };
-        assert_eq!(parsed(&["--role", "preview", "--service-account", "ci/runner.x"]), Ok(Some(account)));
+        assert_eq!(
+            parsed(&["--role", "apply", "--user", "ann"]),
+            Ok(Some(RbacSubject::User {
+                name: "ann".to_owned()
+            }))
+        );
+        let account = RbacSubject::ServiceAccount {
+            namespace: "ci".to_owned(),
+            name: "runner.x".to_owned(),
+        };
+        assert_eq!(
+            parsed(&["--role", "preview", "--service-account", "ci/runner.x"]),
+            Ok(Some(account))
+        );
         for words in [
             &["--user", "ann"][..],
             &["--role", "apply", "--user", "ann", "--group", "g"],

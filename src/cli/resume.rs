@@ -13,8 +13,8 @@ use std::path::PathBuf;
 
 /// Go on with a run that was interrupted or stopped, or that waits for power cycles by hand
 ///
-/// Every step without an outcome is looked at first: as wished is done, as before is done again. A power cycle that somebody made
-/// is proven, and what comes after it on the host is carried out.
+/// Every step without an outcome is looked at first: as wished is done, as before is done again. A
+/// power cycle that somebody made is proven, and what comes after it on the host is carried out.
 #[derive(Debug, clap::Args)]
 pub struct Resume {
     /// The inventory: a folder of YAML files
@@ -40,8 +40,10 @@ pub struct Resume {
 pub async fn run(arguments: &Resume) -> Result<Exit, CommandFailure> {
     let contact = TargetContact::begin();
     let prepared = pipeline::prepare_to_carry_out(&arguments.inventory, contact)?;
-    let decisions =
-        Decisions { redo: parse_addresses(&prepared, &arguments.redo)?, accept: parse_addresses(&prepared, &arguments.accept)? };
+    let decisions = Decisions {
+        redo: parse_addresses(&prepared, &arguments.redo)?,
+        accept: parse_addresses(&prepared, &arguments.accept)?,
+    };
     let nccl = Nccl::of_gate(&prepared.inventory)?;
     let patience = build_execution_options(arguments.parallel, arguments.reboot_limit);
     let context = build_apply_context(&prepared, contact, prepared.secrets()?, patience, nccl);
@@ -49,7 +51,10 @@ pub async fn run(arguments: &Resume) -> Result<Exit, CommandFailure> {
         return Err(CommandFailure::refused(vec![
             Diagnostic::error("RW1014", "there is no run to resume")
                 .state("nothing was changed")
-                .next(format!("railwright plan {} shows what is to be done", prepared.inventory.word)),
+                .next(format!(
+                    "railwright plan {} shows what is to be done",
+                    prepared.inventory.word
+                )),
         ]));
     };
     let plan = prepared.folder.read_plan(&run)?;
@@ -61,24 +66,46 @@ pub async fn run(arguments: &Resume) -> Result<Exit, CommandFailure> {
             report::out::ScreenStyle::of_stderr(),
         ));
     }
-    Ok(follow_run(&plan, &prepared.inventory, arguments.json, |sink| apply::resume_run(&context, decisions, sink)).await)
+    Ok(
+        follow_run(&plan, &prepared.inventory, arguments.json, |sink| {
+            apply::resume_run(&context, decisions, sink)
+        })
+        .await,
+    )
 }
 
-/// The steps are what was reviewed; the checks of the gates, and when steps may begin, are what the spec says now.
+/// The steps are what was reviewed; the checks of the gates, and when steps may begin, are what the
+/// spec says now.
 fn report_changed_spec(prepared: &PreparedInventory, run: &str) -> Diagnostic {
     let inventory = &prepared.inventory.word;
-    Diagnostic::warning("RW0644", format!("the spec was changed since the plan of run {run} was made"))
-        .on(inventory.clone())
-        .effect("the steps that are left bring what the spec said then; gates check, and windows open, by what it says now")
-        .state("nothing was changed yet")
-        .next(format!("to bring what the spec says now instead: railwright apply {inventory}"))
+    Diagnostic::warning(
+        "RW0644",
+        format!("the spec was changed since the plan of run {run} was made"),
+    )
+    .on(inventory.clone())
+    .effect(
+        "the steps that are left bring what the spec said then; gates check, and windows open, by \
+         what it says now",
+    )
+    .state("nothing was changed yet")
+    .next(format!(
+        "to bring what the spec says now instead: railwright apply {inventory}"
+    ))
 }
 
-fn parse_addresses(prepared: &PreparedInventory, texts: &[String]) -> Result<BTreeSet<Address>, CommandFailure> {
+fn parse_addresses(
+    prepared: &PreparedInventory,
+    texts: &[String],
+) -> Result<BTreeSet<Address>, CommandFailure> {
     let whole = |text: String| {
         text.parse().map_err(|error| {
-            let what = format!("{} is no resource: {error}", railwright_base::text::one_line(&text, 80));
-            Diagnostic::error("RW1011", what).state("nothing was changed").into()
+            let what = format!(
+                "{} is no resource: {error}",
+                railwright_base::text::one_line(&text, 80)
+            );
+            Diagnostic::error("RW1011", what)
+                .state("nothing was changed")
+                .into()
         })
     };
     prepared.named(texts)?.into_iter().map(whole).collect()

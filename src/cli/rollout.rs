@@ -58,15 +58,28 @@ enum RolloutCommand {
     },
 }
 
-/// Shows a run or orders it something. Needs the state folder alone: a spec that is broken keeps nobody from stopping a run.
+/// Shows a run or orders it something. Needs the state folder alone: a spec that is broken keeps
+/// nobody from stopping a run.
 pub fn run(arguments: &RolloutArguments) -> Result<Exit, CommandFailure> {
     match &arguments.command {
-        RolloutCommand::Status { inventory, run, json } => show_rollout_status(inventory, run.as_deref(), *json),
-        RolloutCommand::Pause { inventory } => {
-            send_order(inventory, OrderKind::Pause, "it finishes what it is doing and starts nothing new")
+        RolloutCommand::Status {
+            inventory,
+            run,
+            json,
+        } => show_rollout_status(inventory, run.as_deref(), *json),
+        RolloutCommand::Pause { inventory } => send_order(
+            inventory,
+            OrderKind::Pause,
+            "it finishes what it is doing and starts nothing new",
+        ),
+        RolloutCommand::Continue { inventory } => {
+            send_order(inventory, OrderKind::Continue, "it goes on")
         }
-        RolloutCommand::Continue { inventory } => send_order(inventory, OrderKind::Continue, "it goes on"),
-        RolloutCommand::Abort { inventory } => send_order(inventory, OrderKind::Abort, "it finishes what it is doing, and ends"),
+        RolloutCommand::Abort { inventory } => send_order(
+            inventory,
+            OrderKind::Abort,
+            "it finishes what it is doing, and ends",
+        ),
     }
 }
 
@@ -77,39 +90,61 @@ fn open_state_folder(inventory: &Path) -> Result<StateFolder, CommandFailure> {
 }
 
 fn send_order(inventory: &Path, order: OrderKind, what: &str) -> Result<Exit, CommandFailure> {
-    let run = open_state_folder(inventory)?.order(order).map_err(|problem| CommandFailure::refused(vec![problem]))?;
-    report::out::print_note(&format!("ordered: run {run}: {what}; railwright rollout status {} shows it", quote::quote_path(inventory)));
+    let run = open_state_folder(inventory)?
+        .order(order)
+        .map_err(|problem| CommandFailure::refused(vec![problem]))?;
+    report::out::print_note(&format!(
+        "ordered: run {run}: {what}; railwright rollout status {} shows it",
+        quote::quote_path(inventory)
+    ));
     Ok(Exit::Done)
 }
 
-fn show_rollout_status(inventory: &Path, run: Option<&str>, json: bool) -> Result<Exit, CommandFailure> {
+fn show_rollout_status(
+    inventory: &Path,
+    run: Option<&str>,
+    json: bool,
+) -> Result<Exit, CommandFailure> {
     let folder = open_state_folder(inventory)?;
     let runs = folder.runs()?;
     let chosen = match run {
         None => runs.last(),
         Some(run) => runs.iter().find(|known| *known == run),
     };
-    let Some(chosen) = chosen else { return Err(no_run(inventory, run, &runs).into()) };
+    let Some(chosen) = chosen else {
+        return Err(no_run(inventory, run, &runs).into());
+    };
     let journal = folder.read_journal(chosen)?;
     let run = run_status::fold_journal_records(&journal.records);
     let plan = folder.read_plan(chosen)?;
     let plan = release_power_cycles(&plan).unwrap_or(plan);
     let steps = build_steps(&plan)?;
     // Only for a run that did not end: to ask is to share the lock for a moment.
-    let live = run.ending.is_none() && Some(chosen) == runs.last() && ClusterLock::is_held(&folder)?;
+    let live =
+        run.ending.is_none() && Some(chosen) == runs.last() && ClusterLock::is_held(&folder)?;
     // What goes on is not left.
     let outages = ClusterState::load(&folder)?.outages;
-    let left = Unavailable::left_by_runs(outages.iter().filter(|(_, outage)| !live || outage.run != run.run));
-    let status = compute_rollout_status(&plan, &steps, &run, live, &load_past_durations(&folder)?).with_left_by_runs(left);
+    let left = Unavailable::left_by_runs(
+        outages
+            .iter()
+            .filter(|(_, outage)| !live || outage.run != run.run),
+    );
+    let status = compute_rollout_status(&plan, &steps, &run, live, &load_past_durations(&folder)?)
+        .with_left_by_runs(left);
     let text = match json {
         true => document::render_json_document(&RolloutDocument::of(&status)),
-        false => report::rollout::render_rollout_screen(&status, &quote::quote_path(inventory), Clock::Real.now()),
+        false => report::rollout::render_rollout_screen(
+            &status,
+            &quote::quote_path(inventory),
+            Clock::Real.now(),
+        ),
     };
     report::out::print_result(&text);
     Ok(Exit::Done)
 }
 
-/// What earlier runs of a folder say of how long things take. A journal that cannot be read says nothing.
+/// What earlier runs of a folder say of how long things take. A journal that cannot be read says
+/// nothing.
 pub fn load_past_durations(folder: &StateFolder) -> Result<Past, Diagnostic> {
     let mut past = Past::default();
     let mut left = BYTES_LEARNED_FROM;
@@ -123,9 +158,16 @@ pub fn load_past_durations(folder: &StateFolder) -> Result<Past, Diagnostic> {
 }
 
 /// The line beside a plan that says how long it will likely take.
-pub fn render_time_estimate(prepared: &PreparedInventory, plan: &Plan) -> Result<String, CommandFailure> {
+pub fn render_time_estimate(
+    prepared: &PreparedInventory,
+    plan: &Plan,
+) -> Result<String, CommandFailure> {
     let parallel = ExecutionOptions::default().parallel;
-    let estimate = report::rollout::estimate_plan_duration(plan, &load_past_durations(&prepared.folder)?, parallel);
+    let estimate = report::rollout::estimate_plan_duration(
+        plan,
+        &load_past_durations(&prepared.folder)?,
+        parallel,
+    );
     Ok(report::rollout::render_estimate_line(estimate.as_ref()))
 }
 
@@ -136,8 +178,13 @@ fn no_run(inventory: &Path, run: Option<&str>, runs: &[String]) -> Diagnostic {
     };
     let known: Vec<&str> = runs.iter().rev().take(5).map(String::as_str).collect();
     let next = match known.is_empty() {
-        true => format!("railwright apply {} begins one", quote::quote_path(inventory)),
+        true => format!(
+            "railwright apply {} begins one",
+            quote::quote_path(inventory)
+        ),
         false => format!("the latest are {}", known.join(", ")),
     };
-    Diagnostic::error("RW1018", what).state("nothing was changed").next(next)
+    Diagnostic::error("RW1018", what)
+        .state("nothing was changed")
+        .next(next)
 }

@@ -21,7 +21,9 @@ pub fn run(arguments: &RulesArguments) -> Result<Exit, CommandFailure> {
         None => Knowledge::read("", &[])?,
     };
     if arguments.json {
-        out::print_result(&document::render_json_document(&document::RulesDocument::of(known.rules.rules.values())));
+        out::print_result(&document::render_json_document(
+            &document::RulesDocument::of(known.rules.rules.values()),
+        ));
     } else {
         out::print_result(&knowledge::render_rule_list(&known.rules));
     }

@@ -15,7 +15,8 @@ use std::path::PathBuf;
 pub struct Show {
     /// The plan file
     pub plan: PathBuf,
-    /// One target or resource in full: host/gpu-001/link/ens4, or as the plan prints it: gpu-001 link ens4
+    /// One target or resource in full: host/gpu-001/link/ens4, or as the plan prints it: gpu-001
+    /// link ens4
     pub address: Vec<String>,
     /// Print the plan as JSON
     #[arg(long)]
@@ -29,12 +30,24 @@ pub fn run(arguments: &Show) -> Result<Exit, CommandFailure> {
     let subject = arguments.address.join(" ");
     let text = match subject.as_str() {
         _ if arguments.json => report::document::render_json_document(&plan),
-        "" => report::plan::render_plan_screen(&plan, &report::plan::PlanNextSteps { file: Some(file), ..Default::default() }),
-        subject => report::plan::render_plan_details(&plan, &resolve_plan_addresses(&plan, subject)?).ok_or_else(|| {
-            Diagnostic::error("RW0306", format!("{file} has no step for {}", one_line(subject, 80)))
-                .state("nothing was changed")
-                .next(format!("railwright show {file}"))
-        })?,
+        "" => report::plan::render_plan_screen(
+            &plan,
+            &report::plan::PlanNextSteps {
+                file: Some(file),
+                ..Default::default()
+            },
+        ),
+        subject => {
+            report::plan::render_plan_details(&plan, &resolve_plan_addresses(&plan, subject)?)
+                .ok_or_else(|| {
+                    Diagnostic::error(
+                        "RW0306",
+                        format!("{file} has no step for {}", one_line(subject, 80)),
+                    )
+                    .state("nothing was changed")
+                    .next(format!("railwright show {file}"))
+                })?
+        }
     };
     report::out::print_result(&text);
     Ok(Exit::Done)
@@ -42,9 +55,23 @@ pub fn run(arguments: &Show) -> Result<Exit, CommandFailure> {
 
 /// The addresses that a text stands for in this plan.
 fn resolve_plan_addresses(plan: &Plan, text: &str) -> Result<Vec<String>, CommandFailure> {
-    let targets: BTreeSet<Target> = plan.nodes.iter().filter_map(|node| node.target.clone()).collect();
+    let targets: BTreeSet<Target> = plan
+        .nodes
+        .iter()
+        .filter_map(|node| node.target.clone())
+        .collect();
     let targets: Vec<Target> = targets.into_iter().collect();
     let members = || plan.nodes.iter().flat_map(|node| node.members());
-    let resources = || -> Result<BTreeSet<String>, Diagnostic> { Ok(members().map(|member| member.wish.address.to_string()).collect()) };
-    subject::resolve_subjects(&[text.to_owned()], &KnownSubjects { targets: &targets, resources: &resources })
+    let resources = || -> Result<BTreeSet<String>, Diagnostic> {
+        Ok(members()
+            .map(|member| member.wish.address.to_string())
+            .collect())
+    };
+    subject::resolve_subjects(
+        &[text.to_owned()],
+        &KnownSubjects {
+            targets: &targets,
+            resources: &resources,
+        },
+    )
 }

@@ -40,10 +40,11 @@ enum StateCommand {
         #[arg(required = true)]
         address: Vec<String>,
     },
-    /// Take hosts as in service that a run left out of it, whatever a gate says; the hosts are left as they are
+    /// Take hosts as in service that a run left out of it, whatever a gate says; the hosts are left
+    /// as they are
     ///
-    /// They count in the budget of every run until a gate passes them, which the next apply asks before anything else. Who decided
-    /// otherwise, and why, is journalled.
+    /// They count in the budget of every run until a gate passes them, which the next apply asks
+    /// before anything else. Who decided otherwise, and why, is journalled.
     ReturnToService {
         /// The inventory
         inventory: PathBuf,
@@ -63,9 +64,9 @@ enum StateCommand {
     },
     /// Take targets over that another cluster applied to last
     ///
-    /// What the other cluster brought stays as it is and is not managed: it is listed, and nothing of it is removed unless the
-    /// spec comes to say something of it. The other cluster's next plan refuses these targets. Who decided it, and why, is
-    /// recorded here and on each of them.
+    /// What the other cluster brought stays as it is and is not managed: it is listed, and nothing
+    /// of it is removed unless the spec comes to say something of it. The other cluster's next plan
+    /// refuses these targets. Who decided it, and why, is recorded here and on each of them.
     TakeOver {
         /// The inventory
         inventory: PathBuf,
@@ -84,7 +85,11 @@ enum StateCommand {
 /// Shows or edits the memory.
 pub async fn run(arguments: &StateArguments) -> Result<Exit, CommandFailure> {
     match &arguments.command {
-        StateCommand::List { inventory, under, json } => {
+        StateCommand::List {
+            inventory,
+            under,
+            json,
+        } => {
             let state = ClusterState::load(&find_state_folder(inventory)?)?;
             let under = resolve_address_prefixes(&state, under)?;
             let (found, outages, taken) = (
@@ -94,18 +99,31 @@ pub async fn run(arguments: &StateArguments) -> Result<Exit, CommandFailure> {
             );
             report::out::print_result(&match *json {
                 true => document::render_json_document(&StateDocument::of(found, outages, &taken)),
-                false => out_of_service(&outages) + &render_applied_lines(found) + &report::take_over::render_recorded_take_overs(&taken),
+                false => {
+                    out_of_service(&outages)
+                        + &render_applied_lines(found)
+                        + &report::take_over::render_recorded_take_overs(&taken)
+                }
             });
         }
         StateCommand::Show { inventory, address } => {
             let state = ClusterState::load(&find_state_folder(inventory)?)?;
-            let address = with_applied_addresses(&state, |known| subject::resolve_single_address(&address.join(" "), known))?;
-            let applied =
-                listing::find_remembered_resource(&state, &address).map_err(|problem| problem.next(format_list_command(inventory)))?;
+            let address = with_applied_addresses(&state, |known| {
+                subject::resolve_single_address(&address.join(" "), known)
+            })?;
+            let applied = listing::find_remembered_resource(&state, &address)
+                .map_err(|problem| problem.next(format_list_command(inventory)))?;
             report::out::print_result(&report::document::render_json_document(applied));
         }
-        StateCommand::ReturnToService { inventory, hosts, reason } => return_to_service(inventory, hosts, reason).await?,
-        StateCommand::Forget { inventory, addresses } => {
+        StateCommand::ReturnToService {
+            inventory,
+            hosts,
+            reason,
+        } => return_to_service(inventory, hosts, reason).await?,
+        StateCommand::Forget {
+            inventory,
+            addresses,
+        } => {
             let folder = find_state_folder(inventory)?;
             let state = ClusterState::load(&folder)?;
             let addresses: Vec<Address> = with_applied_addresses(&state, |known| {
@@ -114,11 +132,24 @@ pub async fn run(arguments: &StateArguments) -> Result<Exit, CommandFailure> {
                     .map(|address| subject::resolve_single_address(address, known))
                     .collect::<Result<_, _>>()
             })?;
-            listing::forget_resources(&folder, &addresses)
-                .map_err(|problem| if problem.next.is_empty() { problem.next(format_list_command(inventory)) } else { problem })?;
-            report::out::print_note(&format!("{} forgotten; the targets were not touched", addresses.len()));
+            listing::forget_resources(&folder, &addresses).map_err(|problem| {
+                if problem.next.is_empty() {
+                    problem.next(format_list_command(inventory))
+                } else {
+                    problem
+                }
+            })?;
+            report::out::print_note(&format!(
+                "{} forgotten; the targets were not touched",
+                addresses.len()
+            ));
         }
-        StateCommand::TakeOver { inventory, targets, reason, keep_record } => {
+        StateCommand::TakeOver {
+            inventory,
+            targets,
+            reason,
+            keep_record,
+        } => {
             return take_over(inventory, targets, reason.trim(), *keep_record).await;
         }
     }
@@ -126,16 +157,29 @@ pub async fn run(arguments: &StateArguments) -> Result<Exit, CommandFailure> {
 }
 
 /// Takes hosts as in service that a run left out of it.
-async fn return_to_service(inventory: &Path, hosts: &str, reason: &str) -> Result<(), CommandFailure> {
+async fn return_to_service(
+    inventory: &Path,
+    hosts: &str,
+    reason: &str,
+) -> Result<(), CommandFailure> {
     if reason.trim().is_empty() {
-        let problem = Diagnostic::error("RW1019", "a host is not returned to service without a reason").state("nothing was changed");
-        return Err(CommandFailure::refused(vec![problem.next("say in --reason why it may take jobs although no gate has passed it")]));
+        let problem = Diagnostic::error(
+            "RW1019",
+            "a host is not returned to service without a reason",
+        )
+        .state("nothing was changed");
+        return Err(CommandFailure::refused(vec![problem.next(
+            "say in --reason why it may take jobs although no gate has passed it",
+        )]));
     }
     let wrong = |why: String| {
         let what = format!("{} names no hosts: {why}", one_line(hosts, 80));
-        Diagnostic::error("RW1011", what).state("nothing was changed").next(format_list_command(inventory))
+        Diagnostic::error("RW1011", what)
+            .state("nothing was changed")
+            .next(format_list_command(inventory))
     };
-    let names = nodeset::expand_node_set(hosts.strip_prefix("host/").unwrap_or(hosts)).map_err(|error| wrong(error.to_string()))?;
+    let names = nodeset::expand_node_set(hosts.strip_prefix("host/").unwrap_or(hosts))
+        .map_err(|error| wrong(error.to_string()))?;
     apply::return_to_service(&find_state_folder(inventory)?, &names, reason)
         .await
         .map_err(|problem| CommandFailure::refused(vec![problem]))?;
@@ -147,14 +191,27 @@ async fn return_to_service(inventory: &Path, hosts: &str, reason: &str) -> Resul
 }
 
 fn out_of_service(outages: &Outages) -> String {
-    let line = |(host, outage): (&String, &Outage)| clean_line(&format!("host/{host}  OUT OF SERVICE  {}", outage.details())) + "\n";
+    let line = |(host, outage): (&String, &Outage)| {
+        clean_line(&format!(
+            "host/{host}  OUT OF SERVICE  {}",
+            outage.details()
+        )) + "\n"
+    };
     outages.iter().map(line).collect()
 }
 
-async fn take_over(inventory: &Path, targets: &[String], reason: &str, keep_record: bool) -> Result<Exit, CommandFailure> {
+async fn take_over(
+    inventory: &Path,
+    targets: &[String],
+    reason: &str,
+    keep_record: bool,
+) -> Result<Exit, CommandFailure> {
     if reason.is_empty() {
-        let problem = Diagnostic::error("RW1019", "a target is not taken over without a reason").state("nothing was taken over");
-        return Err(CommandFailure::refused(vec![problem.next("say in --reason why it no longer belongs to the other cluster")]));
+        let problem = Diagnostic::error("RW1019", "a target is not taken over without a reason")
+            .state("nothing was taken over");
+        return Err(CommandFailure::refused(vec![problem.next(
+            "say in --reason why it no longer belongs to the other cluster",
+        )]));
     }
     let contact = TargetContact::begin();
     let prepared = pipeline::prepare_to_act(inventory, contact)?;
@@ -163,14 +220,30 @@ async fn take_over(inventory: &Path, targets: &[String], reason: &str, keep_reco
     let mut decided = BTreeMap::new();
     for name in &named {
         let target: Option<Target> = name.parse().ok();
-        let conflict = target.as_ref().and_then(|target| observed.recognition.conflicts.get(target));
-        match (target, conflict.filter(|conflict| conflict.may_be_taken_over())) {
+        let conflict = target
+            .as_ref()
+            .and_then(|target| observed.recognition.conflicts.get(target));
+        match (
+            target,
+            conflict.filter(|conflict| conflict.may_be_taken_over()),
+        ) {
             (Some(target), Some(conflict)) => drop(decided.insert(target, conflict.clone())),
-            _ => return Err(CommandFailure::refused(vec![not_another_clusters(name, &prepared.inventory.word)])),
+            _ => {
+                return Err(CommandFailure::refused(vec![not_another_clusters(
+                    name,
+                    &prepared.inventory.word,
+                )]));
+            }
         }
     }
     let passwords = secrets::read_switch_passwords(&prepared.inventory, contact);
-    let context = super::apply::build_apply_context(&prepared, contact, passwords, apply::ExecutionOptions::default(), None);
+    let context = super::apply::build_apply_context(
+        &prepared,
+        contact,
+        passwords,
+        apply::ExecutionOptions::default(),
+        None,
+    );
     let decision = TakeOverDecision {
         targets: decided,
         reason: reason.to_owned(),
@@ -178,33 +251,60 @@ async fn take_over(inventory: &Path, targets: &[String], reason: &str, keep_reco
         cluster: observed.state.cluster,
         name: prepared.inventory.loaded.spec.cluster.clone(),
     };
-    let taken = apply::take_over::take_over(&decision, &context).await.map_err(|problem| CommandFailure::refused(vec![problem]))?;
-    let problems: Vec<Diagnostic> = taken.values().filter_map(|one| one.as_ref().err().cloned()).collect();
-    report::out::print_result(&report::take_over::render_take_over_results(&taken, keep_record, &prepared.inventory.word));
+    let taken = apply::take_over::take_over(&decision, &context)
+        .await
+        .map_err(|problem| CommandFailure::refused(vec![problem]))?;
+    let problems: Vec<Diagnostic> = taken
+        .values()
+        .filter_map(|one| one.as_ref().err().cloned())
+        .collect();
+    report::out::print_result(&report::take_over::render_take_over_results(
+        &taken,
+        keep_record,
+        &prepared.inventory.word,
+    ));
     if problems.is_empty() {
         return Ok(Exit::Done);
     }
-    report::out::print_note(&report::diagnostic::render_diagnostics(&problems, &Default::default(), report::out::ScreenStyle::of_stderr()));
+    report::out::print_note(&report::diagnostic::render_diagnostics(
+        &problems,
+        &Default::default(),
+        report::out::ScreenStyle::of_stderr(),
+    ));
     Ok(Exit::Incomplete)
 }
 
 fn not_another_clusters(name: &str, inventory: &str) -> Diagnostic {
-    Diagnostic::error("RW0728", format!("{name} does not answer as another cluster's, so there is nothing to take over"))
-        .on(name.to_owned())
-        .state("nothing was taken over")
-        .next(format!("railwright plan {inventory} names the targets that are refused, and why"))
+    Diagnostic::error(
+        "RW0728",
+        format!("{name} does not answer as another cluster's, so there is nothing to take over"),
+    )
+    .on(name.to_owned())
+    .state("nothing was taken over")
+    .next(format!(
+        "railwright plan {inventory} names the targets that are refused, and why"
+    ))
 }
 
 fn render_applied_lines(found: Vec<(&Address, &AppliedResource)>) -> String {
     let line = |(address, applied): (&Address, &AppliedResource)| {
-        let unfinished = if applied.unfinished { "  begun, and did not come through" } else { "" };
-        clean_line(&format!("{address}  {}  {}{unfinished}", applied.at, applied.run)) + "\n"
+        let unfinished = if applied.unfinished {
+            "  begun, and did not come through"
+        } else {
+            ""
+        };
+        clean_line(&format!(
+            "{address}  {}  {}{unfinished}",
+            applied.at, applied.run
+        )) + "\n"
     };
     found.into_iter().map(line).collect()
 }
 
 fn find_state_folder(path: &Path) -> Result<StateFolder, CommandFailure> {
-    Ok(StateFolder::beside(&inventory::read_inventory(path)?.folder))
+    Ok(StateFolder::beside(
+        &inventory::read_inventory(path)?.folder,
+    ))
 }
 
 /// The command that shows what is remembered.
@@ -217,16 +317,37 @@ fn with_applied_addresses<T>(
     state: &ClusterState,
     use_it: impl FnOnce(&KnownSubjects) -> Result<T, CommandFailure>,
 ) -> Result<T, CommandFailure> {
-    let targets: BTreeSet<Target> = state.last_applied.resources.keys().map(|address| address.target.clone()).collect();
+    let targets: BTreeSet<Target> = state
+        .last_applied
+        .resources
+        .keys()
+        .map(|address| address.target.clone())
+        .collect();
     let targets: Vec<Target> = targets.into_iter().collect();
-    let resources =
-        || -> Result<BTreeSet<String>, Diagnostic> { Ok(state.last_applied.resources.keys().map(ToString::to_string).collect()) };
-    use_it(&KnownSubjects { targets: &targets, resources: &resources })
+    let resources = || -> Result<BTreeSet<String>, Diagnostic> {
+        Ok(state
+            .last_applied
+            .resources
+            .keys()
+            .map(ToString::to_string)
+            .collect())
+    };
+    use_it(&KnownSubjects {
+        targets: &targets,
+        resources: &resources,
+    })
 }
 
-/// The beginnings of addresses that these texts stand for; of `host` and `kube/prod/Job.batch` those below are meant.
-fn resolve_address_prefixes(state: &ClusterState, under: &[String]) -> Result<Vec<String>, CommandFailure> {
-    let as_it_is = |text: &String| matches!(text.split('/').next(), Some("host" | "kube" | "switch")) && !text.contains(['[', ',', ' ']);
+/// The beginnings of addresses that these texts stand for; of `host` and `kube/prod/Job.batch`
+/// those below are meant.
+fn resolve_address_prefixes(
+    state: &ClusterState,
+    under: &[String],
+) -> Result<Vec<String>, CommandFailure> {
+    let as_it_is = |text: &String| {
+        matches!(text.split('/').next(), Some("host" | "kube" | "switch"))
+            && !text.contains(['[', ',', ' '])
+    };
     let (plain, named): (Vec<String>, Vec<String>) = under.iter().cloned().partition(as_it_is);
     let named = with_applied_addresses(state, |known| subject::resolve_subjects(&named, known))?;
     Ok(plain.into_iter().chain(named).collect())

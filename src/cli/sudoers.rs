@@ -9,10 +9,11 @@ use railwright_resource::{Read, rights};
 use railwright_state::ClusterState;
 use std::path::PathBuf;
 
-/// Print the lines of sudoers by which a user without rights can read these hosts for plan and drift
+/// Print the lines of sudoers by which a user without rights can read these hosts for plan and
+/// drift
 ///
-/// Exact commands that only read, never a shell. Without them the user sees what the world may see, and the rest is unknown.
-/// Connects to nothing.
+/// Exact commands that only read, never a shell. Without them the user sees what the world may see,
+/// and the rest is unknown. Connects to nothing.
 #[derive(Debug, clap::Args)]
 pub struct Sudoers {
     /// The inventory: a folder of YAML files
@@ -27,10 +28,15 @@ pub fn run(arguments: &Sudoers) -> Result<Exit, CommandFailure> {
     let prepared = pipeline::prepare_partly(&arguments.inventory, &ObservationSource::Nobody)?;
     let last = ClusterState::load(&prepared.folder)?.last_applied;
     // Not the host's own record: it holds what stood in files before they were changed.
-    let mut needs = rights::collect_root_access_needs(&sealed::reads_of_all(&prepared.desired.wishes, &last));
+    let mut needs =
+        rights::collect_root_access_needs(&sealed::reads_of_all(&prepared.desired.wishes, &last));
     if prepared.inventory.loaded.cabling.is_some() {
         needs.extend(rights::collect_root_access_needs(&[Read::LldpNeighbours]));
     }
-    report::out::print_result(&report::sudoers::render_sudoers_fragment(&arguments.user, &prepared.inventory.word, &needs));
+    report::out::print_result(&report::sudoers::render_sudoers_fragment(
+        &arguments.user,
+        &prepared.inventory.word,
+        &needs,
+    ));
     Ok(Exit::Done)
 }

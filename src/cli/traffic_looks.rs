@@ -23,12 +23,26 @@ pub struct Looks<'a> {
 }
 
 /// One request a host with rails; of these rails alone, where they are named.
-pub fn build_traffic_requests(inventory: &Inventory, hosts: &[&Host], rails: Option<&BTreeSet<u32>>) -> Vec<HostRequest> {
+pub fn build_traffic_requests(
+    inventory: &Inventory,
+    hosts: &[&Host],
+    rails: Option<&BTreeSet<u32>>,
+) -> Vec<HostRequest> {
     let is_asked = |rail: &&Rail| rails.is_none_or(|rails| rails.contains(&rail.rail));
     let of = |access: HostAccess| {
-        let host = hosts.iter().find(|host| !access.switch && access.cluster.is_none() && *host.name == *access.name)?;
-        let netdevs: Vec<String> = host.netdevs.iter().filter(is_asked).map(|rail| rail.netdev.clone()).collect();
-        (!netdevs.is_empty()).then(|| HostRequest { access, reads: vec![Read::RailTraffic { netdevs }] })
+        let host = hosts.iter().find(|host| {
+            !access.switch && access.cluster.is_none() && *host.name == *access.name
+        })?;
+        let netdevs: Vec<String> = host
+            .netdevs
+            .iter()
+            .filter(is_asked)
+            .map(|rail| rail.netdev.clone())
+            .collect();
+        (!netdevs.is_empty()).then(|| HostRequest {
+            access,
+            reads: vec![Read::RailTraffic { netdevs }],
+        })
     };
     inventory.accesses().filter_map(of).collect()
 }
@@ -41,12 +55,19 @@ pub fn says_something(look: &Look) -> bool {
 impl<'a> Looks<'a> {
     /// At what is asked for.
     pub fn new(connector: &'a dyn Connector, requests: Vec<HostRequest>) -> Self {
-        Looks { connector, requests, last: BTreeMap::new() }
+        Looks {
+            connector,
+            requests,
+            last: BTreeMap::new(),
+        }
     }
 
     /// Rails that are looked at.
     pub fn rails(&self) -> usize {
-        self.requests.iter().map(|request| list_requested_netdevs(request).len()).sum()
+        self.requests
+            .iter()
+            .map(|request| list_requested_netdevs(request).len())
+            .sum()
     }
 
     /// Hosts that are asked.
@@ -56,7 +77,13 @@ impl<'a> Looks<'a> {
 
     /// What passed since the look before, which this one takes the place of.
     pub async fn next(&mut self) -> Look {
-        let observed = observe::observe_hosts(self.connector, self.requests.clone(), observe::DEFAULT_PARALLEL, &|_| {}).await;
+        let observed = observe::observe_hosts(
+            self.connector,
+            self.requests.clone(),
+            observe::DEFAULT_PARALLEL,
+            &|_| {},
+        )
+        .await;
         self.take(&observed.targets)
     }
 
@@ -95,7 +122,8 @@ impl<'a> Looks<'a> {
         let mut look = Look::new();
         for request in &self.requests {
             let host = request.access.name.to_string();
-            let sample = parse_traffic_sample(targets.get(&request.access.target()), &request.reads);
+            let sample =
+                parse_traffic_sample(targets.get(&request.access.target()), &request.reads);
             let rates = match (&sample, last.get(&host)) {
                 (Err(why), _) => Err(why.clone()),
                 // Of the first look nothing is known yet, and that is no finding.
@@ -105,10 +133,15 @@ impl<'a> Looks<'a> {
             for netdev in list_requested_netdevs(request) {
                 let fact = match &rates {
                     Ok(None) => continue,
-                    Ok(Some(rails)) => rails.get(netdev).cloned().unwrap_or(Fact::Unknown("the host says nothing of it".to_owned())),
+                    Ok(Some(rails)) => rails
+                        .get(netdev)
+                        .cloned()
+                        .unwrap_or(Fact::Unknown("the host says nothing of it".to_owned())),
                     Err(why) => Fact::Unknown(why.clone()),
                 };
-                look.entry(netdev.clone()).or_default().insert(host.clone(), fact);
+                look.entry(netdev.clone())
+                    .or_default()
+                    .insert(host.clone(), fact);
             }
             match sample {
                 Ok(now) => drop(last.insert(host, now)),
@@ -123,12 +156,21 @@ fn list_requested_netdevs(request: &HostRequest) -> &[String] {
     request
         .reads
         .iter()
-        .find_map(|read| if let Read::RailTraffic { netdevs } = read { Some(netdevs.as_slice()) } else { None })
+        .find_map(|read| {
+            if let Read::RailTraffic { netdevs } = read {
+                Some(netdevs.as_slice())
+            } else {
+                None
+            }
+        })
         .unwrap_or_default()
 }
 
 /// What a host counted; why it did not.
-fn parse_traffic_sample(found: Option<&TargetObservation>, reads: &[Read]) -> Result<RailTrafficSample, String> {
+fn parse_traffic_sample(
+    found: Option<&TargetObservation>,
+    reads: &[Read],
+) -> Result<RailTrafficSample, String> {
     let found = found.ok_or("it was not asked")?;
     if let Some(trouble) = &found.problem {
         return Err(format!("{} ({})", trouble.alike, trouble.code));

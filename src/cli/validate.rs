@@ -30,17 +30,37 @@ pub fn run(arguments: &Validate) -> Exit {
     let shown = arguments.inventory.display().to_string();
     let read = match inventory::read_inventory(&arguments.inventory) {
         Ok(read) => read,
-        Err(problems) => return print_validation_errors(&shown, &problems.diagnostics, &problems.sources, arguments.json),
+        Err(problems) => {
+            return print_validation_errors(
+                &shown,
+                &problems.diagnostics,
+                &problems.sources,
+                arguments.json,
+            );
+        }
     };
     let now = clock::read_current_time();
     let today = now.get(..10).unwrap_or_default();
     let (workloads, unrendered) = read.workloads(today);
-    let (judgement, answers) = read.knowledge.judge(&read.loaded, &read.loaded, &workloads, today);
-    let warnings = match unrendered.map_or_else(|| wishes::check_desired_resources(&read, &workloads, &answers), Err) {
+    let (judgement, answers) = read
+        .knowledge
+        .judge(&read.loaded, &read.loaded, &workloads, today);
+    let warnings = match unrendered.map_or_else(
+        || wishes::check_desired_resources(&read, &workloads, &answers),
+        Err,
+    ) {
         Ok(warnings) => warnings,
         Err(failure) => {
-            let failure = failure.after(judgement.diagnostics(), &read.knowledge.sources(&read.loaded.sources));
-            return print_validation_errors(&shown, &failure.diagnostics, &failure.sources, arguments.json);
+            let failure = failure.after(
+                judgement.diagnostics(),
+                &read.knowledge.sources(&read.loaded.sources),
+            );
+            return print_validation_errors(
+                &shown,
+                &failure.diagnostics,
+                &failure.sources,
+                arguments.json,
+            );
         }
     };
     let sources = read.knowledge.sources(&read.loaded.sources);
@@ -51,33 +71,70 @@ pub fn run(arguments: &Validate) -> Exit {
         .chain(secrets::report_unset_variables(&read))
         .chain(warnings)
         .chain(read.knowledge.overrides())
-        .chain(check_rule_cases(&read.knowledge.rules, &read.knowledge.catalog))
+        .chain(check_rule_cases(
+            &read.knowledge.rules,
+            &read.knowledge.catalog,
+        ))
         .chain(solve::check_combinations(&read.knowledge.catalog))
         .collect();
-    if found.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+    if found
+        .iter()
+        .any(|diagnostic| diagnostic.severity == Severity::Error)
+    {
         return print_validation_errors(&shown, &found, &sources, arguments.json);
     }
     if arguments.json {
-        let document = ValidationDocument::of(&shown, &found, &sources, Some(build_spec_summary(&read))).with_waived(judgement.waived);
+        let document =
+            ValidationDocument::of(&shown, &found, &sources, Some(build_spec_summary(&read)))
+                .with_waived(judgement.waived);
         out::print_result(&document::render_json_document(&document));
     } else {
         if !found.is_empty() {
-            out::print_note(&diagnostic::render_diagnostics(&found, &sources, ScreenStyle::of_stderr()));
+            out::print_note(&diagnostic::render_diagnostics(
+                &found,
+                &sources,
+                ScreenStyle::of_stderr(),
+            ));
         }
         out::print_result(knowledge::render_waived_rules(&judgement.waived).trim_start());
-        let warned = if found.is_empty() { String::new() } else { format!(" {}.", format_count(found.len(), "warning")) };
-        let text = format!("{}: valid. {}{warned}", read.path, render_inventory_summary(&read));
+        let warned = if found.is_empty() {
+            String::new()
+        } else {
+            format!(" {}.", format_count(found.len(), "warning"))
+        };
+        let text = format!(
+            "{}: valid. {}{warned}",
+            read.path,
+            render_inventory_summary(&read)
+        );
         out::print_result(&break_words(text.split(' '), 0, 0, COLUMNS));
     }
     Exit::Done
 }
 
-fn print_validation_errors(inventory: &str, diagnostics: &[Diagnostic], sources: &Sources, json: bool) -> Exit {
+fn print_validation_errors(
+    inventory: &str,
+    diagnostics: &[Diagnostic],
+    sources: &Sources,
+    json: bool,
+) -> Exit {
     if json {
-        out::print_result(&document::render_json_document(&ValidationDocument::of(inventory, diagnostics, sources, None)));
+        out::print_result(&document::render_json_document(&ValidationDocument::of(
+            inventory,
+            diagnostics,
+            sources,
+            None,
+        )));
     } else {
-        out::print_result(&diagnostic::render_diagnostics(diagnostics, sources, ScreenStyle::of_stdout()));
-        out::print_result(&format!("\n{inventory}: not valid. {}", format_problem_count(diagnostics)));
+        out::print_result(&diagnostic::render_diagnostics(
+            diagnostics,
+            sources,
+            ScreenStyle::of_stdout(),
+        ));
+        out::print_result(&format!(
+            "\n{inventory}: not valid. {}",
+            format_problem_count(diagnostics)
+        ));
     }
     Exit::Failed
 }
@@ -93,10 +150,20 @@ fn render_inventory_summary(read: &inventory::Inventory) -> String {
     };
     let hosts = match names.len() {
         0 => "no hosts".to_owned(),
-        count => format!("{} ({}){without_ssh}", format_count(count, "host"), railwright_base::text::one_line(&fold_node_set(&names), 60)),
+        count => format!(
+            "{} ({}){without_ssh}",
+            format_count(count, "host"),
+            railwright_base::text::one_line(&fold_node_set(&names), 60)
+        ),
     };
-    let fabric = serde_json::to_value(loaded.spec.fabric.kind).ok().and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default();
-    let kubernetes = loaded.kubernetes_name().map(|name| format!(", Kubernetes cluster {name}")).unwrap_or_default();
+    let fabric = serde_json::to_value(loaded.spec.fabric.kind)
+        .ok()
+        .and_then(|kind| kind.as_str().map(str::to_owned))
+        .unwrap_or_default();
+    let kubernetes = loaded
+        .kubernetes_name()
+        .map(|name| format!(", Kubernetes cluster {name}"))
+        .unwrap_or_default();
     let workloads = match loaded.spec.workloads.len() {
         0 => String::new(),
         count => format!(" with {}", format_count(count, "workload")),
@@ -107,23 +174,45 @@ fn render_inventory_summary(read: &inventory::Inventory) -> String {
         (_, 0) => format!(", {}", format_count(all, "switch")),
         (1, _) => ", 1 switch that is planned".to_owned(),
         _ if all == planned => format!(", {} that are planned", format_count(all, "switch")),
-        _ => format!(", {}, {planned} of them planned", format_count(all, "switch")),
+        _ => format!(
+            ", {}, {planned} of them planned",
+            format_count(all, "switch")
+        ),
     };
-    format!("Cluster {}, fabric {fabric}, {hosts}, {}{switches}{kubernetes}{workloads}.", loaded.spec.cluster, format_count(rails, "rail"))
+    format!(
+        "Cluster {}, fabric {fabric}, {hosts}, {}{switches}{kubernetes}{workloads}.",
+        loaded.spec.cluster,
+        format_count(rails, "rail")
+    )
 }
 
 fn build_spec_summary(read: &inventory::Inventory) -> SpecSummary {
     SpecSummary {
         cluster: read.loaded.spec.cluster.clone(),
-        hosts: read.loaded.hosts.iter().map(|host| host.name.clone()).collect(),
+        hosts: read
+            .loaded
+            .hosts
+            .iter()
+            .map(|host| host.name.clone())
+            .collect(),
         digest: read.loaded.digest.clone(),
         origin: read.origin.clone(),
     }
 }
 
 fn format_problem_count(diagnostics: &[Diagnostic]) -> String {
-    let errors = diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
+    let errors = diagnostics
+        .iter()
+        .filter(|diagnostic| diagnostic.severity == Severity::Error)
+        .count();
     let warnings = diagnostics.len() - errors;
-    let warned = if warnings > 0 { format!(", {}", format_count(warnings, "warning")) } else { String::new() };
-    format!("{}{warned}. `railwright explain CODE` tells more.", format_count(errors, "error"))
+    let warned = if warnings > 0 {
+        format!(", {}", format_count(warnings, "warning"))
+    } else {
+        String::new()
+    };
+    format!(
+        "{}{warned}. `railwright explain CODE` tells more.",
+        format_count(errors, "error")
+    )
 }

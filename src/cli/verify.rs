@@ -19,7 +19,8 @@ use std::path::PathBuf;
 
 /// Prove the fabric: drivers, links, GIDs, path MTU, marks, and a matrix of real RDMA traffic
 ///
-/// Starts short test traffic between hosts, one pair a host at a time; the hosts themselves end it even if we die.
+/// Starts short test traffic between hosts, one pair a host at a time; the hosts themselves end it
+/// even if we die.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct VerifyArguments {
@@ -28,7 +29,8 @@ pub struct VerifyArguments {
     /// The inventory: a folder of YAML files
     #[arg(required = true)]
     pub inventory: Option<PathBuf>,
-    /// Run NCCL's tests between all hosts with GPUs too, as the gate of the spec has them (rollout.gate.nccl), and judge their output
+    /// Run NCCL's tests between all hosts with GPUs too, as the gate of the spec has them
+    /// (rollout.gate.nccl), and judge their output
     #[arg(long)]
     pub nccl: bool,
     /// The test, with its path where it is not on the hosts' PATH; what the spec says unless given
@@ -47,25 +49,45 @@ enum VerifyCommand {
 }
 
 fn nothing_to_prove(hosts: &str, inventory: &str) -> Diagnostic {
-    Diagnostic::error("RW1042", format!("no host can be proven: {} have no SSH", one_line(hosts, 80)))
-        .effect("test traffic is started on hosts over SSH, and nothing is started in pods")
-        .state("nothing was started")
-        .next(format!("railwright drift {inventory} tells what their cluster says of their devices"))
-        .next("traffic between nodes is proven by a job of the cluster: `ib_write_bw` or nccl-tests in two pods")
+    Diagnostic::error(
+        "RW1042",
+        format!("no host can be proven: {} have no SSH", one_line(hosts, 80)),
+    )
+    .effect("test traffic is started on hosts over SSH, and nothing is started in pods")
+    .state("nothing was started")
+    .next(format!(
+        "railwright drift {inventory} tells what their cluster says of their devices"
+    ))
+    .next(
+        "traffic between nodes is proven by a job of the cluster: `ib_write_bw` or nccl-tests in \
+         two pods",
+    )
 }
 
 /// What has no host has nothing that test traffic could be started on.
 fn no_host(has_switches: bool, inventory: &str) -> Diagnostic {
-    let error = Diagnostic::error("RW1042", "no host can be proven: the spec has none").state("nothing was started");
+    let error = Diagnostic::error("RW1042", "no host can be proven: the spec has none")
+        .state("nothing was started");
     match has_switches {
-        true => error.next(format!("railwright verify fabric {inventory} compares what its switches have with the spec")),
+        true => error.next(format!(
+            "railwright verify fabric {inventory} compares what its switches have with the spec"
+        )),
         false => error.next("name the hosts in the spec: nodes: [{ name: gpu[01-16], ... }]"),
     }
 }
 
 /// NCCL's tests as the spec has them, with the program that was named.
-fn configure_nccl_tests(arguments: &VerifyArguments, inventory: &Inventory) -> Result<Nccl, CommandFailure> {
-    let gate = inventory.loaded.spec.rollout.gate.clone().unwrap_or_default();
+fn configure_nccl_tests(
+    arguments: &VerifyArguments,
+    inventory: &Inventory,
+) -> Result<Nccl, CommandFailure> {
+    let gate = inventory
+        .loaded
+        .spec
+        .rollout
+        .gate
+        .clone()
+        .unwrap_or_default();
     let mut tests = gate.nccl.unwrap_or_default();
     tests.program = arguments.program.clone().or(tests.program);
     Nccl::of(inventory, tests)
@@ -97,7 +119,9 @@ async fn run_nccl(
         }
         Some(_) => {
             progress.end();
-            report::out::print_note("NCCL's tests were ended on all hosts, and nothing of them stays there");
+            report::out::print_note(
+                "NCCL's tests were ended on all hosts, and nothing of them stays there",
+            );
         }
         None => {
             progress.end();
@@ -114,7 +138,10 @@ pub async fn run(arguments: &VerifyArguments) -> Result<Exit, CommandFailure> {
         Some(VerifyCommand::Fabric(arguments)) => return verify_fabric::run(arguments).await,
         None => {}
     }
-    let inventory = arguments.inventory.as_deref().expect("the command line is refused without it");
+    let inventory = arguments
+        .inventory
+        .as_deref()
+        .expect("the command line is refused without it");
     let contact = TargetContact::begin();
     let prepared = pipeline::prepare_to_act(inventory, contact)?;
     let request = verification::build_verify_request(&prepared);
@@ -131,9 +158,15 @@ pub async fn run(arguments: &VerifyArguments) -> Result<Exit, CommandFailure> {
         .into());
     }
     if !without_ssh.is_empty() {
-        report::out::print_note(&format!("left out, because they have no SSH: {}", one_line(&hosts, 200)));
+        report::out::print_note(&format!(
+            "left out, because they have no SSH: {}",
+            one_line(&hosts, 200)
+        ));
     }
-    let tests = arguments.nccl.then(|| configure_nccl_tests(arguments, &prepared.inventory)).transpose()?;
+    let tests = arguments
+        .nccl
+        .then(|| configure_nccl_tests(arguments, &prepared.inventory))
+        .transpose()?;
     let connector = prepared.connector(contact)?;
     let progress = Proving::default();
     let mut report = verify_hosts(&*connector, &request, &|event| progress.show(&event)).await;
@@ -143,11 +176,18 @@ pub async fn run(arguments: &VerifyArguments) -> Result<Exit, CommandFailure> {
         return Ok(exit);
     }
     progress.end();
-    let text = if arguments.json { report::verify::render_verify_json(&report) } else { report::verify::render_verify_screen(&report) };
+    let text = if arguments.json {
+        report::verify::render_verify_json(&report)
+    } else {
+        report::verify::render_verify_screen(&report)
+    };
     report::out::print_result(&text);
     Ok(match report.verdict() {
         CheckVerdict::Failed => Exit::Failed,
         CheckVerdict::Unknown => Exit::Incomplete,
-        CheckVerdict::Passed | CheckVerdict::NotRun | CheckVerdict::Warning | CheckVerdict::NotApplicable => Exit::Done,
+        CheckVerdict::Passed
+        | CheckVerdict::NotRun
+        | CheckVerdict::Warning
+        | CheckVerdict::NotApplicable => Exit::Done,
     })
 }

@@ -10,7 +10,8 @@ use railwright_verify::CheckVerdict;
 use railwright_verify::cabling::{CablingNames, CablingScope, compare_cabling};
 use std::path::PathBuf;
 
-/// Compare the cabling file with what hosts and switches hear of each other (LLDP), as moves to make by hand
+/// Compare the cabling file with what hosts and switches hear of each other (LLDP), as moves to
+/// make by hand
 ///
 /// Reads only. A NIC that hears nobody is unknown, and never taken for miswired.
 #[derive(Debug, clap::Args)]
@@ -30,21 +31,45 @@ pub struct VerifyCabling {
 
 /// Compares.
 pub async fn run(arguments: &VerifyCabling) -> Result<Exit, CommandFailure> {
-    let inventory = Inventory { read_as: arguments.read_as.clone(), ..inventory::read_inventory(&arguments.inventory)? };
+    let inventory = Inventory {
+        read_as: arguments.read_as.clone(),
+        ..inventory::read_inventory(&arguments.inventory)?
+    };
     let loaded = &inventory.loaded;
-    let Some(cabling) = &loaded.cabling else { return Err(no_file(&inventory.word).into()) };
+    let Some(cabling) = &loaded.cabling else {
+        return Err(no_file(&inventory.word).into());
+    };
     cables::has_lldp(&inventory)?;
     if !inventory.warnings.is_empty() {
-        report::out::print_note(&report::diagnostic::render_diagnostics(&inventory.warnings, &loaded.sources, ScreenStyle::of_stderr()));
+        report::out::print_note(&report::diagnostic::render_diagnostics(
+            &inventory.warnings,
+            &loaded.sources,
+            ScreenStyle::of_stderr(),
+        ));
     }
     let hosts = cables::select_rail_hosts(&inventory, arguments.host.as_deref())?;
     let switches = cables::select_switches(&inventory, arguments.host.as_deref());
     let views = cables::read_neighbours(&inventory, &hosts, &switches).await;
-    let (names, nics) = (CablingNames::of(loaded, &cabling.cables), cables::list_nics(&inventory, &hosts, &switches));
-    let comparison = compare_cabling(CablingScope { cables: &cabling.cables, nics: &nics, names: &names }, &views);
+    let (names, nics) = (
+        CablingNames::of(loaded, &cabling.cables),
+        cables::list_nics(&inventory, &hosts, &switches),
+    );
+    let comparison = compare_cabling(
+        CablingScope {
+            cables: &cabling.cables,
+            nics: &nics,
+            names: &names,
+        },
+        &views,
+    );
     let asked: Vec<String> = hosts.iter().map(|host| host.name.clone()).collect();
     let switches: Vec<String> = switches.iter().map(|switch| switch.name.clone()).collect();
-    let subject = CablingSubject { inventory: &inventory.word, file: &cabling.file, hosts: &asked, switches: &switches };
+    let subject = CablingSubject {
+        inventory: &inventory.word,
+        file: &cabling.file,
+        hosts: &asked,
+        switches: &switches,
+    };
     let text = match arguments.json {
         true => document::render_json_document(&CablingDocument::of(&subject, &comparison)),
         false => cabling::render_cabling_screen(&subject, &comparison),
@@ -58,9 +83,15 @@ pub async fn run(arguments: &VerifyCabling) -> Result<Exit, CommandFailure> {
 }
 
 fn no_file(inventory: &str) -> Diagnostic {
-    Diagnostic::error("RW1043", "the spec names no cabling file, so there is nothing to compare with")
-        .effect("which NIC belongs in which port of a switch is written nowhere")
-        .state("no host was asked")
-        .next(format!("railwright discover cabling {inventory} -o {inventory}/cabling.csv writes what the hosts hear; look at it"))
-        .next("then write `cabling: cabling.csv` in the spec")
+    Diagnostic::error(
+        "RW1043",
+        "the spec names no cabling file, so there is nothing to compare with",
+    )
+    .effect("which NIC belongs in which port of a switch is written nowhere")
+    .state("no host was asked")
+    .next(format!(
+        "railwright discover cabling {inventory} -o {inventory}/cabling.csv writes what the hosts \
+         hear; look at it"
+    ))
+    .next("then write `cabling: cabling.csv` in the spec")
 }

@@ -14,15 +14,17 @@ use railwright_resource::{Observation, Read};
 use railwright_system::{clock, files};
 use railwright_transport::{Connector, HostAccess, TargetContact};
 use railwright_verify::CheckVerdict;
-use railwright_verify::fabric::{DesiredFabricSettings, Devices, FabricDevice, FabricLink, check_fabric_links, list_fabric_links};
+use railwright_verify::fabric::{
+    DesiredFabricSettings, Devices, FabricDevice, FabricLink, check_fabric_links, list_fabric_links,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Look at both ends of every link: MTU, DSCPs, PFC, ECN, and what their counters do in a while
 ///
-/// Reads only, and starts no traffic: run it while a job runs. Exit code 1 where ends do not agree or something is lost, 3 where something
-/// could not be found out.
+/// Reads only, and starts no traffic: run it while a job runs. Exit code 1 where ends do not agree
+/// or something is lost, 3 where something could not be found out.
 #[derive(Debug, clap::Args)]
 pub struct VerifyFabric {
     /// The inventory: a folder of YAML files
@@ -45,7 +47,8 @@ pub struct VerifyFabric {
     /// Write over files that are there
     #[arg(long)]
     pub force: bool,
-    /// Read hosts and switches as this user, who needs no rights but those that `sudoers` prints; what only root may see is unknown
+    /// Read hosts and switches as this user, who needs no rights but those that `sudoers` prints;
+    /// what only root may see is unknown
     #[arg(long, value_name = "USER", value_parser = Inventory::user_name, conflicts_with = "observations")]
     pub read_as: Option<String>,
     /// Print JSON
@@ -56,30 +59,46 @@ pub struct VerifyFabric {
 /// `30`, `30s`, `2m`, an hour at most.
 fn parse_counter_duration(text: &str) -> Result<u64, String> {
     let seconds = text::parse_seconds(text, &[('s', 1), ('m', 60)]);
-    seconds.filter(|seconds| *seconds <= 3600).ok_or_else(|| "seconds or minutes, an hour at most: `30s`, `2m`".to_owned())
+    seconds
+        .filter(|seconds| *seconds <= 3600)
+        .ok_or_else(|| "seconds or minutes, an hour at most: `30s`, `2m`".to_owned())
 }
 
 /// Looks.
 pub async fn run(arguments: &VerifyFabric) -> Result<Exit, CommandFailure> {
     output::can_be_written([&arguments.svg, &arguments.record].into_iter().flatten())?;
     let written = [&arguments.svg, &arguments.record].into_iter().flatten();
-    if let Some(file) = written.into_iter().find(|file| !arguments.force && files::is_present(file)) {
+    if let Some(file) = written
+        .into_iter()
+        .find(|file| !arguments.force && files::is_present(file))
+    {
         return Err(CommandFailure::refused(vec![is_there(file)]));
     }
     if arguments.svg.is_some() && arguments.svg == arguments.record {
         return Err(CommandFailure::refused(vec![one_file()]));
     }
-    let inventory = Inventory { read_as: arguments.read_as.clone(), ..inventory::read_inventory(&arguments.inventory)? };
+    let inventory = Inventory {
+        read_as: arguments.read_as.clone(),
+        ..inventory::read_inventory(&arguments.inventory)?
+    };
     let loaded = &inventory.loaded;
     if loaded.cabling.is_none() {
         return Err(no_file(&inventory.word).into());
     }
     if !inventory.warnings.is_empty() && arguments.observations.is_none() {
-        report::out::print_note(&report::diagnostic::render_diagnostics(&inventory.warnings, &loaded.sources, ScreenStyle::of_stderr()));
+        report::out::print_note(&report::diagnostic::render_diagnostics(
+            &inventory.warnings,
+            &loaded.sources,
+            ScreenStyle::of_stderr(),
+        ));
     }
     let hosts = match arguments.host.as_deref() {
         Some(set) => cables::select_rail_hosts(&inventory, Some(set))?,
-        None => loaded.hosts.iter().filter(|host| !host.netdevs.is_empty()).collect(),
+        None => loaded
+            .hosts
+            .iter()
+            .filter(|host| !host.netdevs.is_empty())
+            .collect(),
     };
     let only: BTreeSet<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
     let links = list_fabric_links(loaded, Some(&only));
@@ -99,17 +118,36 @@ fn print_fabric_report(
 ) -> Result<Exit, CommandFailure> {
     let wanted = DesiredFabricSettings::of(&inventory.loaded, arguments.seconds > 0);
     let report = check_fabric_links(links, &collect_devices(inventory, observation), &wanted);
-    let file = arguments.observations.as_ref().map(|file| file.display().to_string());
-    let from = file.as_deref().map(|file| (file, observation.recorded_at.as_str()));
-    let subject = FabricSubject { inventory: &inventory.word, recorded: from, wanted: &wanted, report: &report };
+    let file = arguments
+        .observations
+        .as_ref()
+        .map(|file| file.display().to_string());
+    let from = file
+        .as_deref()
+        .map(|file| (file, observation.recorded_at.as_str()));
+    let subject = FabricSubject {
+        inventory: &inventory.word,
+        recorded: from,
+        wanted: &wanted,
+        report: &report,
+    };
     let noted = |file: &Path, written: Result<(), CommandFailure>, what: &str| {
         written.inspect(|()| report::out::print_note(&format!("{what} {}", file.display())))
     };
-    let recorded = arguments.record.as_ref().map(|file| noted(file, recording::write_recording(file, observation), "what was read is in"));
-    let drawn = arguments
-        .svg
-        .as_ref()
-        .map(|file| noted(file, output::write_output(file, &svg::render_fabric_svg(&subject), 0o644), "the fabric is drawn in"));
+    let recorded = arguments.record.as_ref().map(|file| {
+        noted(
+            file,
+            recording::write_recording(file, observation),
+            "what was read is in",
+        )
+    });
+    let drawn = arguments.svg.as_ref().map(|file| {
+        noted(
+            file,
+            output::write_output(file, &svg::render_fabric_svg(&subject), 0o644),
+            "the fabric is drawn in",
+        )
+    });
     let text = match arguments.json {
         true => document::render_json_document(&FabricDocument::of(&subject)),
         false => fabric::render_fabric_screen(&subject),
@@ -131,11 +169,23 @@ fn collect_devices(inventory: &Inventory, observation: &Observation) -> Devices 
     let loaded = &inventory.loaded;
     let silent = |target: &Target| match observation.targets.get(target) {
         None => Some("it was not asked, or is not in the observation".to_owned()),
-        Some(found) => found.problem.as_ref().map(|trouble| format!("{} ({})", trouble.alike, trouble.code)),
+        Some(found) => found
+            .problem
+            .as_ref()
+            .map(|trouble| format!("{} ({})", trouble.alike, trouble.code)),
     };
-    let answers = |target: &Target| observation.targets.get(target).map(|found| found.answers.clone()).unwrap_or_default();
+    let answers = |target: &Target| {
+        observation
+            .targets
+            .get(target)
+            .map(|found| found.answers.clone())
+            .unwrap_or_default()
+    };
     let device = |target: &Target, made: &dyn Fn() -> FabricDevice| {
-        (target.name.to_string(), silent(target).map_or_else(made, FabricDevice::Silent))
+        (
+            target.name.to_string(),
+            silent(target).map_or_else(made, FabricDevice::Silent),
+        )
     };
     let mut devices = Devices::new();
     for host in loaded.reached() {
@@ -154,18 +204,39 @@ fn collect_devices(inventory: &Inventory, observation: &Observation) -> Devices 
 }
 
 /// Reads all ends, and their counters twice. Changes nothing on any of them.
-async fn read_link_ends(inventory: &Inventory, hosts: &[&Host], links: &[FabricLink], seconds: u64) -> Observation {
-    let requests = |sample: CounterSampleOrdinal, counts: bool| build_link_requests(inventory, hosts, links, sample, counts);
+async fn read_link_ends(
+    inventory: &Inventory,
+    hosts: &[&Host],
+    links: &[FabricLink],
+    seconds: u64,
+) -> Observation {
+    let requests = |sample: CounterSampleOrdinal, counts: bool| {
+        build_link_requests(inventory, hosts, links, sample, counts)
+    };
     let connector = secrets::connector_to_look(inventory, TargetContact::begin());
-    let mut observation = observe_with_progress(&*connector, requests(CounterSampleOrdinal::First, seconds > 0)).await;
-    let is_anybody_there = observation.targets.values().any(|found| found.problem.is_none());
+    let mut observation = observe_with_progress(
+        &*connector,
+        requests(CounterSampleOrdinal::First, seconds > 0),
+    )
+    .await;
+    let is_anybody_there = observation
+        .targets
+        .values()
+        .any(|found| found.problem.is_none());
     if seconds > 0 && is_anybody_there {
         report::out::print_note(&format!("counters are looked at for {seconds} s"));
         clock::sleep_for(Duration::from_secs(seconds)).await;
         // What did not answer is not asked again.
-        let answered =
-            |request: &HostRequest| observation.targets.get(&request.access.target()).is_some_and(|found| found.problem.is_none());
-        let again: Vec<HostRequest> = requests(CounterSampleOrdinal::Second, true).into_iter().filter(answered).collect();
+        let answered = |request: &HostRequest| {
+            observation
+                .targets
+                .get(&request.access.target())
+                .is_some_and(|found| found.problem.is_none())
+        };
+        let again: Vec<HostRequest> = requests(CounterSampleOrdinal::Second, true)
+            .into_iter()
+            .filter(answered)
+            .collect();
         for (target, more) in observe_with_progress(&*connector, again).await.targets {
             if let Some(found) = observation.targets.get_mut(&target) {
                 found.answers.merge(more.answers);
@@ -175,14 +246,22 @@ async fn read_link_ends(inventory: &Inventory, hosts: &[&Host], links: &[FabricL
     observation
 }
 
-async fn observe_with_progress(connector: &dyn Connector, requests: Vec<HostRequest>) -> Observation {
+async fn observe_with_progress(
+    connector: &dyn Connector,
+    requests: Vec<HostRequest>,
+) -> Observation {
     let progress = report::progress::HostReadProgress::new(requests.len());
-    let observed = observe::observe_hosts(connector, requests, observe::DEFAULT_PARALLEL, &|event| progress.show(&event)).await;
+    let observed =
+        observe::observe_hosts(connector, requests, observe::DEFAULT_PARALLEL, &|event| {
+            progress.show(&event)
+        })
+        .await;
     progress.end();
     observed
 }
 
-/// One request a device: the first time with what it is set to, the second time of its counters alone.
+/// One request a device: the first time with what it is set to, the second time of its counters
+/// alone.
 fn build_link_requests(
     inventory: &Inventory,
     hosts: &[&Host],
@@ -192,7 +271,10 @@ fn build_link_requests(
 ) -> Vec<HostRequest> {
     let mut ports: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for end in links.iter().flat_map(|link| [&link.from, &link.to]) {
-        ports.entry(&end.device).or_default().insert(end.port.clone());
+        ports
+            .entry(&end.device)
+            .or_default()
+            .insert(end.port.clone());
     }
     let asked: BTreeSet<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
     let request = |access: HostAccess| {
@@ -200,25 +282,57 @@ fn build_link_requests(
         let mut reads = Vec::new();
         if access.switch {
             let system = inventory.system_of(&access.name)?;
-            reads.extend((sample == CounterSampleOrdinal::First).then_some(Read::Switch { system, of: SwitchRead::Running }));
-            reads.extend(counts.then_some(Read::SwitchCounters { system, ports, sample }));
+            reads.extend(
+                (sample == CounterSampleOrdinal::First).then_some(Read::Switch {
+                    system,
+                    of: SwitchRead::Running,
+                }),
+            );
+            reads.extend(counts.then_some(Read::SwitchCounters {
+                system,
+                ports,
+                sample,
+            }));
         } else if asked.contains(&*access.name) {
-            for netdev in ports.iter().filter(|_| sample == CounterSampleOrdinal::First) {
-                reads.extend([Read::Link { netdev: netdev.clone() }, Read::LinkQos { netdev: netdev.clone() }]);
+            for netdev in ports
+                .iter()
+                .filter(|_| sample == CounterSampleOrdinal::First)
+            {
+                reads.extend([
+                    Read::Link {
+                        netdev: netdev.clone(),
+                    },
+                    Read::LinkQos {
+                        netdev: netdev.clone(),
+                    },
+                ]);
             }
-            reads.extend(counts.then_some(Read::LinkCounters { netdevs: ports, sample }));
+            reads.extend(counts.then_some(Read::LinkCounters {
+                netdevs: ports,
+                sample,
+            }));
         }
         (!reads.is_empty()).then_some(HostRequest { access, reads })
     };
-    inventory.accesses().filter(|access| access.cluster.is_none()).filter_map(request).collect()
+    inventory
+        .accesses()
+        .filter(|access| access.cluster.is_none())
+        .filter_map(request)
+        .collect()
 }
 
 fn no_file(inventory: &str) -> Diagnostic {
-    Diagnostic::error("RW1043", "the spec names no cabling file, so nobody knows which ends belong together")
-        .effect("whether both ends of a link agree cannot be said")
-        .state("nobody was asked")
-        .next(format!("railwright discover cabling {inventory} -o {inventory}/cabling.csv writes what the hosts hear; look at it"))
-        .next("then write `cabling: cabling.csv` in the spec")
+    Diagnostic::error(
+        "RW1043",
+        "the spec names no cabling file, so nobody knows which ends belong together",
+    )
+    .effect("whether both ends of a link agree cannot be said")
+    .state("nobody was asked")
+    .next(format!(
+        "railwright discover cabling {inventory} -o {inventory}/cabling.csv writes what the hosts \
+         hear; look at it"
+    ))
+    .next("then write `cabling: cabling.csv` in the spec")
 }
 
 fn one_file() -> Diagnostic {

@@ -48,12 +48,20 @@ pub fn run(arguments: &Version) -> Result<Exit, CommandFailure> {
         ("rows: examples of images", catalog.example.len()),
         ("rows: images", catalog.image.len()),
         ("rows: profilers", catalog.profiler.len()),
-        ("explained codes", explain::list_code_pages().count() + rules.rules.len()),
+        (
+            "explained codes",
+            explain::list_code_pages().count() + rules.rules.len(),
+        ),
     ];
     if arguments.json {
-        out::print_result(&document::render_json_document(&VersionDocument::of(version, counts)));
+        out::print_result(&document::render_json_document(&VersionDocument::of(
+            version, counts,
+        )));
     } else {
-        out::print_result(&format!("railwright {version}\n{}", knowledge::render_knowledge_counts(&counts)));
+        out::print_result(&format!(
+            "railwright {version}\n{}",
+            knowledge::render_knowledge_counts(&counts)
+        ));
     }
     Ok(Exit::Done)
 }

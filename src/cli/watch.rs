@@ -1,6 +1,6 @@
-//! `railwright drift --watch`: every host is looked at again and again, each for itself. A round asks every host that is
-//! not being asked already, so that there is one connection attempt a host a round; what a host says is told when it says
-//! it, so that one that hangs delays nobody.
+//! `railwright drift --watch`: every host is looked at again and again, each for itself. A round
+//! asks every host that is not being asked already, so that there is one connection attempt a host
+//! a round; what a host says is told when it says it, so that one that hangs delays nobody.
 
 use super::drift::exit_from_drift;
 use super::pipeline::{self, ObservationSource, PreparedInventory};
@@ -22,8 +22,8 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// Hosts that are read at the same time. Those that gave no answer the last time have as many places of their own: however
-/// many hang, they take none from the others.
+/// Hosts that are read at the same time. Those that gave no answer the last time have as many
+/// places of their own: however many hang, they take none from the others.
 const AT_ONCE: usize = 64;
 
 /// What one host said, with what it is to be judged by.
@@ -49,11 +49,20 @@ struct DriftWatchSession {
 }
 
 /// Watches until somebody asks to stop.
-pub async fn watch_drift(inventory: &Path, read_as: Option<String>, every: Duration) -> Result<Exit, CommandFailure> {
+pub async fn watch_drift(
+    inventory: &Path,
+    read_as: Option<String>,
+    every: Duration,
+) -> Result<Exit, CommandFailure> {
     let mut interrupts = signals::watch_interrupts();
     let mut watching = DriftWatchSession::begin(inventory, TargetContact::begin(), read_as)?;
-    let (hosts, seconds) = (railwright_base::text::format_count(watching.prepared.targets.len(), "host"), every.as_secs());
-    report::out::print_note(&format!("watching {hosts}, a look every {seconds} s; Ctrl-C ends it"));
+    let (hosts, seconds) = (
+        railwright_base::text::format_count(watching.prepared.targets.len(), "host"),
+        every.as_secs(),
+    );
+    report::out::print_note(&format!(
+        "watching {hosts}, a look every {seconds} s; Ctrl-C ends it"
+    ));
     watching.ask()?;
     let mut pause = Box::pin(clock::sleep_for(every));
     loop {
@@ -65,7 +74,8 @@ pub async fn watch_drift(inventory: &Path, read_as: Option<String>, every: Durat
             }
             Some(answer) = watching.running.join_next() => match answer {
                 Ok(answer) => watching.take(answer),
-                Err(error) => report::out::print_note(&format!("a look at a host ended early: {error}")),
+                Err(error) => report::out::print_note(&format!("a look at a host ended early: \
+                                                                {error}")),
             },
         }
     }
@@ -75,10 +85,17 @@ pub async fn watch_drift(inventory: &Path, read_as: Option<String>, every: Durat
 }
 
 impl DriftWatchSession {
-    fn begin(inventory: &Path, contact: TargetContact, read_as: Option<String>) -> Result<Self, CommandFailure> {
+    fn begin(
+        inventory: &Path,
+        contact: TargetContact,
+        read_as: Option<String>,
+    ) -> Result<Self, CommandFailure> {
         Ok(DriftWatchSession {
             contact,
-            prepared: Arc::new(pipeline::prepare_inventory(inventory, &ObservationSource::Live(contact))?.read_as(read_as)),
+            prepared: Arc::new(
+                pipeline::prepare_inventory(inventory, &ObservationSource::Live(contact))?
+                    .read_as(read_as),
+            ),
             running: JoinSet::new(),
             asked: BTreeSet::new(),
             last: BTreeMap::new(),
@@ -89,10 +106,15 @@ impl DriftWatchSession {
         })
     }
 
-    /// The files may have changed since: they are read anew, and as they were before when they are wrong now.
+    /// The files may have changed since: they are read anew, and as they were before when they are
+    /// wrong now.
     fn next_round(&mut self, inventory: &Path) {
         self.remember();
-        match pipeline::prepare_again(inventory, self.contact, self.prepared.inventory.read_as.clone()) {
+        match pipeline::prepare_again(
+            inventory,
+            self.contact,
+            self.prepared.inventory.read_as.clone(),
+        ) {
             Ok(prepared) => self.prepared = Arc::new(prepared),
             Err(failure) => {
                 failure.show();
@@ -122,14 +144,26 @@ impl DriftWatchSession {
             if !self.asked.insert(target.clone()) {
                 continue;
             }
-            let was_silent = self.last.get(&target).is_some_and(|report| is_silent(report, &target));
-            let lane = Arc::clone(if was_silent { &self.silent } else { &self.healthy });
+            let was_silent = self
+                .last
+                .get(&target)
+                .is_some_and(|report| is_silent(report, &target));
+            let lane = Arc::clone(if was_silent {
+                &self.silent
+            } else {
+                &self.healthy
+            });
             let (connector, prepared) = (Arc::clone(&connector), Arc::clone(&self.prepared));
             self.running.spawn(async move {
                 // It is never closed, so the place is always given.
                 let _place = lane.acquire().await;
                 let found = observe::observe_host(&*connector, &request, &|_| {}).await;
-                WatchedTargetReading { target, question, prepared, found }
+                WatchedTargetReading {
+                    target,
+                    question,
+                    prepared,
+                    found,
+                }
             });
         }
         Ok(())
@@ -137,12 +171,20 @@ impl DriftWatchSession {
 
     /// Judges a host's answer and tells what changed.
     fn take(&mut self, answer: WatchedTargetReading) {
-        let WatchedTargetReading { target, question, prepared, found } = answer;
+        let WatchedTargetReading {
+            target,
+            question,
+            prepared,
+            found,
+        } = answer;
         self.asked.remove(&target);
         if !prepared.targets.contains(&target) {
             return;
         }
-        let observation = Observation { targets: [(target.clone(), found)].into(), ..Observation::at(clock::read_current_time()) };
+        let observation = Observation {
+            targets: [(target.clone(), found)].into(),
+            ..Observation::at(clock::read_current_time())
+        };
         let observed = match question.answered(&prepared, observation) {
             Ok(observed) => observed,
             Err(failure) => {
@@ -150,8 +192,12 @@ impl DriftWatchSession {
                 return;
             }
         };
-        let mut report = look::build_drift_report(&prepared, &observed, std::slice::from_ref(&target));
-        railwright_drift::accept::apply_acceptances(&mut report, &prepared.inventory.loaded.spec.drift.accept);
+        let mut report =
+            look::build_drift_report(&prepared, &observed, std::slice::from_ref(&target));
+        railwright_drift::accept::apply_acceptances(
+            &mut report,
+            &prepared.inventory.loaded.spec.drift.accept,
+        );
         for change in self.lines.take(&report) {
             report::out::print_result(&change);
         }
@@ -169,14 +215,19 @@ impl DriftWatchSession {
         };
         for target in &self.prepared.targets {
             let Some(last) = self.last.get(target) else {
-                all.not_judged.push(UnknownFinding::new(target.to_string(), "it was not looked at yet"));
+                all.not_judged.push(UnknownFinding::new(
+                    target.to_string(),
+                    "it was not looked at yet",
+                ));
                 continue;
             };
             all.resources += last.resources;
             all.findings.extend(last.findings.iter().cloned());
             all.not_judged.extend(last.not_judged.iter().cloned());
-            all.out_of_service.extend(last.out_of_service.iter().cloned());
-            all.no_longer_wished.extend(last.no_longer_wished.iter().cloned());
+            all.out_of_service
+                .extend(last.out_of_service.iter().cloned());
+            all.no_longer_wished
+                .extend(last.no_longer_wished.iter().cloned());
             all.never_applied.extend(last.never_applied.iter().cloned());
         }
         all
@@ -184,5 +235,8 @@ impl DriftWatchSession {
 }
 
 fn is_silent(report: &DriftReport, target: &Target) -> bool {
-    report.not_judged.iter().any(|unread| unread.subject == target.to_string())
+    report
+        .not_judged
+        .iter()
+        .any(|unread| unread.subject == target.to_string())
 }

@@ -28,9 +28,10 @@ enum WatchCommand {
 
 /// Live rates of RDMA traffic over each rail, in both directions, and whether all rails carry
 ///
-/// Reads counters of the hosts' RDMA devices again and again, and starts no traffic: run it while a job runs. Ends by Ctrl-C or after `--for`:
-/// with 0 where every rail carried data in both directions, with 1 where one did not while others did, with 3 where nothing passed or
-/// something could not be found out.
+/// Reads counters of the hosts' RDMA devices again and again, and starts no traffic: run it while a
+/// job runs. Ends by Ctrl-C or after `--for`: with 0 where every rail carried data in both
+/// directions, with 1 where one did not while others did, with 3 where nothing passed or something
+/// could not be found out.
 #[derive(Debug, clap::Args)]
 pub struct WatchTrafficArguments {
     /// The inventory: a folder of YAML files
@@ -63,7 +64,10 @@ fn parse_watch_duration(text: &str) -> Result<u64, String> {
 /// Looks.
 pub async fn run(arguments: &WatchArguments) -> Result<Exit, CommandFailure> {
     let WatchCommand::Traffic(arguments) = &arguments.what;
-    let inventory = Inventory { read_as: arguments.read_as.clone(), ..inventory::read_inventory(&arguments.inventory)? };
+    let inventory = Inventory {
+        read_as: arguments.read_as.clone(),
+        ..inventory::read_inventory(&arguments.inventory)?
+    };
     let hosts = match &arguments.host {
         Some(set) => cables::select_rail_hosts(&inventory, Some(set))?,
         None => inventory.loaded.reached().collect(),
@@ -73,8 +77,13 @@ pub async fn run(arguments: &WatchArguments) -> Result<Exit, CommandFailure> {
         return Err(report_no_rail_hosts(&inventory.word).into());
     }
     let connector = secrets::connector_to_look(&inventory, TargetContact::begin());
-    let mut watching = TrafficWatchSession { looks: Looks::new(&*connector, requests), quiet: arguments.json };
-    let flow = watching.until_the_end(arguments.every, arguments.seconds).await;
+    let mut watching = TrafficWatchSession {
+        looks: Looks::new(&*connector, requests),
+        quiet: arguments.json,
+    };
+    let flow = watching
+        .until_the_end(arguments.every, arguments.seconds)
+        .await;
     let judgement = flow.judge(&inventory.word);
     report::out::print_result(&match arguments.json {
         true => traffic::render_traffic_json(&inventory.path, &flow, &judgement),
@@ -90,7 +99,10 @@ pub async fn run(arguments: &WatchArguments) -> Result<Exit, CommandFailure> {
 fn report_no_rail_hosts(inventory: &str) -> Diagnostic {
     Diagnostic::error("RW1011", "no host of the inventory has both rails and SSH")
         .state("no host was asked")
-        .next(format!("say in the spec which NICs hosts have (`nics`) and how they are reached (`ssh`); railwright validate {inventory} tells how many are"))
+        .next(format!(
+            "say in the spec which NICs hosts have (`nics`) and how they are reached (`ssh`); \
+             railwright validate {inventory} tells how many are"
+        ))
 }
 
 struct TrafficWatchSession<'a> {
@@ -101,9 +113,16 @@ struct TrafficWatchSession<'a> {
 impl TrafficWatchSession<'_> {
     async fn until_the_end(&mut self, every: u64, whole: Option<u64>) -> Flow {
         let mut interrupts = signals::watch_interrupts();
-        let (hosts, rails) = (format_count(self.looks.hosts(), "host"), format_count(self.looks.rails(), "rail"));
-        let until = whole.map_or("Ctrl-C ends it".to_owned(), |seconds| format!("for {seconds} s, or until Ctrl-C"));
-        report::out::print_note(&format!("watching the traffic of {rails} of {hosts}, a look every {every} s; {until}"));
+        let (hosts, rails) = (
+            format_count(self.looks.hosts(), "host"),
+            format_count(self.looks.rails(), "rail"),
+        );
+        let until = whole.map_or("Ctrl-C ends it".to_owned(), |seconds| {
+            format!("for {seconds} s, or until Ctrl-C")
+        });
+        report::out::print_note(&format!(
+            "watching the traffic of {rails} of {hosts}, a look every {every} s; {until}"
+        ));
         let mut flow = Flow::default();
         let mut passed = 0;
         loop {

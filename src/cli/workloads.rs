@@ -9,13 +9,16 @@ impl Inventory {
     /// The templates of jobs, with the inventory's own over the shipped ones.
     pub(super) fn job_templates(&self) -> Result<Templates, CommandFailure> {
         let prefix = format!("{JOBS_FOLDER}/");
-        let own = self.modules.iter().filter_map(|(path, text)| Some((path.strip_prefix(&prefix)?.to_owned(), text.clone())));
+        let own = self.modules.iter().filter_map(|(path, text)| {
+            Some((path.strip_prefix(&prefix)?.to_owned(), text.clone()))
+        });
         let folder = format!("{}/modules/{JOBS_FOLDER}", self.path.trim_end_matches('/'));
-        Templates::load(&folder, own).map_err(|(problems, sources)| CommandFailure::of_input(problems, &sources))
+        Templates::load(&folder, own)
+            .map_err(|(problems, sources)| CommandFailure::of_input(problems, &sources))
     }
 
-    /// The workloads of the spec, as far as they can be rendered, and what is wrong with the others; `today` is the day by which waivers are
-    /// judged.
+    /// The workloads of the spec, as far as they can be rendered, and what is wrong with the
+    /// others; `today` is the day by which waivers are judged.
     pub(super) fn workloads(&self, today: &str) -> (Workloads, Option<CommandFailure>) {
         if self.loaded.spec.workloads.is_empty() {
             return (Workloads::default(), None);
@@ -25,7 +28,14 @@ impl Inventory {
             Err(failure) => return (Workloads::unrendered(), Some(failure)),
         };
         let (catalog, rules) = (&self.knowledge.catalog, &self.knowledge.rules);
-        let inputs = JobRenderInputs { loaded: &self.loaded, catalog, rules, templates: &templates, today, derives: true };
+        let inputs = JobRenderInputs {
+            loaded: &self.loaded,
+            catalog,
+            rules,
+            templates: &templates,
+            today,
+            derives: true,
+        };
         let mut sources: Sources = self.loaded.sources.clone();
         sources.join(&templates.sources);
         let (workloads, problems) = Workloads::of(inputs);

@@ -1,22 +1,29 @@
-//! Findings that the spec accepts for a while. They are told, and count for nothing until the day is over.
+//! Findings that the spec accepts for a while. They are told, and count for nothing until the day
+//! is over.
 
 use super::finding::{DriftAcceptance, DriftFinding, DriftReport};
 use railwright_base::Target;
 use railwright_knowledge::spec::acceptance::AcceptancePattern;
 use railwright_knowledge::spec::model::Acceptance;
 
-/// Marks what is accepted; gives back the places in the list of acceptances that match no finding, although all that
-/// they could match was judged.
+/// Marks what is accepted; gives back the places in the list of acceptances that match no finding,
+/// although all that they could match was judged.
 pub fn apply_acceptances(report: &mut DriftReport, acceptances: &[Acceptance]) -> Vec<usize> {
     // Patterns were checked with the spec.
-    let rules: Vec<Option<AcceptancePattern>> = acceptances.iter().map(|acceptance| AcceptancePattern::of(acceptance).ok()).collect();
+    let rules: Vec<Option<AcceptancePattern>> = acceptances
+        .iter()
+        .map(|acceptance| AcceptancePattern::of(acceptance).ok())
+        .collect();
     let mut used = vec![false; rules.len()];
     // Both are days of UTC as ISO 8601 writes them, so that their order is that of their letters.
     let today = report.checked_at.get(..10).unwrap_or_default().to_owned();
     for finding in &mut report.findings {
         let mut best: Option<DriftAcceptance> = None;
         for (index, acceptance) in acceptances.iter().enumerate() {
-            if !rules[index].as_ref().is_some_and(|pattern| is_accepted_by(pattern, acceptance, finding)) {
+            if !rules[index]
+                .as_ref()
+                .is_some_and(|pattern| is_accepted_by(pattern, acceptance, finding))
+            {
                 continue;
             }
             used[index] = true;
@@ -32,11 +39,20 @@ pub fn apply_acceptances(report: &mut DriftReport, acceptances: &[Acceptance]) -
         }
         finding.accepted = best;
     }
-    let unmatched = |index: &usize| !used[*index] && rules[*index].as_ref().is_some_and(|pattern| !is_unread(report, pattern));
+    let unmatched = |index: &usize| {
+        !used[*index]
+            && rules[*index]
+                .as_ref()
+                .is_some_and(|pattern| !is_unread(report, pattern))
+    };
     (0..rules.len()).filter(unmatched).collect()
 }
 
-fn is_accepted_by(pattern: &AcceptancePattern, acceptance: &Acceptance, finding: &DriftFinding) -> bool {
+fn is_accepted_by(
+    pattern: &AcceptancePattern,
+    acceptance: &Acceptance,
+    finding: &DriftFinding,
+) -> bool {
     let plane = acceptance.plane.is_none_or(|plane| plane == finding.plane);
     plane && finding.attribute == acceptance.attribute && pattern.covers(&finding.address)
 }
@@ -44,8 +60,15 @@ fn is_accepted_by(pattern: &AcceptancePattern, acceptance: &Acceptance, finding:
 /// True when something that the pattern is about could not be judged.
 fn is_unread(report: &DriftReport, pattern: &AcceptancePattern) -> bool {
     report.not_judged.iter().any(|unread| {
-        let target = unread.subject.parse::<Target>().is_ok_and(|target| pattern.is_about(&target));
-        target || unread.subject.parse().is_ok_and(|address| pattern.covers(&address))
+        let target = unread
+            .subject
+            .parse::<Target>()
+            .is_ok_and(|target| pattern.is_about(&target));
+        target
+            || unread
+                .subject
+                .parse()
+                .is_ok_and(|address| pattern.covers(&address))
     })
 }
 
@@ -58,12 +81,18 @@ mod tests {
     use railwright_resource::{Plane, Reading};
 
     fn report(found: &[(&str, Plane, DriftReason)]) -> DriftReport {
-        let occasion = Occasion { checked_at: "2026-06-15T23:59:59Z".into(), ..Occasion::default() };
+        let occasion = Occasion {
+            checked_at: "2026-06-15T23:59:59Z".into(),
+            ..Occasion::default()
+        };
         let mut report = compute_drift(
             &occasion,
             &[],
             &Default::default(),
-            DiffFunctions { assess: &|_| panic!("no wishes"), left: &|_, _| panic!("no wishes") },
+            DiffFunctions {
+                assess: &|_| panic!("no wishes"),
+                left: &|_, _| panic!("no wishes"),
+            },
             &LastApplied::default(),
         );
         report.findings = found
@@ -97,24 +126,47 @@ mod tests {
         }
     }
 
-    const MTU: (&str, Plane, DriftReason) = ("host/n1/link/ens4#mtu", Plane::Running, DriftReason::ChangedOutside);
+    const MTU: (&str, Plane, DriftReason) = (
+        "host/n1/link/ens4#mtu",
+        Plane::Running,
+        DriftReason::ChangedOutside,
+    );
 
     #[test]
     fn an_acceptance_counts_to_the_end_of_its_day() {
-        for (until, expired, drift) in [("2026-06-15", false, false), ("2026-06-14", true, true), ("2027-01-01", false, false)] {
+        for (until, expired, drift) in [
+            ("2026-06-15", false, false),
+            ("2026-06-14", true, true),
+            ("2027-01-01", false, false),
+        ] {
             let mut report = report(&[MTU]);
-            assert!(apply_acceptances(&mut report, &[rule("host/n1/link/*#mtu", until)]).is_empty());
+            assert!(
+                apply_acceptances(&mut report, &[rule("host/n1/link/*#mtu", until)]).is_empty()
+            );
             let accepted = report.findings[0].accepted.clone().unwrap();
-            assert_eq!((accepted.expired, report.has_drift()), (expired, drift), "{until}");
+            assert_eq!(
+                (accepted.expired, report.has_drift()),
+                (expired, drift),
+                "{until}"
+            );
         }
     }
 
     #[test]
     fn of_two_the_one_that_lasts_longer_counts() {
         let mut report = report(&[MTU]);
-        apply_acceptances(&mut report, &[rule("host/*/link/*#mtu", "2026-07-01"), rule("host/n1/link/ens4#mtu", "2026-01-01")]);
+        apply_acceptances(
+            &mut report,
+            &[
+                rule("host/*/link/*#mtu", "2026-07-01"),
+                rule("host/n1/link/ens4#mtu", "2026-01-01"),
+            ],
+        );
         assert!(!report.has_drift());
-        assert_eq!(report.findings[0].accepted.as_ref().unwrap().until, "2026-07-01");
+        assert_eq!(
+            report.findings[0].accepted.as_ref().unwrap().until,
+            "2026-07-01"
+        );
     }
 
     #[test]
@@ -126,24 +178,47 @@ mod tests {
             ("host/n1/link/ens4#up", None, true),
         ] {
             let mut report = report(&[MTU]);
-            let unmatched = apply_acceptances(&mut report, &[Acceptance { plane, ..rule(address, "2026-12-31") }]);
-            assert_eq!((report.has_drift(), unmatched.len()), (drift, usize::from(drift)), "{address} {plane:?}");
+            let unmatched = apply_acceptances(
+                &mut report,
+                &[Acceptance {
+                    plane,
+                    ..rule(address, "2026-12-31")
+                }],
+            );
+            assert_eq!(
+                (report.has_drift(), unmatched.len()),
+                (drift, usize::from(drift)),
+                "{address} {plane:?}"
+            );
         }
     }
 
     #[test]
     fn what_could_not_be_found_out_is_never_accepted_away() {
         let mut report = report(&[(MTU.0, MTU.1, DriftReason::Unknown)]);
-        assert!(apply_acceptances(&mut report, &[rule("host/n1/link/ens4#mtu", "2026-12-31")]).is_empty());
+        assert!(
+            apply_acceptances(&mut report, &[rule("host/n1/link/ens4#mtu", "2026-12-31")])
+                .is_empty()
+        );
         assert!(report.is_incomplete() && !report.has_drift() && !report.findings[0].is_accepted());
     }
 
     #[test]
     fn a_rule_is_not_blamed_for_what_was_not_judged() {
-        for (subject, unmatched) in [("host/n1", 0), ("host/n1/link/ens4", 0), ("host/n2", 1), ("host/n1/link/ens5", 1)] {
+        for (subject, unmatched) in [
+            ("host/n1", 0),
+            ("host/n1/link/ens4", 0),
+            ("host/n2", 1),
+            ("host/n1/link/ens5", 1),
+        ] {
             let mut report = report(&[]);
             report.not_judged = vec![UnknownFinding::new(subject, "why")];
-            assert_eq!(apply_acceptances(&mut report, &[rule("host/n1/link/ens4#mtu", "2026-12-31")]).len(), unmatched, "{subject}");
+            assert_eq!(
+                apply_acceptances(&mut report, &[rule("host/n1/link/ens4#mtu", "2026-12-31")])
+                    .len(),
+                unmatched,
+                "{subject}"
+            );
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Compares wishes, what was applied last, and what the targets say. Pure.
 //!
-//! What was applied last is shown per attribute by judging the last wish against the same answers: its *wanted* side
-//! is what we left behind then. Since every apply ends with a reading that matched, a difference from it was made by
-//! somebody else, unless it still waits for its restart.
+//! What was applied last is shown per attribute by judging the last wish against the same answers:
+//! its *wanted* side is what we left behind then. Since every apply ends with a reading that
+//! matched, a difference from it was made by somebody else, unless it still waits for its restart.
 
 use super::finding::{DriftFinding, DriftReason, DriftReport, FORMAT_VERSION, Occasion};
 use railwright_base::{Address, Target};
@@ -10,11 +10,13 @@ use railwright_plan::{LastApplied, UnknownFinding};
 use railwright_resource::{Assessment, Attribute, DesiredResource, Plane, Reading, kind_named};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a kind makes of a wish with the answers of its target; an error says why it cannot be judged.
+/// What a kind makes of a wish with the answers of its target; an error says why it cannot be
+/// judged.
 pub type Assess<'a> = &'a dyn Fn(&DesiredResource) -> Result<Assessment, String>;
 
 /// What a kind makes of what was applied last, where this is its wish now.
-pub type AssessLeft<'a> = &'a dyn Fn(&DesiredResource, &DesiredResource) -> Result<Assessment, String>;
+pub type AssessLeft<'a> =
+    &'a dyn Fn(&DesiredResource, &DesiredResource) -> Result<Assessment, String>;
 
 /// How wishes are judged.
 #[derive(Clone, Copy)]
@@ -25,7 +27,8 @@ pub struct DiffFunctions<'a> {
     pub left: AssessLeft<'a>,
 }
 
-/// All findings for the wishes of an inventory; `silent` are the targets that gave no answer, with the reason.
+/// All findings for the wishes of an inventory; `silent` are the targets that gave no answer, with
+/// the reason.
 pub fn compute_drift(
     occasion: &Occasion,
     wishes: &[DesiredResource],
@@ -48,27 +51,52 @@ pub fn compute_drift(
         never_applied: Vec::new(),
         no_longer_wished: no_longer_wished(wishes, silent, last),
         not_judged: silent.values().cloned().collect(),
-        targets: wished.chain(silent.keys().cloned()).collect::<BTreeSet<Target>>().into_iter().collect(),
+        targets: wished
+            .chain(silent.keys().cloned())
+            .collect::<BTreeSet<Target>>()
+            .into_iter()
+            .collect(),
         resources: 0,
         judged: Vec::new(),
     };
-    for wish in wishes.iter().filter(|wish| !silent.contains_key(&wish.address.target)) {
+    for wish in wishes
+        .iter()
+        .filter(|wish| !silent.contains_key(&wish.address.target))
+    {
         match (judge.assess)(wish) {
-            Err(reason) => report.not_judged.push(UnknownFinding::new(wish.address.to_string(), reason)),
-            Ok(Assessment { known_after: Some(step), .. }) => {
+            Err(reason) => report
+                .not_judged
+                .push(UnknownFinding::new(wish.address.to_string(), reason)),
+            Ok(Assessment {
+                known_after: Some(step),
+                ..
+            }) => {
                 let reason = format!("cannot be judged before {step} is there");
-                report.not_judged.push(UnknownFinding::new(wish.address.to_string(), reason));
+                report
+                    .not_judged
+                    .push(UnknownFinding::new(wish.address.to_string(), reason));
             }
             Ok(assessment) => {
                 report.resources += 1;
                 report.judged.push(wish.address.clone());
                 let applied = last_applied(wish, judge.left, last);
-                report.findings.extend(of_resource(wish, &assessment, applied.as_ref()));
+                report
+                    .findings
+                    .extend(of_resource(wish, &assessment, applied.as_ref()));
             }
         }
     }
-    let applied: BTreeSet<&Target> = last.resources.keys().map(|address| &address.target).collect();
-    report.never_applied = report.targets.iter().filter(|target| !applied.contains(target)).cloned().collect();
+    let applied: BTreeSet<&Target> = last
+        .resources
+        .keys()
+        .map(|address| &address.target)
+        .collect();
+    report.never_applied = report
+        .targets
+        .iter()
+        .filter(|target| !applied.contains(target))
+        .cloned()
+        .collect();
     in_order(&mut report.findings);
     report
 }
@@ -79,27 +107,56 @@ pub(super) fn in_order(findings: &mut [DriftFinding]) {
 }
 
 /// Remembered resources that no wish is about; of a target that gave no answer nothing is said.
-fn no_longer_wished(wishes: &[DesiredResource], silent: &BTreeMap<Target, UnknownFinding>, last: &LastApplied) -> Vec<Address> {
-    let gone = last.not_wished(wishes).map(|(address, _)| address).filter(|address| !silent.contains_key(&address.target));
+fn no_longer_wished(
+    wishes: &[DesiredResource],
+    silent: &BTreeMap<Target, UnknownFinding>,
+    last: &LastApplied,
+) -> Vec<Address> {
+    let gone = last
+        .not_wished(wishes)
+        .map(|(address, _)| address)
+        .filter(|address| !silent.contains_key(&address.target));
     gone.cloned().collect()
 }
 
-/// What was left behind; nothing where it was asked otherwise then, so that the two answers cannot be compared.
-fn last_applied(wish: &DesiredResource, left: AssessLeft<'_>, last: &LastApplied) -> Option<Assessment> {
+/// What was left behind; nothing where it was asked otherwise then, so that the two answers cannot
+/// be compared.
+fn last_applied(
+    wish: &DesiredResource,
+    left: AssessLeft<'_>,
+    last: &LastApplied,
+) -> Option<Assessment> {
     let applied = last.applied(&wish.address)?.wish(&wish.address);
     let asks_alike = kind_named(&wish.kind).is_none_or(|kind| kind.asks_alike(&applied, wish));
     asks_alike.then(|| left(&applied, wish).ok()).flatten()
 }
 
-fn of_resource(wish: &DesiredResource, assessment: &Assessment, applied: Option<&Assessment>) -> Vec<DriftFinding> {
+fn of_resource(
+    wish: &DesiredResource,
+    assessment: &Assessment,
+    applied: Option<&Assessment>,
+) -> Vec<DriftFinding> {
     let mut out = Vec::new();
     for (name, attribute) in assessment.attributes.iter().chain(&assessment.out_of_reach) {
         // What is not there yet, or is other than wished, is no matter of waiting.
-        let is_early = |found: &Reading| attribute.settles && *found == Reading::Absent && !assessment.only_waits();
-        for (plane, wanted, found) in attribute.differences().into_iter().filter(|(.., found)| !is_early(found)) {
-            let left = applied.and_then(|a| a.attributes.get(name)).and_then(|a| a.wanted.get(plane)).cloned();
+        let is_early = |found: &Reading| {
+            attribute.settles && *found == Reading::Absent && !assessment.only_waits()
+        };
+        for (plane, wanted, found) in attribute
+            .differences()
+            .into_iter()
+            .filter(|(.., found)| !is_early(found))
+        {
+            let left = applied
+                .and_then(|a| a.attributes.get(name))
+                .and_then(|a| a.wanted.get(plane))
+                .cloned();
             // As it was left is as it is, where only the wish's own input is another one.
-            let last = if attribute.input.is_some() { applied.map(|_| found.clone()) } else { left };
+            let last = if attribute.input.is_some() {
+                applied.map(|_| found.clone())
+            } else {
+                left
+            };
             out.push(DriftFinding {
                 address: wish.address.with_attribute(name),
                 attribute: name.clone(),
@@ -108,7 +165,12 @@ fn of_resource(wish: &DesiredResource, assessment: &Assessment, applied: Option<
                 wanted: wanted.clone(),
                 last_applied: last,
                 found: found.clone(),
-                by: attribute.by.clone().or_else(|| attribute.input.as_ref().map(|input| format!("{input} is another one since"))),
+                by: attribute.by.clone().or_else(|| {
+                    attribute
+                        .input
+                        .as_ref()
+                        .map(|input| format!("{input} is another one since"))
+                }),
                 places: wish.places.clone(),
                 seen: None,
                 accepted: None,
@@ -118,11 +180,20 @@ fn of_resource(wish: &DesiredResource, assessment: &Assessment, applied: Option<
     out
 }
 
-fn find_drift_reason(assessment: &Assessment, attribute: &Attribute, plane: Plane, last: Option<&Reading>, found: &Reading) -> DriftReason {
+fn find_drift_reason(
+    assessment: &Assessment,
+    attribute: &Attribute,
+    plane: Plane,
+    last: Option<&Reading>,
+    found: &Reading,
+) -> DriftReason {
     if found.is_unknown() {
         return DriftReason::Unknown;
     }
-    let met = |plane| attribute.wanted.get(plane).is_some() && !attribute.differences().iter().any(|(p, ..)| *p == plane);
+    let met = |plane| {
+        attribute.wanted.get(plane).is_some()
+            && !attribute.differences().iter().any(|(p, ..)| *p == plane)
+    };
     let wanted = attribute.wanted.get(plane);
     if plane == Plane::Running && (assessment.owed || met(Plane::NextBoot)) {
         return DriftReason::OwedRestart;
@@ -132,7 +203,9 @@ fn find_drift_reason(assessment: &Assessment, attribute: &Attribute, plane: Plan
         _ if attribute.input.is_some() => DriftReason::SpecNewer,
         None => DriftReason::SpecNewer,
         Some(last) if last == found && Some(last) != wanted => DriftReason::SpecNewer,
-        Some(_) if plane != Plane::Running && met(Plane::Running) => DriftReason::WillBeLostAtReboot,
+        Some(_) if plane != Plane::Running && met(Plane::Running) => {
+            DriftReason::WillBeLostAtReboot
+        }
         Some(_) => DriftReason::ChangedOutside,
     }
 }
@@ -148,14 +221,34 @@ mod tests {
         DesiredResource {
             address: Address::host("n1", "link", "ens4"),
             after: vec![],
-            want: Want { kind: "link".to_owned(), body: json!({ "mtu": mtu }), module: "jumbo-mtu/link".into(), places: Vec::new() }.into(),
+            want: Want {
+                kind: "link".to_owned(),
+                body: json!({ "mtu": mtu }),
+                module: "jumbo-mtu/link".into(),
+                places: Vec::new(),
+            }
+            .into(),
         }
     }
 
     /// What was applied last is judged as what is wished now.
-    fn found(wishes: &[DesiredResource], silent: &BTreeMap<Target, UnknownFinding>, assess: Assess<'_>, last: &LastApplied) -> DriftReport {
+    fn found(
+        wishes: &[DesiredResource],
+        silent: &BTreeMap<Target, UnknownFinding>,
+        assess: Assess<'_>,
+        last: &LastApplied,
+    ) -> DriftReport {
         let left = |applied: &DesiredResource, _: &DesiredResource| assess(applied);
-        compute_drift(&Occasion::default(), wishes, silent, DiffFunctions { assess, left: &left }, last)
+        compute_drift(
+            &Occasion::default(),
+            wishes,
+            silent,
+            DiffFunctions {
+                assess,
+                left: &left,
+            },
+            last,
+        )
     }
 
     fn applied(mtu: u32) -> LastApplied {
@@ -173,24 +266,41 @@ mod tests {
             run: "r1".into(),
             at: String::new(),
         };
-        LastApplied { resources: [(wish.address, applied)].into() }
+        LastApplied {
+            resources: [(wish.address, applied)].into(),
+        }
     }
 
     /// The one finding for wanted 9000, with these values on the target.
-    fn one(last: &LastApplied, persisted: Reading, running: Reading, next_boot: Option<Reading>, owed: bool) -> Vec<(Plane, DriftReason)> {
+    fn one(
+        last: &LastApplied,
+        persisted: Reading,
+        running: Reading,
+        next_boot: Option<Reading>,
+        owed: bool,
+    ) -> Vec<(Plane, DriftReason)> {
         let assess = |wish: &DesiredResource| {
             let wanted = Reading::is(wish.body["mtu"].clone());
-            let mut attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), persisted.clone()).and(
-                Plane::Running,
+            let mut attribute = Attribute::in_plane(
+                Plane::Persisted,
                 wanted.clone(),
-                running.clone(),
-            );
+                persisted.clone(),
+            )
+            .and(Plane::Running, wanted.clone(), running.clone());
             if let Some(next) = &next_boot {
                 attribute = attribute.and(Plane::NextBoot, wanted, next.clone());
             }
-            Ok(Assessment { attributes: [("mtu".to_owned(), attribute)].into(), owed, ..Assessment::default() })
+            Ok(Assessment {
+                attributes: [("mtu".to_owned(), attribute)].into(),
+                owed,
+                ..Assessment::default()
+            })
         };
-        found(&[link(9000)], &BTreeMap::new(), &assess, last).findings.into_iter().map(|f| (f.plane, f.reason)).collect()
+        found(&[link(9000)], &BTreeMap::new(), &assess, last)
+            .findings
+            .into_iter()
+            .map(|f| (f.plane, f.reason))
+            .collect()
     }
 
     #[test]
@@ -199,68 +309,157 @@ mod tests {
         let same = applied(9000);
         use DriftReason::*;
         assert_eq!(one(&same, is(9000), is(9000), None, false), []);
-        assert_eq!(one(&same, is(9000), is(1500), None, false), [(Plane::Running, ChangedOutside)]);
-        assert_eq!(one(&same, Reading::Absent, is(9000), None, false), [(Plane::Persisted, WillBeLostAtReboot)]);
-        assert_eq!(one(&same, is(1500), is(1500), None, false), [(Plane::Persisted, ChangedOutside), (Plane::Running, ChangedOutside)]);
-        assert_eq!(one(&same, is(9000), is(1500), Some(is(9000)), false), [(Plane::Running, OwedRestart)]);
-        assert_eq!(one(&same, is(9000), is(1500), None, true), [(Plane::Running, OwedRestart)]);
-        assert_eq!(one(&applied(4200), is(4200), is(4200), None, false), [(Plane::Persisted, SpecNewer), (Plane::Running, SpecNewer)]);
-        assert_eq!(one(&applied(4200), is(4200), is(1500), None, false), [(Plane::Running, ChangedOutside), (Plane::Persisted, SpecNewer)]);
-        assert_eq!(one(&LastApplied::default(), is(9000), is(1500), None, false), [(Plane::Running, SpecNewer)]);
-        assert_eq!(one(&same, is(9000), Reading::Unknown("time-out".into()), None, false), [(Plane::Running, Unknown)]);
+        assert_eq!(
+            one(&same, is(9000), is(1500), None, false),
+            [(Plane::Running, ChangedOutside)]
+        );
+        assert_eq!(
+            one(&same, Reading::Absent, is(9000), None, false),
+            [(Plane::Persisted, WillBeLostAtReboot)]
+        );
+        assert_eq!(
+            one(&same, is(1500), is(1500), None, false),
+            [
+                (Plane::Persisted, ChangedOutside),
+                (Plane::Running, ChangedOutside)
+            ]
+        );
+        assert_eq!(
+            one(&same, is(9000), is(1500), Some(is(9000)), false),
+            [(Plane::Running, OwedRestart)]
+        );
+        assert_eq!(
+            one(&same, is(9000), is(1500), None, true),
+            [(Plane::Running, OwedRestart)]
+        );
+        assert_eq!(
+            one(&applied(4200), is(4200), is(4200), None, false),
+            [(Plane::Persisted, SpecNewer), (Plane::Running, SpecNewer)]
+        );
+        assert_eq!(
+            one(&applied(4200), is(4200), is(1500), None, false),
+            [
+                (Plane::Running, ChangedOutside),
+                (Plane::Persisted, SpecNewer)
+            ]
+        );
+        assert_eq!(
+            one(&LastApplied::default(), is(9000), is(1500), None, false),
+            [(Plane::Running, SpecNewer)]
+        );
+        assert_eq!(
+            one(
+                &same,
+                is(9000),
+                Reading::Unknown("time-out".into()),
+                None,
+                false
+            ),
+            [(Plane::Running, Unknown)]
+        );
     }
 
     #[test]
     fn another_question_or_chart_is_no_drift() {
         let wish = |probe: &str| {
-            DesiredResource::of(Address::host("n1", "command", "a"), "command", json!({ "name": "a", "read": { "probe": probe } }))
+            DesiredResource::of(
+                Address::host("n1", "command", "a"),
+                "command",
+                json!({ "name": "a", "read": { "probe": probe } }),
+            )
         };
         let reason = |asked_then: &str, input: Option<String>| {
             let before = wish(asked_then);
             let last = LastApplied {
-                resources: [(before.address.clone(), AppliedResource::of(&before, Value::Null, false, "r1", String::new()))].into(),
+                resources: [(
+                    before.address.clone(),
+                    AppliedResource::of(&before, Value::Null, false, "r1", String::new()),
+                )]
+                .into(),
             };
-            let attribute = Attribute { input, ..Attribute::in_plane(Plane::Running, Reading::is("yes"), Reading::is("no")) };
+            let attribute = Attribute {
+                input,
+                ..Attribute::in_plane(Plane::Running, Reading::is("yes"), Reading::is("no"))
+            };
             let assess = |_: &DesiredResource| {
-                Ok(Assessment { attributes: [("probe".to_owned(), attribute.clone())].into(), ..Assessment::default() })
+                Ok(Assessment {
+                    attributes: [("probe".to_owned(), attribute.clone())].into(),
+                    ..Assessment::default()
+                })
             };
             found(&[wish("now")], &BTreeMap::new(), &assess, &last).findings[0].reason
         };
         assert_eq!(reason("now", None), DriftReason::ChangedOutside);
         assert_eq!(reason("then", None), DriftReason::SpecNewer);
-        assert_eq!(reason("now", Some("the chart x".to_owned())), DriftReason::SpecNewer);
+        assert_eq!(
+            reason("now", Some("the chart x".to_owned())),
+            DriftReason::SpecNewer
+        );
     }
 
     #[test]
     fn a_host_that_does_not_answer_is_one_line_and_no_drift() {
         let silent = UnknownFinding::new("host/n1", "not reachable");
         let silent_targets = [(Target::host("n1"), silent.clone())].into();
-        let wishes = [link(9000), DesiredResource { address: Address::host("n1", "sysctl", "a.b"), ..link(1) }];
+        let wishes = [
+            link(9000),
+            DesiredResource {
+                address: Address::host("n1", "sysctl", "a.b"),
+                ..link(1)
+            },
+        ];
         for wishes in [&wishes[..], &[]] {
-            let report = found(wishes, &silent_targets, &|_| panic!("it said nothing"), &applied(9000));
-            assert_eq!((report.not_judged.as_slice(), report.targets.len()), (&[silent.clone()][..], 1));
+            let report = found(
+                wishes,
+                &silent_targets,
+                &|_| panic!("it said nothing"),
+                &applied(9000),
+            );
+            assert_eq!(
+                (report.not_judged.as_slice(), report.targets.len()),
+                (&[silent.clone()][..], 1)
+            );
             assert!(!report.has_drift() && report.is_incomplete());
         }
     }
 
     #[test]
     fn what_is_no_longer_in_the_spec_is_drift_until_it_is_taken_back() {
-        let report = found(&[], &BTreeMap::new(), &|_| panic!("nothing is wished"), &applied(9000));
-        assert_eq!(report.no_longer_wished, [Address::host("n1", "link", "ens4")]);
+        let report = found(
+            &[],
+            &BTreeMap::new(),
+            &|_| panic!("nothing is wished"),
+            &applied(9000),
+        );
+        assert_eq!(
+            report.no_longer_wished,
+            [Address::host("n1", "link", "ens4")]
+        );
         assert!(report.has_drift() && !report.is_incomplete());
     }
 
     #[test]
     fn what_was_applied_last_stands_beside_what_is_wanted() {
         let assess = |wish: &DesiredResource| {
-            let attribute = Attribute::in_plane(Plane::Running, Reading::is(wish.body["mtu"].clone()), Reading::is(1500));
-            Ok(Assessment { attributes: [("mtu".to_owned(), attribute)].into(), ..Assessment::default() })
+            let attribute = Attribute::in_plane(
+                Plane::Running,
+                Reading::is(wish.body["mtu"].clone()),
+                Reading::is(1500),
+            );
+            Ok(Assessment {
+                attributes: [("mtu".to_owned(), attribute)].into(),
+                ..Assessment::default()
+            })
         };
         let report = found(&[link(9000)], &BTreeMap::new(), &assess, &applied(4200));
         let finding = &report.findings[0];
         assert_eq!(
             (&finding.last_applied, &finding.wanted, &finding.found),
-            (&Some(Reading::is(4200)), &Reading::is(9000), &Reading::is(1500))
+            (
+                &Some(Reading::is(4200)),
+                &Reading::is(9000),
+                &Reading::is(1500)
+            )
         );
         assert_eq!(finding.address.to_string(), "host/n1/link/ens4#mtu");
     }
@@ -268,14 +467,36 @@ mod tests {
     #[test]
     fn what_is_waited_for_is_told_once_all_else_is_there() {
         let one = |made: Reading| {
-            let object = Attribute::in_plane(Plane::Persisted, Reading::is("present"), made.clone());
-            let ready = Attribute::in_plane(Plane::Running, Reading::is("ready"), Reading::Absent).that_settles();
+            let object =
+                Attribute::in_plane(Plane::Persisted, Reading::is("present"), made.clone());
+            let ready = Attribute::in_plane(Plane::Running, Reading::is("ready"), Reading::Absent)
+                .that_settles();
             let attributes = [("object".to_owned(), object), ("ready".to_owned(), ready)].into();
-            let assess = |_: &DesiredResource| Ok(Assessment { attributes: Clone::clone(&attributes), ..Assessment::default() });
-            let report = found(&[link(1)], &BTreeMap::new(), &assess, &LastApplied::default());
-            report.findings.into_iter().map(|finding| (finding.attribute, finding.reason)).collect::<Vec<_>>()
+            let assess = |_: &DesiredResource| {
+                Ok(Assessment {
+                    attributes: Clone::clone(&attributes),
+                    ..Assessment::default()
+                })
+            };
+            let report = found(
+                &[link(1)],
+                &BTreeMap::new(),
+                &assess,
+                &LastApplied::default(),
+            );
+            report
+                .findings
+                .into_iter()
+                .map(|finding| (finding.attribute, finding.reason))
+                .collect::<Vec<_>>()
         };
-        assert_eq!(one(Reading::Absent), [("object".to_owned(), DriftReason::SpecNewer)]);
-        assert_eq!(one(Reading::is("present")), [("ready".to_owned(), DriftReason::NotReady)]);
+        assert_eq!(
+            one(Reading::Absent),
+            [("object".to_owned(), DriftReason::SpecNewer)]
+        );
+        assert_eq!(
+            one(Reading::is("present")),
+            [("ready".to_owned(), DriftReason::NotReady)]
+        );
     }
 }

@@ -11,7 +11,9 @@ use serde::Serialize;
 pub const FORMAT_VERSION: &str = "1.0";
 
 /// Why an attribute is not as the spec wants it. Ordered as on the screen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum DriftReason {
     /// Somebody else changed it since we applied it.
@@ -22,7 +24,8 @@ pub enum DriftReason {
     OwedRestart,
     /// As it was applied, and what is to come of it by itself has not.
     NotReady,
-    /// A run of ours took it out of service and has not given it back: it still goes on, or ended before.
+    /// A run of ours took it out of service and has not given it back: it still goes on, or ended
+    /// before.
     NotGivenBack,
     /// The spec says something else than what was applied last, or it was never applied.
     SpecNewer,
@@ -110,7 +113,11 @@ impl DriftFinding {
 
     /// True when it is other than wished, and accepted today. What is unknown cannot be accepted.
     pub fn is_accepted(&self) -> bool {
-        !self.is_unknown() && self.accepted.as_ref().is_some_and(|accepted| !accepted.expired)
+        !self.is_unknown()
+            && self
+                .accepted
+                .as_ref()
+                .is_some_and(|accepted| !accepted.expired)
     }
 }
 
@@ -142,7 +149,8 @@ pub struct DriftReport {
     pub not_judged: Vec<UnknownFinding>,
     /// What was found before on what could not be judged now.
     pub last_known: Vec<LastKnown>,
-    /// Targets on which nothing was applied so far: all that differs there is what a first apply would do.
+    /// Targets on which nothing was applied so far: all that differs there is what a first apply
+    /// would do.
     pub never_applied: Vec<Target>,
     /// What was applied and is no longer in the spec; a plan takes it back.
     pub no_longer_wished: Vec<Address>,
@@ -160,18 +168,21 @@ pub struct DriftReport {
     pub targets: Vec<Target>,
     /// How many resources were judged.
     pub resources: usize,
-    /// Which they are, for documents that name what is in order as well; a JSON of a large cluster would be little else.
+    /// Which they are, for documents that name what is in order as well; a JSON of a large cluster
+    /// would be little else.
     #[serde(skip)]
     pub judged: Vec<Address>,
 }
 
 impl DriftReport {
-    /// True when something was found that is not as wished (exit 2); what is only unknown does not count.
+    /// True when something was found that is not as wished (exit 2); what is only unknown does not
+    /// count.
     pub fn has_drift(&self) -> bool {
         !self.no_longer_wished.is_empty() || self.findings.iter().any(DriftFinding::is_drift)
     }
 
-    /// True when something could not be found out, or is out of service because no gate has passed it (exit 3, where nothing drifted).
+    /// True when something could not be found out, or is out of service because no gate has passed
+    /// it (exit 3, where nothing drifted).
     pub fn is_incomplete(&self) -> bool {
         !self.out_of_service.is_empty() || self.is_partly_unread()
     }

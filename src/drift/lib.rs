@@ -1,5 +1,5 @@
-//! What is no longer as it was applied: per attribute and plane what is wanted, what was applied last, what is found,
-//! and why they differ. Reads only; the comparison is pure.
+//! What is no longer as it was applied: per attribute and plane what is wanted, what was applied
+//! last, what is found, and why they differ. Reads only; the comparison is pure.
 
 pub mod accept;
 pub mod age;
@@ -10,5 +10,7 @@ pub mod outliers;
 mod parts;
 
 pub use compare::compute_drift;
-pub use finding::{DriftAcceptance, DriftFinding, DriftReason, DriftReport, FindingAge, LastKnown, Occasion};
+pub use finding::{
+    DriftAcceptance, DriftFinding, DriftReason, DriftReport, FindingAge, LastKnown, Occasion,
+};
 pub use outliers::Outlier;

@@ -12,7 +12,10 @@ pub struct GraphNode {
 }
 
 fn escape_dot_label(label: &str) -> String {
-    label.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    label
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
 }
 
 fn group_graph_nodes(nodes: &[GraphNode]) -> Vec<(&str, Vec<usize>)> {
@@ -25,11 +28,19 @@ fn group_graph_nodes(nodes: &[GraphNode]) -> Vec<(&str, Vec<usize>)> {
 
 /// Graphviz.
 pub fn render_dot(nodes: &[GraphNode]) -> String {
-    let mut out = String::from("digraph plan {\n  rankdir=LR;\n  node [shape=box, fontname=\"sans-serif\"];\n");
+    let mut out = String::from(
+        "digraph plan {\n  rankdir=LR;\n  node [shape=box, fontname=\"sans-serif\"];\n",
+    );
     for (number, (group, members)) in group_graph_nodes(nodes).into_iter().enumerate() {
-        out.push_str(&format!("  subgraph cluster_{number} {{\n    label=\"{}\";\n", escape_dot_label(group)));
+        out.push_str(&format!(
+            "  subgraph cluster_{number} {{\n    label=\"{}\";\n",
+            escape_dot_label(group)
+        ));
         for member in members {
-            out.push_str(&format!("    n{member} [label=\"{}\"];\n", escape_dot_label(&nodes[member].label)));
+            out.push_str(&format!(
+                "    n{member} [label=\"{}\"];\n",
+                escape_dot_label(&nodes[member].label)
+            ));
         }
         out.push_str("  }\n");
     }
@@ -46,9 +57,15 @@ pub fn render_dot(nodes: &[GraphNode]) -> String {
 pub fn render_mermaid(nodes: &[GraphNode]) -> String {
     let mut out = String::from("flowchart LR\n");
     for (number, (group, members)) in group_graph_nodes(nodes).into_iter().enumerate() {
-        out.push_str(&format!("  subgraph g{number}[\"{}\"]\n", mermaid_text(group)));
+        out.push_str(&format!(
+            "  subgraph g{number}[\"{}\"]\n",
+            mermaid_text(group)
+        ));
         for member in members {
-            out.push_str(&format!("    n{member}[\"{}\"]\n", mermaid_text(&nodes[member].label)));
+            out.push_str(&format!(
+                "    n{member}[\"{}\"]\n",
+                mermaid_text(&nodes[member].label)
+            ));
         }
         out.push_str("  end\n");
     }
@@ -61,5 +78,10 @@ pub fn render_mermaid(nodes: &[GraphNode]) -> String {
 }
 
 fn mermaid_text(label: &str) -> String {
-    label.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;").replace('\n', "<br/>")
+    label
+        .replace('&', "&amp;")
+        .replace('"', "&quot;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('\n', "<br/>")
 }

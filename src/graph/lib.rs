@@ -16,14 +16,17 @@ pub struct Graph {
     graph: DiGraph<(), ()>,
 }
 
-/// Nodes that wait for each other in a ring: each must come before the next, the last before the first.
+/// Nodes that wait for each other in a ring: each must come before the next, the last before the
+/// first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cycle(pub Vec<usize>);
 
 impl Graph {
-    /// A graph of `len` nodes; edges are sorted and deduplicated first, so that a doubled wish costs nothing.
+    /// A graph of `len` nodes; edges are sorted and deduplicated first, so that a doubled wish
+    /// costs nothing.
     pub fn new(len: usize, edges: impl IntoIterator<Item = (usize, usize)>) -> Self {
-        let edges: BTreeSet<(usize, usize)> = edges.into_iter().filter(|(from, to)| from != to).collect();
+        let edges: BTreeSet<(usize, usize)> =
+            edges.into_iter().filter(|(from, to)| from != to).collect();
         let mut graph = DiGraph::with_capacity(len, edges.len());
         for _ in 0..len {
             graph.add_node(());
@@ -55,36 +58,64 @@ impl Graph {
     }
 
     fn neighbours(&self, node: usize, direction: Direction) -> Vec<usize> {
-        let mut found: Vec<usize> = self.graph.neighbors_directed(NodeIndex::new(node), direction).map(NodeIndex::index).collect();
+        let mut found: Vec<usize> = self
+            .graph
+            .neighbors_directed(NodeIndex::new(node), direction)
+            .map(NodeIndex::index)
+            .collect();
         found.sort_unstable();
         found
     }
 
-    /// An order in which every edge points forward; among the free nodes the smallest comes first, so the order depends on the graph
-    /// alone, and a host's steps among others are in the order that they have alone. `petgraph::algo::toposort` keeps neither.
+    /// An order in which every edge points forward; among the free nodes the smallest comes first,
+    /// so the order depends on the graph alone, and a host's steps among others are in the order
+    /// that they have alone. `petgraph::algo::toposort` keeps neither.
     pub fn order(&self) -> Result<Vec<usize>, Cycle> {
-        let before = |n| self.graph.neighbors_directed(n, Direction::Incoming).count();
+        let before = |n| {
+            self.graph
+                .neighbors_directed(n, Direction::Incoming)
+                .count()
+        };
         let mut waiting: Vec<usize> = self.graph.node_indices().map(before).collect();
-        let mut free: BinaryHeap<Reverse<usize>> = (0..self.len()).filter(|n| waiting[*n] == 0).map(Reverse).collect();
+        let mut free: BinaryHeap<Reverse<usize>> = (0..self.len())
+            .filter(|n| waiting[*n] == 0)
+            .map(Reverse)
+            .collect();
         let mut order = Vec::with_capacity(self.len());
         while let Some(Reverse(node)) = free.pop() {
             order.push(node);
-            for next in self.graph.neighbors_directed(NodeIndex::new(node), Direction::Outgoing) {
+            for next in self
+                .graph
+                .neighbors_directed(NodeIndex::new(node), Direction::Outgoing)
+            {
                 waiting[next.index()] -= 1;
                 if waiting[next.index()] == 0 {
                     free.push(Reverse(next.index()));
                 }
             }
         }
-        if order.len() == self.len() { Ok(order) } else { Err(self.shortest_cycle()) }
+        if order.len() == self.len() {
+            Ok(order)
+        } else {
+            Err(self.shortest_cycle())
+        }
     }
 
     /// A shortest cycle through one of the first nodes that are part of any.
     fn shortest_cycle(&self) -> Cycle {
-        let rings = kosaraju_scc(&self.graph).into_iter().filter(|ring| ring.len() > 1);
+        let rings = kosaraju_scc(&self.graph)
+            .into_iter()
+            .filter(|ring| ring.len() > 1);
         let in_rings: BTreeSet<NodeIndex> = rings.flatten().collect();
-        let cycles = in_rings.into_iter().take(64).filter_map(|start| self.cycle_through(start));
-        Cycle(cycles.min_by_key(|cycle| (cycle.len(), cycle.clone())).unwrap_or_default())
+        let cycles = in_rings
+            .into_iter()
+            .take(64)
+            .filter_map(|start| self.cycle_through(start));
+        Cycle(
+            cycles
+                .min_by_key(|cycle| (cycle.len(), cycle.clone()))
+                .unwrap_or_default(),
+        )
     }
 
     fn cycle_through(&self, start: NodeIndex) -> Option<Vec<usize>> {
@@ -108,8 +139,13 @@ fn collect_reachable_nodes<G>(graph: G, nodes: impl IntoIterator<Item = usize>) 
 where
     G: IntoNeighbors<NodeId = NodeIndex> + Visitable<NodeId = NodeIndex>,
 {
-    let mut walk = Dfs::from_parts(nodes.into_iter().map(NodeIndex::new).collect(), graph.visit_map());
-    std::iter::from_fn(|| walk.next(graph)).map(NodeIndex::index).collect()
+    let mut walk = Dfs::from_parts(
+        nodes.into_iter().map(NodeIndex::new).collect(),
+        graph.visit_map(),
+    );
+    std::iter::from_fn(|| walk.next(graph))
+        .map(NodeIndex::index)
+        .collect()
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Everything that is data with sources: spec, catalogue, releases, templates, modules, rules, translations. Pure.
+//! Everything that is data with sources: spec, catalogue, releases, templates, modules, rules,
+//! translations. Pure.
 
 pub mod catalog;
 pub mod module;

@@ -1,5 +1,6 @@
-//! Whether hardware virtualisation can be used. That /dev/kvm exists proves nothing (nested and para-virtual ones stop
-//! in the middle of a boot), so a small machine has to reach user space with it first.
+//! Whether hardware virtualisation can be used. That /dev/kvm exists proves nothing (nested and
+//! para-virtual ones stop in the middle of a boot), so a small machine has to reach user space with
+//! it first.
 
 use super::Result;
 use super::event::{LabEvent, LabStep, Listener, run_timed_step};
@@ -25,8 +26,8 @@ pub enum Accelerator {
 }
 
 impl Accelerator {
-    /// QEMU's words. Of all TCG variants tried, one thread per machine with this small buffer and the plain 64-bit
-    /// processor booted fastest and moved most RDMA data.
+    /// QEMU's words. Of all TCG variants tried, one thread per machine with this small buffer and
+    /// the plain 64-bit processor booted fastest and moved most RDMA data.
     pub fn arguments(self) -> [&'static str; 4] {
         match self {
             Accelerator::Kvm => ["-accel", "kvm", "-cpu", "host"],
@@ -44,7 +45,11 @@ impl Accelerator {
 }
 
 /// The accelerator to use; the probe's answer is kept until this computer or the image changes.
-pub fn choose_accelerator(folder: &LabFolder, image: &Image, listener: Listener<'_>) -> Result<Accelerator> {
+pub fn choose_accelerator(
+    folder: &LabFolder,
+    image: &Image,
+    listener: Listener<'_>,
+) -> Result<Accelerator> {
     if !device_opens() {
         return Ok(Accelerator::Tcg);
     }
@@ -53,13 +58,26 @@ pub fn choose_accelerator(folder: &LabFolder, image: &Image, listener: Listener<
     let known = files::read_limited(&record, 1 << 10).unwrap_or_default();
     let known = String::from_utf8_lossy(&known).into_owned();
     if let Some(answer) = known.strip_prefix(&format!("{key} ")) {
-        return Ok(if answer == "kvm" { Accelerator::Kvm } else { Accelerator::Tcg });
+        return Ok(if answer == "kvm" {
+            Accelerator::Kvm
+        } else {
+            Accelerator::Tcg
+        });
     }
     let works = run_timed_step(listener, LabStep::Probe, || probe_kvm(folder, image))?;
-    listener(LabEvent::Note(if works { "KVM works".to_owned() } else { "KVM does not reach user space here: using emulation".to_owned() }));
+    listener(LabEvent::Note(if works {
+        "KVM works".to_owned()
+    } else {
+        "KVM does not reach user space here: using emulation".to_owned()
+    }));
     let answer = format!("{key} {}", if works { "kvm" } else { "tcg" });
-    files::write_atomic(&record, answer.as_bytes(), 0o644).map_err(|error| new_folder_error(&record, &error))?;
-    Ok(if works { Accelerator::Kvm } else { Accelerator::Tcg })
+    files::write_atomic(&record, answer.as_bytes(), 0o644)
+        .map_err(|error| new_folder_error(&record, &error))?;
+    Ok(if works {
+        Accelerator::Kvm
+    } else {
+        Accelerator::Tcg
+    })
 }
 
 fn device_opens() -> bool {
@@ -67,23 +85,47 @@ fn device_opens() -> bool {
 }
 
 fn boot_of_this_computer() -> String {
-    let bytes = files::read_limited(Path::new("/proc/sys/kernel/random/boot_id"), 100).unwrap_or_default();
+    let bytes =
+        files::read_limited(Path::new("/proc/sys/kernel/random/boot_id"), 100).unwrap_or_default();
     text::one_line(&String::from_utf8_lossy(&bytes), 40)
 }
 
 /// Boots kernel and initramfs alone. A fault, an end or silence for ten seconds all mean no.
 fn probe_kvm(folder: &LabFolder, image: &Image) -> Result<bool> {
-    let (log, serial, record) = (folder.path("probe.log"), folder.path("probe.serial"), folder.path("probe.pid"));
+    let (log, serial, record) = (
+        folder.path("probe.log"),
+        folder.path("probe.serial"),
+        folder.path("probe.pid"),
+    );
     files::remove_path(&serial).map_err(|error| new_folder_error(&serial, &error))?;
     let program = Program::new("qemu-system-x86_64")
         .folder(folder.root())
         .arguments(Accelerator::Kvm.arguments())
-        .arguments(["-M", "q35", "-smp", "1", "-m", "256", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-kernel"])
+        .arguments([
+            "-M",
+            "q35",
+            "-smp",
+            "1",
+            "-m",
+            "256",
+            "-nodefaults",
+            "-no-user-config",
+            "-display",
+            "none",
+            "-no-reboot",
+            "-kernel",
+        ])
         .argument(image.folder.join("vmlinuz").to_string_lossy())
         .argument("-initrd")
         .argument(image.folder.join("initrd").to_string_lossy())
-        .arguments(["-append", "console=ttyS0 quiet panic=-1 lab.probe", "-serial", "file:probe.serial"]);
-    background::start_background_process(&program, &log, &record).map_err(|error| new_folder_error(&record, &error))?;
+        .arguments([
+            "-append",
+            "console=ttyS0 quiet panic=-1 lab.probe",
+            "-serial",
+            "file:probe.serial",
+        ]);
+    background::start_background_process(&program, &log, &record)
+        .map_err(|error| new_folder_error(&record, &error))?;
     let mut reached = false;
     for _ in 0..100 {
         clock::block_for(100);
@@ -93,6 +135,7 @@ fn probe_kvm(folder: &LabFolder, image: &Image) -> Result<bool> {
             break;
         }
     }
-    background::end_background_process(&record).map_err(|error| new_folder_error(&record, &error))?;
+    background::end_background_process(&record)
+        .map_err(|error| new_folder_error(&record, &error))?;
     Ok(reached)
 }

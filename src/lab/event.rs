@@ -73,7 +73,11 @@ pub enum LabEvent {
 pub type Listener<'a> = &'a (dyn Fn(LabEvent) + Sync);
 
 /// Announces a step, does it, and says how long it took when it went well.
-pub(super) fn run_timed_step<T>(listener: Listener<'_>, step: LabStep, work: impl FnOnce() -> super::Result<T>) -> super::Result<T> {
+pub(super) fn run_timed_step<T>(
+    listener: Listener<'_>,
+    step: LabStep,
+    work: impl FnOnce() -> super::Result<T>,
+) -> super::Result<T> {
     listener(LabEvent::Starts(step));
     let watch = railwright_system::clock::Stopwatch::start();
     let done = work()?;

@@ -1,4 +1,5 @@
-//! Where everything of a lab lies, and which ports it takes. Inventories refer to these names: they do not change.
+//! Where everything of a lab lies, and which ports it takes. Inventories refer to these names: they
+//! do not change.
 
 use super::Result;
 use railwright_base::{Diagnostic, text};
@@ -6,8 +7,9 @@ use railwright_system::lock_file::{LockAttempt, LockFile};
 use railwright_system::{files, identity, process};
 use std::path::{Path, PathBuf};
 
-/// The first port of a lab: machine N listens at this plus N, the repository at this plus 80, the API server at this plus 81, its
-/// store at the two after that, the kubelet of machine N at this plus 84 plus N.
+/// The first port of a lab: machine N listens at this plus N, the repository at this plus 80, the
+/// API server at this plus 81, its store at the two after that, the kubelet of machine N at this
+/// plus 84 plus N.
 const FIRST_PORT: u16 = 27200;
 
 /// The folder of a lab, and its ports on 127.0.0.1.
@@ -20,13 +22,24 @@ pub struct LabFolder {
 impl LabFolder {
     /// `RAILWRIGHT_LAB_DIR` and `RAILWRIGHT_LAB_PORT`, else `.lab` in the current folder and 27200.
     pub fn from_environment() -> Result<Self> {
-        let root = PathBuf::from(process::read_variable("RAILWRIGHT_LAB_DIR").unwrap_or_else(|| ".lab".to_owned()));
+        let root = PathBuf::from(
+            process::read_variable("RAILWRIGHT_LAB_DIR").unwrap_or_else(|| ".lab".to_owned()),
+        );
         let first_port = match process::read_variable("RAILWRIGHT_LAB_PORT") {
             None => FIRST_PORT,
-            Some(text) => text.parse().ok().filter(|port| (1024..65400).contains(port)).ok_or_else(|| {
-                Diagnostic::error("RW0904", format!("RAILWRIGHT_LAB_PORT is `{text}`, which is no first port for a lab"))
+            Some(text) => text
+                .parse()
+                .ok()
+                .filter(|port| (1024..65400).contains(port))
+                .ok_or_else(|| {
+                    Diagnostic::error(
+                        "RW0904",
+                        format!(
+                            "RAILWRIGHT_LAB_PORT is `{text}`, which is no first port for a lab"
+                        ),
+                    )
                     .next("unset RAILWRIGHT_LAB_PORT, or set it to a number from 1024 to 65399")
-            })?,
+                })?,
         };
         files::make_folder(&root).map_err(|error| new_folder_error(&root, &error))?;
         let root = files::resolve_path(&root).map_err(|error| new_folder_error(&root, &error))?;
@@ -106,11 +119,17 @@ impl LabFolder {
     /// Only one command at a time works on a lab.
     pub fn lock(&self) -> Result<LockFile> {
         let path = self.path("lock");
-        match LockFile::try_take(&path, &format_lock_holder()).map_err(|error| new_folder_error(&path, &error))? {
+        match LockFile::try_take(&path, &format_lock_holder())
+            .map_err(|error| new_folder_error(&path, &error))?
+        {
             LockAttempt::Taken(lock) => Ok(lock),
             LockAttempt::Held(other) => Err(Diagnostic::error(
                 "RW0907",
-                format!("{} is at work on the lab in {}", describe_lock_holder(&other), self.root.display()),
+                format!(
+                    "{} is at work on the lab in {}",
+                    describe_lock_holder(&other),
+                    self.root.display()
+                ),
             )
             .state("nothing was changed by this command")
             .next("wait for it, or end it; then run the command again")
@@ -121,12 +140,20 @@ impl LabFolder {
 
 /// What a lock of the lab says of who holds it.
 pub fn format_lock_holder() -> String {
-    format!("process {} of {}", identity::read_process_id(), identity::find_user_name())
+    format!(
+        "process {} of {}",
+        identity::read_process_id(),
+        identity::find_user_name()
+    )
 }
 
 /// Who holds a lock, by what it says.
 pub fn describe_lock_holder(held: &str) -> String {
-    if held.is_empty() { "another command".to_owned() } else { format!("another command ({})", text::one_line(held, 80)) }
+    if held.is_empty() {
+        "another command".to_owned()
+    } else {
+        format!("another command ({})", text::one_line(held, 80))
+    }
 }
 
 /// `node1` for 1.
@@ -148,6 +175,9 @@ pub fn fabric_address(number: u8) -> String {
 pub fn new_folder_error(path: &Path, error: &std::io::Error) -> Box<Diagnostic> {
     Diagnostic::error("RW0906", format!("{}: {error}", path.display()))
         .effect("the lab keeps its disks, keys and records there")
-        .next("mend the cause, or choose another folder with RAILWRIGHT_LAB_DIR; then run the command again")
+        .next(
+            "mend the cause, or choose another folder with RAILWRIGHT_LAB_DIR; then run the \
+             command again",
+        )
         .into()
 }

@@ -1,11 +1,13 @@
 //! The lab: a small RDMA cluster of virtual machines on this computer, with no hardware.
 //!
-//! Real: QEMU machines with their own boot loader, kernel, systemd, sshd with PAM, and a signed package repository.
-//! Make-believe, and named so wherever it shows: the ConnectX-6 in each machine (`assets/fakecx`, a kernel module with real
-//! kernel interfaces above Soft-RoCE; settings are kept, never enforced) and the source of nv_peer_mem that is served.
+//! Real: QEMU machines with their own boot loader, kernel, systemd, sshd with PAM, and a signed
+//! package repository. Make-believe, and named so wherever it shows: the ConnectX-6 in each machine
+//! (`assets/fakecx`, a kernel module with real kernel interfaces above Soft-RoCE; settings are
+//! kept, never enforced) and the source of nv_peer_mem that is served.
 //!
-//! A reader's way: [`folder`] says where everything lies, [`recipe`] what the machines are made of, [`image`] builds it
-//! once, [`repository`] and [`server`] offer packages, [`machine`] is one QEMU, [`kubernetes`] makes them nodes of a cluster, [`up`], [`reset`] and [`down`] are the commands.
+//! A reader's way: [`folder`] says where everything lies, [`recipe`] what the machines are made of,
+//! [`image`] builds it once, [`repository`] and [`server`] offer packages, [`machine`] is one QEMU,
+//! [`kubernetes`] makes them nodes of a cluster, [`up`], [`reset`] and [`down`] are the commands.
 
 mod accelerator;
 mod assets;
@@ -46,7 +48,8 @@ pub use up::{Came, LabRequest, bring_up_lab};
 
 use railwright_base::Diagnostic;
 
-/// What a step of the lab gives, or the diagnostic for whoever started it. Boxed: a diagnostic is large.
+/// What a step of the lab gives, or the diagnostic for whoever started it. Boxed: a diagnostic is
+/// large.
 pub type Result<T> = std::result::Result<T, Box<Diagnostic>>;
 
 /// The most machines of one lab: ports and addresses are laid out for these.
@@ -54,7 +57,9 @@ pub const MOST_MACHINES: u8 = 16;
 
 /// `1..=machines` when a lab can have so many.
 fn machine_range(machines: u8) -> Option<std::ops::RangeInclusive<u8>> {
-    (1..=MOST_MACHINES).contains(&machines).then_some(1..=machines)
+    (1..=MOST_MACHINES)
+        .contains(&machines)
+        .then_some(1..=machines)
 }
 
 /// The repository's address in every machine; nothing else of this computer can be reached there.

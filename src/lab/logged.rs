@@ -1,4 +1,5 @@
-//! A build that takes minutes: its output goes to a log, its parts are told, and the end of the log is told where it fails.
+//! A build that takes minutes: its output goes to a log, its parts are told, and the end of the log
+//! is told where it fails.
 
 use super::Result;
 use super::event::{LabEvent, LabStep, Listener};
@@ -8,8 +9,14 @@ use railwright_system::files;
 use railwright_system::process::{Program, ProgramEnding};
 use std::path::Path;
 
-/// Runs it. Lines that begin with `step ` are what is told of it. In words how it went wrong, with the end of its log, where it did.
-pub fn run_logged_build(program: &Program, step: LabStep, log: &Path, listener: Listener<'_>) -> Result<std::result::Result<(), String>> {
+/// Runs it. Lines that begin with `step ` are what is told of it. In words how it went wrong, with
+/// the end of its log, where it did.
+pub fn run_logged_build(
+    program: &Program,
+    step: LabStep,
+    log: &Path,
+    listener: Listener<'_>,
+) -> Result<std::result::Result<(), String>> {
     let ending = program
         .run_logged(log, step.limit(), &mut |line| {
             if let Some(part) = line.strip_prefix("step ") {
@@ -24,6 +31,11 @@ pub fn run_logged_build(program: &Program, step: LabStep, log: &Path, listener: 
     };
     let tail = files::read_file_tail(log, 4000).unwrap_or_default();
     let last: Vec<&str> = tail.lines().rev().take(8).collect();
-    let last = last.into_iter().rev().map(|line| format!("  {}", text::one_line(line, 160))).collect::<Vec<_>>().join("\n");
+    let last = last
+        .into_iter()
+        .rev()
+        .map(|line| format!("  {}", text::one_line(line, 160)))
+        .collect::<Vec<_>>()
+        .join("\n");
     Ok(Err(format!("{how}; the end of its log:\n{last}")))
 }

@@ -22,7 +22,8 @@ pub struct Monitor {
 impl Monitor {
     /// Connects to the socket in a machine's folder.
     pub fn connect(folder: &Path) -> io::Result<Self> {
-        // A socket's path may have 107 bytes; through the open folder it is short wherever the lab lies.
+        // A socket's path may have 107 bytes; through the open folder it is short wherever the lab
+        // lies.
         let open = File::open(folder)?;
         let stream = UnixStream::connect(format!("/proc/self/fd/{}/{SOCKET}", open.as_raw_fd()))?;
         stream.set_read_timeout(Some(Duration::from_secs(120)))?;
@@ -35,7 +36,9 @@ impl Monitor {
 
     /// Runs a line of the human monitor; what it says is an error message, as a rule.
     pub fn line(&mut self, line: &str) -> io::Result<String> {
-        let answer = self.execute(json!({"execute": "human-monitor-command", "arguments": {"command-line": line}}))?;
+        let answer = self.execute(
+            json!({"execute": "human-monitor-command", "arguments": {"command-line": line}}),
+        )?;
         Ok(answer.as_str().unwrap_or_default().trim().to_owned())
     }
 
@@ -53,12 +56,15 @@ impl Monitor {
     }
 
     fn next_message(&mut self) -> io::Result<Value> {
-        let line = self.lines.next().ok_or_else(|| io::Error::new(io::ErrorKind::UnexpectedEof, "QEMU closed its monitor"))??;
+        let line = self.lines.next().ok_or_else(|| {
+            io::Error::new(io::ErrorKind::UnexpectedEof, "QEMU closed its monitor")
+        })??;
         serde_json::from_str(&line).map_err(io::Error::other)
     }
 }
 
-/// Runs a line of the monitor of a machine that must say nothing, as savevm and loadvm do when they succeed.
+/// Runs a line of the monitor of a machine that must say nothing, as savevm and loadvm do when they
+/// succeed.
 pub fn run_silent_monitor_line(machine: &Path, name: &str, line: &str) -> Result<()> {
     let said = Monitor::connect(machine).and_then(|mut monitor| monitor.line(line));
     let why = match said {
@@ -66,10 +72,13 @@ pub fn run_silent_monitor_line(machine: &Path, name: &str, line: &str) -> Result
         Ok(said) => said,
         Err(error) => error.to_string(),
     };
-    Err(Diagnostic::error("RW0909", format!("QEMU could not do `{line}`: {}", text::one_line(&why, 200)))
-        .on(format!("lab machine {name}"))
-        .effect("the lab cannot be set back to its bare state in seconds")
-        .next("railwright lab down")
-        .next("railwright lab up")
-        .into())
+    Err(Diagnostic::error(
+        "RW0909",
+        format!("QEMU could not do `{line}`: {}", text::one_line(&why, 200)),
+    )
+    .on(format!("lab machine {name}"))
+    .effect("the lab cannot be set back to its bare state in seconds")
+    .next("railwright lab down")
+    .next("railwright lab up")
+    .into())
 }

@@ -1,4 +1,5 @@
-//! The programs that a lab needs on this computer, and the one line that installs those that are missing.
+//! The programs that a lab needs on this computer, and the one line that installs those that are
+//! missing.
 
 use super::Result;
 use super::recipe::Flavour;
@@ -30,7 +31,11 @@ const NEEDED: [(&str, &str); 17] = [
 /// All programs are there, or the diagnostic that says how to get them.
 pub fn check_programs(flavour: Flavour) -> Result<()> {
     let mut packages = list_missing_packages(&|name| {
-        if name.starts_with('/') { files::is_present(Path::new(name)) } else { process::find_program(name).is_some() }
+        if name.starts_with('/') {
+            files::is_present(Path::new(name))
+        } else {
+            process::find_program(name).is_some()
+        }
     });
     if !packages.contains(&"busybox-static") && !busybox_is_static() {
         packages.push("busybox-static");
@@ -44,10 +49,16 @@ pub fn check_programs(flavour: Flavour) -> Result<()> {
     if packages.is_empty() {
         return Ok(());
     }
-    Err(Diagnostic::error("RW0901", format!("the lab needs programs that are not here, from {}", packages.join(", ")))
-        .state("nothing was built or started")
-        .next(install_line(&packages))
-        .into())
+    Err(Diagnostic::error(
+        "RW0901",
+        format!(
+            "the lab needs programs that are not here, from {}",
+            packages.join(", ")
+        ),
+    )
+    .state("nothing was built or started")
+    .next(install_line(&packages))
+    .into())
 }
 
 fn list_missing_packages(here: &dyn Fn(&str) -> bool) -> Vec<&'static str> {
@@ -62,12 +73,18 @@ fn list_missing_packages(here: &dyn Fn(&str) -> bool) -> Vec<&'static str> {
 
 fn install_line(packages: &[&str]) -> String {
     let sudo = if process::is_root() { "" } else { "sudo " };
-    format!("{sudo}apt-get install --no-install-recommends {}", packages.join(" "))
+    format!(
+        "{sudo}apt-get install --no-install-recommends {}",
+        packages.join(" ")
+    )
 }
 
-/// In the initramfs there is no library for a dynamic one: its loader's path must not be in the file.
+/// In the initramfs there is no library for a dynamic one: its loader's path must not be in the
+/// file.
 fn busybox_is_static() -> bool {
-    let Some(bytes) = process::find_program("busybox").and_then(|path| files::read_limited(&path, 16 << 20).ok()) else {
+    let Some(bytes) =
+        process::find_program("busybox").and_then(|path| files::read_limited(&path, 16 << 20).ok())
+    else {
         return false;
     };
     let loader = b"/lib64/ld-linux";
@@ -81,6 +98,9 @@ mod tests {
     #[test]
     fn each_missing_package_is_named_once() {
         assert_eq!(list_missing_packages(&|_| true), Vec::<&str>::new());
-        assert_eq!(list_missing_packages(&|name| !["depmod", "modprobe", "gpg"].contains(&name)), ["kmod", "gnupg"]);
+        assert_eq!(
+            list_missing_packages(&|name| !["depmod", "modprobe", "gpg"].contains(&name)),
+            ["kmod", "gnupg"]
+        );
     }
 }

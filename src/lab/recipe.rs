@@ -35,7 +35,8 @@ impl Network {
     }
 }
 
-/// What the machines of a lab are: who owns their interfaces, and whether they can be nodes of Kubernetes.
+/// What the machines of a lab are: who owns their interfaces, and whether they can be nodes of
+/// Kubernetes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flavour {
     /// Who owns their interfaces.
@@ -48,20 +49,37 @@ pub struct Flavour {
 impl Flavour {
     /// Its word in the names of disks.
     pub fn word(self) -> String {
-        if self.kubernetes { format!("{}-kubernetes", self.network.word()) } else { self.network.word().to_owned() }
+        if self.kubernetes {
+            format!("{}-kubernetes", self.network.word())
+        } else {
+            self.network.word().to_owned()
+        }
     }
 }
 
 /// The packages of a kind in `recipe/packages.txt`: lines of `KIND PACKAGE`.
 fn list_recipe_packages(kind: &str) -> Vec<&'static str> {
     let lines = assets::read_asset_text("recipe/packages.txt").lines();
-    lines.filter_map(|line| line.split_once(' ')).filter(|(of, _)| *of == kind).map(|(_, name)| name).collect()
+    lines
+        .filter_map(|line| line.split_once(' '))
+        .filter(|(of, _)| *of == kind)
+        .map(|(_, name)| name)
+        .collect()
 }
 
 /// What a machine has from the start.
 pub fn list_installed_packages(flavour: Flavour) -> Vec<&'static str> {
-    let node = if flavour.kubernetes { list_recipe_packages("kubernetes") } else { Vec::new() };
-    [list_recipe_packages("bare"), list_recipe_packages(flavour.network.word()), node].concat()
+    let node = if flavour.kubernetes {
+        list_recipe_packages("kubernetes")
+    } else {
+        Vec::new()
+    };
+    [
+        list_recipe_packages("bare"),
+        list_recipe_packages(flavour.network.word()),
+        node,
+    ]
+    .concat()
 }
 
 /// What the repository offers to it, without the dependencies.
@@ -78,7 +96,8 @@ pub fn compute_recipe_digest(flavour: Flavour, sources: &[AptSource]) -> Digest 
     }
     for (path, bytes) in assets::files_below("") {
         // The stand-in source is served beside the packages and is no part of the disk.
-        let in_the_disk = !path.starts_with("nv_peer_mem/") && (flavour.kubernetes || !path.starts_with("kubernetes/"));
+        let in_the_disk = !path.starts_with("nv_peer_mem/")
+            && (flavour.kubernetes || !path.starts_with("kubernetes/"));
         if in_the_disk {
             text.push_str(&format!("{path} {}\n", Digest::of_bytes(bytes)));
         }
@@ -92,24 +111,62 @@ mod tests {
 
     #[test]
     fn a_bare_machine_has_nothing_of_rdma_and_no_compiler() {
-        for network in [Network::Networkd, Network::NetworkManager, Network::Netplan, Network::Ifupdown] {
-            let bare = list_installed_packages(Flavour { network, kubernetes: true });
-            assert!(bare.contains(&"openssh-server") && bare.contains(&"grub2-common"), "{bare:?}");
+        for network in [
+            Network::Networkd,
+            Network::NetworkManager,
+            Network::Netplan,
+            Network::Ifupdown,
+        ] {
+            let bare = list_installed_packages(Flavour {
+                network,
+                kubernetes: true,
+            });
+            assert!(
+                bare.contains(&"openssh-server") && bare.contains(&"grub2-common"),
+                "{bare:?}"
+            );
             for absent in ["rdma-core", "perftest", "gcc", "dkms", "make"] {
                 assert!(!bare.contains(&absent), "{absent} in {bare:?}");
-                assert!(list_served_packages().contains(&absent), "{absent} must come from the repository");
+                assert!(
+                    list_served_packages().contains(&absent),
+                    "{absent} must come from the repository"
+                );
             }
         }
     }
 
     #[test]
     fn the_digest_moves_with_flavour_and_sources() {
-        let source = |suite: &str| AptSource { uri: "http://example.invalid/debian".into(), suite: suite.into() };
-        let plain = |network| Flavour { network, kubernetes: false };
+        let source = |suite: &str| AptSource {
+            uri: "http://example.invalid/debian".into(),
+            suite: suite.into(),
+        };
+        let plain = |network| Flavour {
+            network,
+            kubernetes: false,
+        };
         let one = compute_recipe_digest(plain(Network::Networkd), &[source("bookworm")]);
-        assert_eq!(one, compute_recipe_digest(plain(Network::Networkd), &[source("bookworm")]));
-        assert_ne!(one, compute_recipe_digest(plain(Network::Netplan), &[source("bookworm")]));
-        assert_ne!(one, compute_recipe_digest(Flavour { network: Network::Networkd, kubernetes: true }, &[source("bookworm")]));
-        assert_ne!(one, compute_recipe_digest(plain(Network::Networkd), &[source("bookworm-updates")]));
+        assert_eq!(
+            one,
+            compute_recipe_digest(plain(Network::Networkd), &[source("bookworm")])
+        );
+        assert_ne!(
+            one,
+            compute_recipe_digest(plain(Network::Netplan), &[source("bookworm")])
+        );
+        assert_ne!(
+            one,
+            compute_recipe_digest(
+                Flavour {
+                    network: Network::Networkd,
+                    kubernetes: true
+                },
+                &[source("bookworm")]
+            )
+        );
+        assert_ne!(
+            one,
+            compute_recipe_digest(plain(Network::Networkd), &[source("bookworm-updates")])
+        );
     }
 }

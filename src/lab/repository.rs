@@ -1,5 +1,5 @@
-//! The package repository of a lab: the packages that a bare machine lacks, indexed and signed with the lab's own key,
-//! and beside them the stand-in source of nv_peer_mem.
+//! The package repository of a lab: the packages that a bare machine lacks, indexed and signed with
+//! the lab's own key, and beside them the stand-in source of nv_peer_mem.
 
 use super::folder::{LabFolder, new_folder_error};
 use super::image::Image;
@@ -16,7 +16,9 @@ pub const STAND_IN_SOURCE: &str = "nv_peer_mem-1.0-9.tar.gz";
 pub fn publish_packages(folder: &LabFolder, image: &Image) -> Result<()> {
     let target = folder.served();
     let stamp = target.join("stamp");
-    if files::read_limited(&stamp, 200).is_ok_and(|text| text == image.build.as_bytes()) && files::is_present(&folder.repository_key()) {
+    if files::read_limited(&stamp, 200).is_ok_and(|text| text == image.build.as_bytes())
+        && files::is_present(&folder.repository_key())
+    {
         return publish_source(&target);
     }
     files::remove_path(&target).map_err(|error| new_folder_error(&target, &error))?;
@@ -29,7 +31,8 @@ pub fn publish_packages(folder: &LabFolder, image: &Image) -> Result<()> {
 
 fn link_packages(from: &Path, to: &Path) -> Result<()> {
     for name in files::names_in(from).map_err(|error| new_folder_error(from, &error))? {
-        files::link_or_copy(&from.join(&name), &to.join(&name)).map_err(|error| new_folder_error(&to.join(&name), &error))?;
+        files::link_or_copy(&from.join(&name), &to.join(&name))
+            .map_err(|error| new_folder_error(&to.join(&name), &error))?;
     }
     Ok(())
 }
@@ -41,13 +44,19 @@ fn publish_source(target: &Path) -> Result<()> {
 }
 
 fn stand_in_source() -> Vec<u8> {
-    source_tarball(assets::files_below("nv_peer_mem").into_iter().map(|(path, bytes)| (format!("nv_peer_mem-1.0-9/{path}"), bytes)))
+    source_tarball(
+        assets::files_below("nv_peer_mem")
+            .into_iter()
+            .map(|(path, bytes)| (format!("nv_peer_mem-1.0-9/{path}"), bytes)),
+    )
 }
 
 /// A flat repository: Packages, Release, and both forms of its signature.
 fn sign_repository(folder: &LabFolder, target: &Path) -> Result<()> {
     let archive = |arguments: &[&str]| {
-        let program = Program::new("apt-ftparchive").arguments(arguments.iter().copied()).folder(target);
+        let program = Program::new("apt-ftparchive")
+            .arguments(arguments.iter().copied())
+            .folder(target);
         expect_success("apt-ftparchive", &program, b"")
     };
     write_repository_file(&target.join("Packages"), &archive(&["packages", "."])?)?;

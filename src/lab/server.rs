@@ -1,4 +1,5 @@
-//! The repository's web server: files of one folder, to loopback only, GET and HEAD, connections kept open for apt.
+//! The repository's web server: files of one folder, to loopback only, GET and HEAD, connections
+//! kept open for apt.
 
 use super::Result;
 use railwright_base::Diagnostic;
@@ -17,14 +18,22 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub fn serve_repository(folder: &Path, port: u16) -> Result<()> {
     let failed = |error: std::io::Error| {
         Box::new(
-            Diagnostic::error("RW0904", format!("the package repository cannot be served on 127.0.0.1:{port}: {error}"))
-                .next("end what holds the port, or choose others with RAILWRIGHT_LAB_PORT"),
+            Diagnostic::error(
+                "RW0904",
+                format!("the package repository cannot be served on 127.0.0.1:{port}: {error}"),
+            )
+            .next("end what holds the port, or choose others with RAILWRIGHT_LAB_PORT"),
         )
     };
     let root = files::resolve_path(folder).map_err(failed)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(failed)?;
     runtime.block_on(async {
-        let listener = TcpListener::bind(("127.0.0.1", port)).await.map_err(failed)?;
+        let listener = TcpListener::bind(("127.0.0.1", port))
+            .await
+            .map_err(failed)?;
         loop {
             if let Ok((stream, _)) = listener.accept().await {
                 tokio::spawn(handle_connection(stream, root.clone()));
@@ -40,7 +49,9 @@ pub fn serve_repository(folder: &Path, port: u16) -> Result<()> {
 async fn handle_connection(stream: TcpStream, root: PathBuf) {
     let (reading, mut writing) = stream.into_split();
     let mut reader = BufReader::new(reading);
-    while let Ok(Ok(Some(request))) = tokio::time::timeout(PATIENCE, read_request(&mut reader)).await {
+    while let Ok(Ok(Some(request))) =
+        tokio::time::timeout(PATIENCE, read_request(&mut reader)).await
+    {
         let answered = write_response(&request, &root, &mut writing).await;
         if answered.is_err() || request.last {
             return;
@@ -56,7 +67,9 @@ struct HttpRequest {
     last: bool,
 }
 
-async fn read_request(reader: &mut (impl tokio::io::AsyncBufRead + Unpin)) -> std::io::Result<Option<HttpRequest>> {
+async fn read_request(
+    reader: &mut (impl tokio::io::AsyncBufRead + Unpin),
+) -> std::io::Result<Option<HttpRequest>> {
     let mut head = Vec::new();
     let mut limited = reader.take(HEAD_LIMIT);
     loop {
@@ -75,20 +88,37 @@ fn parse_request_head(head: &str) -> Option<HttpRequest> {
     let mut words = lines.next()?.split(' ');
     let (method, target, version) = (words.next()?, words.next()?, words.next()?);
     let closes = |line: &str| {
-        line.split_once(':').is_some_and(|(n, v)| n.eq_ignore_ascii_case("connection") && v.trim().eq_ignore_ascii_case("close"))
+        line.split_once(':').is_some_and(|(n, v)| {
+            n.eq_ignore_ascii_case("connection") && v.trim().eq_ignore_ascii_case("close")
+        })
     };
     let last = version != "HTTP/1.1" || lines.any(closes);
-    Some(HttpRequest { method: method.to_owned(), target: target.to_owned(), last })
+    Some(HttpRequest {
+        method: method.to_owned(),
+        target: target.to_owned(),
+        last,
+    })
 }
 
-async fn write_response(request: &HttpRequest, root: &Path, out: &mut (impl tokio::io::AsyncWrite + Unpin)) -> std::io::Result<()> {
+async fn write_response(
+    request: &HttpRequest,
+    root: &Path,
+    out: &mut (impl tokio::io::AsyncWrite + Unpin),
+) -> std::io::Result<()> {
     if request.method != "GET" && request.method != "HEAD" {
-        return out.write_all(b"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n").await;
+        return out
+            .write_all(b"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n")
+            .await;
     }
     let Some((mut file, length)) = open_target_file(&request.target, root).await else {
-        return out.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").await;
+        return out
+            .write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+            .await;
     };
-    let head = format!("HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nContent-Length: {length}\r\n\r\n");
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nContent-Length: \
+         {length}\r\n\r\n"
+    );
     out.write_all(head.as_bytes()).await?;
     if request.method == "GET" {
         // Not more than was promised, should the file grow meanwhile.
@@ -99,7 +129,9 @@ async fn write_response(request: &HttpRequest, root: &Path, out: &mut (impl toki
 
 /// The file that a target names, if it is a plain file that really lies below the root.
 async fn open_target_file(target: &str, root: &Path) -> Option<(tokio::fs::File, u64)> {
-    let path = tokio::fs::canonicalize(root.join(resolve_target_path(target)?)).await.ok()?;
+    let path = tokio::fs::canonicalize(root.join(resolve_target_path(target)?))
+        .await
+        .ok()?;
     if !path.starts_with(root) {
         return None;
     }
@@ -136,7 +168,9 @@ fn decode_percent_escapes(text: &str) -> Option<String> {
         bytes.push(u8::from_str_radix(digits, 16).ok()?);
         rest = &rest[2..];
     }
-    String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
+    String::from_utf8(bytes)
+        .ok()
+        .filter(|text| !text.contains('\0'))
 }
 
 #[cfg(test)]
@@ -167,16 +201,37 @@ mod tests {
         std::fs::write(outer.path().join("secret"), "secret").unwrap();
         std::fs::write(root.join("a_1%3a2+b.deb"), "package").unwrap();
         std::os::unix::fs::symlink("../secret", root.join("link")).unwrap();
-        let ok = ask("GET /./a_1%253a2%2bb.deb HTTP/1.1\r\nHost: x\r\n\r\nHEAD /a_1%253a2+b.deb HTTP/1.1\r\n\r\n", &root).await;
+        let ok = ask(
+            "GET /./a_1%253a2%2bb.deb HTTP/1.1\r\nHost: x\r\n\r\nHEAD /a_1%253a2+b.deb \
+             HTTP/1.1\r\n\r\n",
+            &root,
+        )
+        .await;
         assert_eq!(ok.matches("200 OK").count(), 2, "{ok}");
         assert_eq!(ok.matches("\r\n\r\npackage").count(), 1, "{ok}");
-        for bad in
-            ["/../secret", "/src/../../secret", "/%2e%2e/secret", "/link", "/src", "/", "/a%00b", "/%zz", "/nothing", "/%2e%2e%2fsecret"]
-        {
+        for bad in [
+            "/../secret",
+            "/src/../../secret",
+            "/%2e%2e/secret",
+            "/link",
+            "/src",
+            "/",
+            "/a%00b",
+            "/%zz",
+            "/nothing",
+            "/%2e%2e%2fsecret",
+        ] {
             let text = ask(&format!("GET {bad} HTTP/1.1\r\n\r\n"), &root).await;
-            assert!(text.starts_with("HTTP/1.1 404") && !text.contains("secret"), "{bad}: {text}");
+            assert!(
+                text.starts_with("HTTP/1.1 404") && !text.contains("secret"),
+                "{bad}: {text}"
+            );
         }
-        assert!(ask("POST / HTTP/1.1\r\n\r\n", &root).await.starts_with("HTTP/1.1 405"));
+        assert!(
+            ask("POST / HTTP/1.1\r\n\r\n", &root)
+                .await
+                .starts_with("HTTP/1.1 405")
+        );
     }
 
     #[tokio::test]

@@ -1,4 +1,5 @@
-//! Where the machines' packages come from: this computer's own apt sources of Debian 12, and nothing else.
+//! Where the machines' packages come from: this computer's own apt sources of Debian 12, and
+//! nothing else.
 
 use super::Result;
 use railwright_base::{Diagnostic, text};
@@ -26,10 +27,17 @@ impl AptSource {
 /// The sources that apt here has, when they cover the release and its security updates.
 pub fn of_this_computer() -> Result<Vec<AptSource>> {
     let format = "$(ORIGIN) $(COMPONENT) $(CODENAME) $(REPO_URI)";
-    let output = Program::new("apt-get").arguments(["indextargets", "--format", format, "Created-By: Packages"]).output();
+    let output = Program::new("apt-get")
+        .arguments(["indextargets", "--format", format, "Created-By: Packages"])
+        .output();
     match output {
-        Ok(output) if output.status.success() => parse_apt_sources(&String::from_utf8_lossy(&output.stdout)),
-        Ok(output) => Err(new_missing_packages_error(&text::one_line(&String::from_utf8_lossy(&output.stderr), 200))),
+        Ok(output) if output.status.success() => {
+            parse_apt_sources(&String::from_utf8_lossy(&output.stdout))
+        }
+        Ok(output) => Err(new_missing_packages_error(&text::one_line(
+            &String::from_utf8_lossy(&output.stderr),
+            200,
+        ))),
         Err(error) => Err(new_missing_packages_error(&error.to_string())),
     }
 }
@@ -40,7 +48,9 @@ fn parse_apt_sources(listing: &str) -> Result<Vec<AptSource>> {
     sources.dedup();
     for suite in [SUITE.to_owned(), format!("{SUITE}-security")] {
         if !sources.iter().any(|source| source.suite == suite) {
-            return Err(new_missing_packages_error(&format!("apt here has no index of Debian's suite {suite}")));
+            return Err(new_missing_packages_error(&format!(
+                "apt here has no index of Debian's suite {suite}"
+            )));
         }
     }
     Ok(sources)
@@ -48,33 +58,53 @@ fn parse_apt_sources(listing: &str) -> Result<Vec<AptSource>> {
 
 fn parse_line(line: &str) -> Option<AptSource> {
     let mut words = line.split_whitespace();
-    let (origin, component, codename, uri) = (words.next()?, words.next()?, words.next()?, words.next()?);
-    let ours = codename == SUITE || codename.strip_prefix(SUITE).is_some_and(|rest| ["-updates", "-security"].contains(&rest));
-    (origin == "Debian" && component == "main" && ours).then(|| AptSource { uri: uri.to_owned(), suite: codename.to_owned() })
+    let (origin, component, codename, uri) =
+        (words.next()?, words.next()?, words.next()?, words.next()?);
+    let ours = codename == SUITE
+        || codename
+            .strip_prefix(SUITE)
+            .is_some_and(|rest| ["-updates", "-security"].contains(&rest));
+    (origin == "Debian" && component == "main" && ours).then(|| AptSource {
+        uri: uri.to_owned(),
+        suite: codename.to_owned(),
+    })
 }
 
 fn new_missing_packages_error(why: &str) -> Box<Diagnostic> {
-    Diagnostic::error("RW0902", format!("the packages of Debian 12 cannot be had: {why}"))
-        .effect("the machines are built from this computer's own apt sources; kernel and headers live in the security suite")
-        .state("nothing was built")
-        .next("add Debian's bookworm, bookworm-updates and bookworm-security to the apt sources, then: sudo apt-get update")
-        .into()
+    Diagnostic::error(
+        "RW0902",
+        format!("the packages of Debian 12 cannot be had: {why}"),
+    )
+    .effect(
+        "the machines are built from this computer's own apt sources; kernel and headers live in \
+         the security suite",
+    )
+    .state("nothing was built")
+    .next(
+        "add Debian's bookworm, bookworm-updates and bookworm-security to the apt sources, then: \
+         sudo apt-get update",
+    )
+    .into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const LISTING: &str = "Debian main bookworm http://deb.debian.org/debian/\n\
-        Debian main bookworm-updates http://deb.debian.org/debian/\n\
-        Debian main bookworm-security http://deb.debian.org/debian-security/\n\
-        Debian contrib bookworm http://deb.debian.org/debian/\n\
-        Somebody main bookworm http://example.invalid/\n\
-        Debian main bookworm http://deb.debian.org/debian/\n";
+    const LISTING: &str = "Debian main bookworm http://deb.debian.org/debian/\nDebian main \
+                           bookworm-updates http://deb.debian.org/debian/\nDebian main \
+                           bookworm-security http://deb.debian.org/debian-security/\nDebian \
+                           contrib bookworm http://deb.debian.org/debian/\nSomebody main bookworm \
+                           http://example.invalid/\nDebian main bookworm \
+                           http://deb.debian.org/debian/\n";
 
     #[test]
     fn only_debians_main_of_the_release_is_taken_once() {
-        let lines: Vec<String> = parse_apt_sources(LISTING).unwrap().iter().map(AptSource::line).collect();
+        let lines: Vec<String> = parse_apt_sources(LISTING)
+            .unwrap()
+            .iter()
+            .map(AptSource::line)
+            .collect();
         assert_eq!(
             lines,
             [
@@ -87,9 +117,17 @@ mod tests {
 
     #[test]
     fn without_the_security_suite_there_is_no_lab() {
-        let listing: String = LISTING.lines().filter(|line| !line.contains("security")).collect::<Vec<_>>().join("\n");
+        let listing: String = LISTING
+            .lines()
+            .filter(|line| !line.contains("security"))
+            .collect::<Vec<_>>()
+            .join("\n");
         let error = parse_apt_sources(&listing).unwrap_err();
         assert_eq!(error.code, "RW0902");
-        assert!(error.message.contains("bookworm-security"), "{}", error.message);
+        assert!(
+            error.message.contains("bookworm-security"),
+            "{}",
+            error.message
+        );
     }
 }

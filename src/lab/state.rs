@@ -26,7 +26,9 @@ pub struct LabState {
 impl LabState {
     /// The record, when a lab was brought up here.
     pub fn read(folder: &LabFolder) -> Option<LabState> {
-        let state: LabState = serde_json::from_slice(&files::read_limited(&folder.path("lab.json"), 1 << 16).ok()?).ok()?;
+        let state: LabState =
+            serde_json::from_slice(&files::read_limited(&folder.path("lab.json"), 1 << 16).ok()?)
+                .ok()?;
         machine_range(state.machines).map(|_| state)
     }
 
@@ -40,7 +42,12 @@ impl LabState {
     /// The record of a lab that must be there.
     pub fn expect(folder: &LabFolder) -> Result<LabState> {
         LabState::read(folder).ok_or_else(|| {
-            Diagnostic::error("RW0910", format!("there is no lab in {}", folder.root().display())).next("railwright lab up").into()
+            Diagnostic::error(
+                "RW0910",
+                format!("there is no lab in {}", folder.root().display()),
+            )
+            .next("railwright lab up")
+            .into()
         })
     }
 }

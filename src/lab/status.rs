@@ -58,7 +58,9 @@ pub fn read_lab_status(folder: &LabFolder) -> Result<LabStatus> {
         MachineStatus {
             name: machine_name(number),
             process,
-            resident_mib: process.and_then(background::resident_kib).map(|kib| kib / 1024),
+            resident_mib: process
+                .and_then(background::resident_kib)
+                .map(|kib| kib / 1024),
             ssh_port: folder.ssh_port(number),
             fabric: fabric_address(number),
         }
@@ -68,19 +70,33 @@ pub fn read_lab_status(folder: &LabFolder) -> Result<LabStatus> {
         folder: folder.root().display().to_string(),
         accelerator: state.as_ref().map(|state| state.accelerator.word()),
         network: state.as_ref().map(|state| state.flavour.network.word()),
-        machines: (1..=state.as_ref().map_or(0, |state| state.machines)).map(machine).collect(),
+        machines: (1..=state.as_ref().map_or(0, |state| state.machines))
+            .map(machine)
+            .collect(),
         kubernetes: cluster_of(folder, state.as_ref()),
-        repository: serves.then(|| format!("http://{}:{}/", super::HOST_AS_SEEN_FROM_MACHINES, folder.repository_port())),
+        repository: serves.then(|| {
+            format!(
+                "http://{}:{}/",
+                super::HOST_AS_SEEN_FROM_MACHINES,
+                folder.repository_port()
+            )
+        }),
     })
 }
 
 fn cluster_of(folder: &LabFolder, state: Option<&LabState>) -> Option<KubernetesStatus> {
-    let processes: Option<Vec<u32>> =
-        kubernetes::list_pid_files(folder).iter().map(|record| background::find_background_process(record)).collect();
+    let processes: Option<Vec<u32>> = kubernetes::list_pid_files(folder)
+        .iter()
+        .map(|record| background::find_background_process(record))
+        .collect();
     let processes = processes.filter(|_| state.is_some_and(|state| state.flavour.kubernetes))?;
     Some(KubernetesStatus {
         server: format!("https://127.0.0.1:{}", folder.api_port()),
         kubeconfig: folder.kubeconfig().display().to_string(),
-        resident_mib: processes.into_iter().filter_map(background::resident_kib).sum::<u64>() / 1024,
+        resident_mib: processes
+            .into_iter()
+            .filter_map(background::resident_kib)
+            .sum::<u64>()
+            / 1024,
     })
 }

@@ -1,4 +1,5 @@
-//! The fabric of more than two machines: a learning Ethernet switch on unix datagram sockets, one frame a datagram.
+//! The fabric of more than two machines: a learning Ethernet switch on unix datagram sockets, one
+//! frame a datagram.
 
 use super::Result;
 use super::folder::{LabFolder, machine_name, new_folder_error};
@@ -20,7 +21,8 @@ struct MacAddressTable(BTreeMap<Address, u8>);
 impl MacAddressTable {
     /// Learns the sender and says to which of `ports` the frame goes.
     fn forward(&mut self, frame: &[u8], from: u8, ports: u8) -> Vec<u8> {
-        let (Some(to), Some(sender)) = (read_mac_address(frame, 0), read_mac_address(frame, 6)) else {
+        let (Some(to), Some(sender)) = (read_mac_address(frame, 0), read_mac_address(frame, 6))
+        else {
             return Vec::new();
         };
         // Frames from group addresses are malformed: learning one would redirect broadcasts.
@@ -47,7 +49,9 @@ fn read_mac_address(frame: &[u8], at: usize) -> Option<Address> {
 /// Runs the switch of a lab until its process is ended: a thread a port.
 pub fn run_switch(folder: &LabFolder, ports: u8) -> Result<()> {
     let machines = folder.path("machines");
-    let sockets = (1..=ports).map(|port| bind_port_socket(&machines, port)).collect::<Result<Vec<_>>>()?;
+    let sockets = (1..=ports)
+        .map(|port| bind_port_socket(&machines, port))
+        .collect::<Result<Vec<_>>>()?;
     let table = Arc::new(Mutex::new(MacAddressTable::default()));
     std::thread::scope(|scope| {
         for (socket, port) in sockets.iter().zip(1..) {
@@ -58,7 +62,8 @@ pub fn run_switch(folder: &LabFolder, ports: u8) -> Result<()> {
     Ok(())
 }
 
-/// The process runs in the folder of the machines: relative paths, for a socket's path may have only 107 bytes.
+/// The process runs in the folder of the machines: relative paths, for a socket's path may have
+/// only 107 bytes.
 fn bind_port_socket(machines: &Path, port: u8) -> Result<UnixDatagram> {
     let path = PathBuf::from(format!("port{port}"));
     files::remove_path(&path).map_err(|error| new_folder_error(machines, &error))?;
@@ -68,7 +73,10 @@ fn bind_port_socket(machines: &Path, port: u8) -> Result<UnixDatagram> {
 fn serve_port(socket: &UnixDatagram, port: u8, ports: u8, table: &Mutex<MacAddressTable>) {
     let mut frame = vec![0; LARGEST_FRAME];
     while let Ok(length) = socket.recv(&mut frame) {
-        let targets = table.lock().unwrap_or_else(PoisonError::into_inner).forward(&frame[..length], port, ports);
+        let targets = table
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .forward(&frame[..length], port, ports);
         for target in targets {
             // A machine that is not up loses the frame, as behind a real switch.
             let _ = socket.send_to(&frame[..length], format!("{}/wire", machine_name(target)));
@@ -90,7 +98,11 @@ mod tests {
         assert_eq!(table.forward(&frame(2, 1), 1, 4), [2, 3, 4]);
         assert_eq!(table.forward(&frame(1, 2), 2, 4), [1]);
         assert_eq!(table.forward(&frame(2, 1), 1, 4), [2]);
-        assert_eq!(table.forward(&frame(2, 3), 2, 4), Vec::<u8>::new(), "it is behind the port that it came from");
+        assert_eq!(
+            table.forward(&frame(2, 3), 2, 4),
+            Vec::<u8>::new(),
+            "it is behind the port that it came from"
+        );
     }
 
     #[test]
@@ -100,7 +112,11 @@ mod tests {
         assert_eq!(table.forward(&broadcast, 3, 3), [1, 2]);
         let from_a_group = [[0xff; 6], [0xff; 6]].concat();
         assert_eq!(table.forward(&from_a_group, 1, 2), [2]);
-        assert_eq!(table.forward(&broadcast, 2, 2), [1], "a group address is never learnt");
+        assert_eq!(
+            table.forward(&broadcast, 2, 2),
+            [1],
+            "a group address is never learnt"
+        );
         assert_eq!(table.forward(&[1, 2, 3], 1, 3), Vec::<u8>::new());
     }
 }

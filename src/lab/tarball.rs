@@ -1,5 +1,6 @@
-//! A source tarball whose bytes depend on its files alone, so that its checksum can stand in an inventory: ustar without
-//! times or owners, in gzip with stored blocks, because compressors differ from version to version.
+//! A source tarball whose bytes depend on its files alone, so that its checksum can stand in an
+//! inventory: ustar without times or owners, in gzip with stored blocks, because compressors differ
+//! from version to version.
 
 /// A `.tar.gz` with these files (path inside, content), in the order given.
 pub fn source_tarball<'a>(files: impl IntoIterator<Item = (String, &'a [u8])>) -> Vec<u8> {
@@ -48,8 +49,16 @@ fn gzip_stored(data: &[u8]) -> Vec<u8> {
 }
 
 fn compute_crc32(data: &[u8]) -> u32 {
-    let step = |crc: u32| if crc & 1 == 1 { (crc >> 1) ^ 0xedb8_8320 } else { crc >> 1 };
-    !data.iter().fold(!0u32, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), |crc, _| step(crc)))
+    let step = |crc: u32| {
+        if crc & 1 == 1 {
+            (crc >> 1) ^ 0xedb8_8320
+        } else {
+            crc >> 1
+        }
+    };
+    !data.iter().fold(!0u32, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| step(crc))
+    })
 }
 
 #[cfg(test)]
@@ -60,12 +69,28 @@ mod tests {
     #[test]
     fn real_tar_reads_it_back() {
         let big = vec![b'x'; 100_000];
-        let bytes = source_tarball([("a-1/one".to_owned(), b"first\n".as_slice()), ("a-1/two".to_owned(), big.as_slice())]);
-        let listing = Program::new("tar").arguments(["-tzvf", "-"]).output_of(&bytes).unwrap();
-        assert!(listing.status.success(), "{}", String::from_utf8_lossy(&listing.stderr));
-        let content = Program::new("tar").arguments(["-xzOf", "-", "a-1/two"]).output_of(&bytes).unwrap();
+        let bytes = source_tarball([
+            ("a-1/one".to_owned(), b"first\n".as_slice()),
+            ("a-1/two".to_owned(), big.as_slice()),
+        ]);
+        let listing = Program::new("tar")
+            .arguments(["-tzvf", "-"])
+            .output_of(&bytes)
+            .unwrap();
+        assert!(
+            listing.status.success(),
+            "{}",
+            String::from_utf8_lossy(&listing.stderr)
+        );
+        let content = Program::new("tar")
+            .arguments(["-xzOf", "-", "a-1/two"])
+            .output_of(&bytes)
+            .unwrap();
         assert_eq!(content.stdout, big);
-        let content = Program::new("tar").arguments(["-xzOf", "-", "a-1/one"]).output_of(&bytes).unwrap();
+        let content = Program::new("tar")
+            .arguments(["-xzOf", "-", "a-1/one"])
+            .output_of(&bytes)
+            .unwrap();
         assert_eq!(content.stdout, b"first\n");
     }
 }

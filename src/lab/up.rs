@@ -1,4 +1,5 @@
-//! `railwright lab up`: from nothing to machines that answer, from the bare snapshot when there is one.
+//! `railwright lab up`: from nothing to machines that answer, from the bare snapshot when there is
+//! one.
 
 use super::accelerator::{self, Accelerator};
 use super::event::{LabEvent, LabStep, Listener, run_timed_step};
@@ -37,7 +38,11 @@ pub enum Came {
 }
 
 /// Brings the lab up. What an aborted run has left is ended first.
-pub fn bring_up_lab(folder: &LabFolder, wanted: LabRequest, listener: Listener<'_>) -> Result<Came> {
+pub fn bring_up_lab(
+    folder: &LabFolder,
+    wanted: LabRequest,
+    listener: Listener<'_>,
+) -> Result<Came> {
     machine_range(wanted.machines).ok_or_else(|| too_many(wanted.machines))?;
     programs::check_programs(wanted.flavour)?;
     let _lock = folder.lock()?;
@@ -47,19 +52,39 @@ pub fn bring_up_lab(folder: &LabFolder, wanted: LabRequest, listener: Listener<'
         return already_up(&state, wanted);
     }
     if down::end_all(folder)? > 0 {
-        listener(LabEvent::Note("ended what was left of a lab here".to_owned()));
+        listener(LabEvent::Note(
+            "ended what was left of a lab here".to_owned(),
+        ));
     }
     let cluster = Programs::ensure(folder, wanted.flavour, listener)?;
-    let image = image::ensure_image(folder, wanted.flavour, cluster.as_ref().map(Programs::for_nodes).as_deref(), listener)?;
+    let image = image::ensure_image(
+        folder,
+        wanted.flavour,
+        cluster.as_ref().map(Programs::for_nodes).as_deref(),
+        listener,
+    )?;
     keys::prepare_keys(folder)?;
-    run_timed_step(listener, LabStep::Repository, || repository::publish_packages(folder, &image))?;
+    run_timed_step(listener, LabStep::Repository, || {
+        repository::publish_packages(folder, &image)
+    })?;
     let accelerator = accelerator::choose_accelerator(folder, &image, listener)?;
     expect_free_ports(folder, wanted)?;
     start_server(folder)?;
     let machines = list_lab_machines(folder, wanted, accelerator);
     let came = start_machines(folder, &machines, &image, listener)?;
-    let name = image.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let state = LabState { machines: wanted.machines, flavour: wanted.flavour, memory_mib: wanted.memory_mib, accelerator, image: name };
+    let name = image
+        .folder
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let state = LabState {
+        machines: wanted.machines,
+        flavour: wanted.flavour,
+        memory_mib: wanted.memory_mib,
+        accelerator,
+        image: name,
+    };
     if let Some(programs) = cluster {
         kubernetes::start_cluster(folder, &programs, &machines, listener)?;
     }
@@ -68,50 +93,101 @@ pub fn bring_up_lab(folder: &LabFolder, wanted: LabRequest, listener: Listener<'
 }
 
 /// The machines of a lab.
-pub fn list_lab_machines(lab: &LabFolder, wanted: LabRequest, accelerator: Accelerator) -> Vec<LabMachine<'_>> {
-    let wire = if wanted.machines > 2 { Wire::Switch } else { Wire::Direct };
+pub fn list_lab_machines(
+    lab: &LabFolder,
+    wanted: LabRequest,
+    accelerator: Accelerator,
+) -> Vec<LabMachine<'_>> {
+    let wire = if wanted.machines > 2 {
+        Wire::Switch
+    } else {
+        Wire::Direct
+    };
     (1..=wanted.machines)
-        .map(|number| LabMachine { lab, number, accelerator, memory_mib: wanted.memory_mib, wire, kubernetes: wanted.flavour.kubernetes })
+        .map(|number| LabMachine {
+            lab,
+            number,
+            accelerator,
+            memory_mib: wanted.memory_mib,
+            wire,
+            kubernetes: wanted.flavour.kubernetes,
+        })
         .collect()
 }
 
 /// Whether all that a lab consists of runs.
 fn is_lab_running(folder: &LabFolder, state: &LabState) -> bool {
     let records = (1..=state.machines).map(|number| folder.machine(number).join("qemu.pid"));
-    let cluster = kubernetes::list_pid_files(folder).into_iter().filter(|_| state.flavour.kubernetes);
-    records.chain([folder.path("server.pid")]).chain(cluster).all(|record| background::find_background_process(&record).is_some())
+    let cluster = kubernetes::list_pid_files(folder)
+        .into_iter()
+        .filter(|_| state.flavour.kubernetes);
+    records
+        .chain([folder.path("server.pid")])
+        .chain(cluster)
+        .all(|record| background::find_background_process(&record).is_some())
 }
 
 fn already_up(state: &LabState, wanted: LabRequest) -> Result<Came> {
-    if state.machines == wanted.machines && state.flavour == wanted.flavour && state.memory_mib == wanted.memory_mib {
+    if state.machines == wanted.machines
+        && state.flavour == wanted.flavour
+        && state.memory_mib == wanted.memory_mib
+    {
         return Ok(Came::AlreadyUp);
     }
-    Err(Diagnostic::error("RW0907", "another lab is up in this folder")
-        .state(format!("{} machines with {}, {} MiB each", state.machines, state.flavour.word(), state.memory_mib))
-        .next("railwright lab down")
-        .next("then run the command again")
-        .into())
+    Err(
+        Diagnostic::error("RW0907", "another lab is up in this folder")
+            .state(format!(
+                "{} machines with {}, {} MiB each",
+                state.machines,
+                state.flavour.word(),
+                state.memory_mib
+            ))
+            .next("railwright lab down")
+            .next("then run the command again")
+            .into(),
+    )
 }
 
 fn too_many(machines: u8) -> Box<Diagnostic> {
-    Diagnostic::error("RW0910", format!("a lab has 1 to {} machines, not {machines}", super::MOST_MACHINES)).into()
+    Diagnostic::error(
+        "RW0910",
+        format!(
+            "a lab has 1 to {} machines, not {machines}",
+            super::MOST_MACHINES
+        ),
+    )
+    .into()
 }
 
 /// A port in use would make QEMU end with a less helpful word.
 fn expect_free_ports(folder: &LabFolder, wanted: LabRequest) -> Result<()> {
     let machines = 1..=wanted.machines;
-    let cluster =
-        [folder.api_port()].into_iter().chain(folder.store_ports()).chain(machines.clone().map(|number| folder.kubelet_port(number)));
+    let cluster = [folder.api_port()]
+        .into_iter()
+        .chain(folder.store_ports())
+        .chain(machines.clone().map(|number| folder.kubelet_port(number)));
     let cluster = cluster.filter(|_| wanted.flavour.kubernetes);
-    let ports = machines.map(|number| folder.ssh_port(number)).chain([folder.repository_port()]).chain(cluster);
+    let ports = machines
+        .map(|number| folder.ssh_port(number))
+        .chain([folder.repository_port()])
+        .chain(cluster);
     for port in ports {
         if let Err(error) = TcpListener::bind(("127.0.0.1", port)) {
-            return Err(Diagnostic::error("RW0904", format!("port {port} on 127.0.0.1 cannot be had: {error}"))
-                .effect("inventories name the lab's ports, so no other one is taken in its place")
-                .state("no machine was started")
-                .next("end what holds the port (ss -ltnp), perhaps a lab in another folder: railwright lab down")
-                .next("or choose others, for the lab and in the inventory: RAILWRIGHT_LAB_PORT=28200 railwright lab up")
-                .into());
+            return Err(Diagnostic::error(
+                "RW0904",
+                format!("port {port} on 127.0.0.1 cannot be had: {error}"),
+            )
+            .effect("inventories name the lab's ports, so no other one is taken in its place")
+            .state("no machine was started")
+            .next(
+                "end what holds the port (ss -ltnp), perhaps a lab in another folder: railwright \
+                 lab down",
+            )
+            .next(
+                "or choose others, for the lab and in the inventory: RAILWRIGHT_LAB_PORT=28200 \
+                 railwright lab up",
+            )
+            .into());
         }
     }
     Ok(())
@@ -119,10 +195,15 @@ fn expect_free_ports(folder: &LabFolder, wanted: LabRequest) -> Result<()> {
 
 fn start_server(folder: &LabFolder) -> Result<()> {
     let port = folder.repository_port();
-    let program = this_program(folder)?.arguments(["lab", "serve", "--port", &port.to_string(), "--folder"]);
+    let program =
+        this_program(folder)?.arguments(["lab", "serve", "--port", &port.to_string(), "--folder"]);
     let (log, record) = (folder.path("server.log"), folder.path("server.pid"));
-    background::start_background_process(&program.argument(folder.served().to_string_lossy()), &log, &record)
-        .map_err(|error| new_folder_error(&log, &error))?;
+    background::start_background_process(
+        &program.argument(folder.served().to_string_lossy()),
+        &log,
+        &record,
+    )
+    .map_err(|error| new_folder_error(&log, &error))?;
     for _ in 0..200 {
         if TcpStream::connect(("127.0.0.1", port)).is_ok() {
             return Ok(());
@@ -135,16 +216,22 @@ fn start_server(folder: &LabFolder) -> Result<()> {
     let said = files::read_file_tail(&log, 400).unwrap_or_default();
     Err(Diagnostic::error(
         "RW0904",
-        format!("the package repository did not start on port {port}: {}", railwright_base::text::one_line(&said, 200)),
+        format!(
+            "the package repository did not start on port {port}: {}",
+            railwright_base::text::one_line(&said, 200)
+        ),
     )
     .next(format!("see {}", log.display()))
     .into())
 }
 
 fn start_switch(folder: &LabFolder, machines: usize) -> Result<()> {
-    let program = this_program(folder)?.folder(&folder.path("machines")).arguments(["lab", "switch", "--ports", &machines.to_string()]);
+    let program = this_program(folder)?
+        .folder(&folder.path("machines"))
+        .arguments(["lab", "switch", "--ports", &machines.to_string()]);
     let log = folder.path("switch.log");
-    background::start_background_process(&program, &log, &folder.path("switch.pid")).map_err(|error| new_folder_error(&log, &error))?;
+    background::start_background_process(&program, &log, &folder.path("switch.pid"))
+        .map_err(|error| new_folder_error(&log, &error))?;
     for _ in 0..200 {
         if files::is_present(&folder.path(&format!("machines/port{machines}"))) {
             break;
@@ -156,13 +243,21 @@ fn start_switch(folder: &LabFolder, machines: usize) -> Result<()> {
 
 /// This very program, told which lab it serves.
 fn this_program(folder: &LabFolder) -> Result<Program> {
-    let path = process::this_program().map_err(|error| new_folder_error(std::path::Path::new("this program"), &error))?;
+    let path = process::this_program()
+        .map_err(|error| new_folder_error(std::path::Path::new("this program"), &error))?;
     let first_port = folder.ssh_port(0).to_string();
     let root = folder.root().to_string_lossy();
-    Ok(Program::new(path.to_string_lossy()).environment("RAILWRIGHT_LAB_DIR", root).environment("RAILWRIGHT_LAB_PORT", first_port))
+    Ok(Program::new(path.to_string_lossy())
+        .environment("RAILWRIGHT_LAB_DIR", root)
+        .environment("RAILWRIGHT_LAB_PORT", first_port))
 }
 
-fn start_machines(folder: &LabFolder, machines: &[LabMachine<'_>], image: &Image, listener: Listener<'_>) -> Result<Came> {
+fn start_machines(
+    folder: &LabFolder,
+    machines: &[LabMachine<'_>],
+    image: &Image,
+    listener: Listener<'_>,
+) -> Result<Came> {
     let from_snapshot = machines.iter().all(|machine| machine.has_bare(image));
     if !from_snapshot {
         for machine in machines {
@@ -172,7 +267,11 @@ fn start_machines(folder: &LabFolder, machines: &[LabMachine<'_>], image: &Image
     if machines.len() > 2 {
         start_switch(folder, machines.len())?;
     }
-    let (step, snapshot) = if from_snapshot { (LabStep::Restore, Some(BARE)) } else { (LabStep::Boot, None) };
+    let (step, snapshot) = if from_snapshot {
+        (LabStep::Restore, Some(BARE))
+    } else {
+        (LabStep::Boot, None)
+    };
     let booted = run_timed_step(listener, step, || {
         for machine in machines {
             machine.start(image, snapshot)?;
@@ -181,35 +280,66 @@ fn start_machines(folder: &LabFolder, machines: &[LabMachine<'_>], image: &Image
     });
     if let Err(diagnostic) = booted {
         // Next time from a boot, in case it is the snapshot that does not fit.
-        let _ = machines.iter().try_for_each(|machine| files::remove_path(&machine.folder().join("bare")));
+        let _ = machines
+            .iter()
+            .try_for_each(|machine| files::remove_path(&machine.folder().join("bare")));
         return Err(diagnostic);
     }
     if from_snapshot {
         return Ok(Came::FromSnapshot);
     }
-    run_timed_step(listener, LabStep::Snapshot, || machines.iter().try_for_each(|machine| keep_bare(machine, image)))?;
+    run_timed_step(listener, LabStep::Snapshot, || {
+        machines
+            .iter()
+            .try_for_each(|machine| keep_bare(machine, image))
+    })?;
     Ok(Came::FromBoot)
 }
 
-/// Waits until each machine answers and has come to rest; its clock is set, because a snapshot's stands still.
-pub fn wait_for_all(machines: &[LabMachine<'_>], step: LabStep, listener: Listener<'_>) -> Result<()> {
+/// Waits until each machine answers and has come to rest; its clock is set, because a snapshot's
+/// stands still.
+pub fn wait_for_all(
+    machines: &[LabMachine<'_>],
+    step: LabStep,
+    listener: Listener<'_>,
+) -> Result<()> {
     let wait = |machine: &LabMachine<'_>| {
-        let script = || format!("date -u -s @{} >/dev/null; timeout 120 systemctl is-system-running --wait", clock::unix_seconds());
+        let script = || {
+            format!(
+                "date -u -s @{} >/dev/null; timeout 120 systemctl is-system-running --wait",
+                clock::unix_seconds()
+            )
+        };
         guest::run_when_it_answers(machine, &script, step)?;
-        listener(LabEvent::Note(format!("{} answers on 127.0.0.1:{}", machine.name(), machine.lab.ssh_port(machine.number))));
+        listener(LabEvent::Note(format!(
+            "{} answers on 127.0.0.1:{}",
+            machine.name(),
+            machine.lab.ssh_port(machine.number)
+        )));
         Ok(())
     };
     std::thread::scope(|scope| {
-        let waits: Vec<_> = machines.iter().map(|machine| scope.spawn(move || wait(machine))).collect();
-        waits.into_iter().try_for_each(|wait| wait.join().unwrap_or_else(|_| Err(ended_badly())))
+        let waits: Vec<_> = machines
+            .iter()
+            .map(|machine| scope.spawn(move || wait(machine)))
+            .collect();
+        waits
+            .into_iter()
+            .try_for_each(|wait| wait.join().unwrap_or_else(|_| Err(ended_badly())))
     })
 }
 
 fn ended_badly() -> Box<Diagnostic> {
-    Diagnostic::error("RW0905", "a thread that waited for a machine ended badly").next("railwright lab down").into()
+    Diagnostic::error("RW0905", "a thread that waited for a machine ended badly")
+        .next("railwright lab down")
+        .into()
 }
 
 fn keep_bare(machine: &LabMachine<'_>, image: &Image) -> Result<()> {
-    monitor::run_silent_monitor_line(&machine.folder(), &machine.name(), &format!("savevm {BARE}"))?;
+    monitor::run_silent_monitor_line(
+        &machine.folder(),
+        &machine.name(),
+        &format!("savevm {BARE}"),
+    )?;
     machine.note_bare(image)
 }

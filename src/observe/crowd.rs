@@ -1,12 +1,22 @@
-//! Many futures in one task, a bounded number at a time. No spawning, so that what they borrow may live on the caller's stack.
+//! Many futures in one task, a bounded number at a time. No spawning, so that what they borrow may
+//! live on the caller's stack.
 
 use futures_util::stream::{self, StreamExt as _};
 use railwright_transport::BoxFuture;
 
-/// Runs `work` on every item, at most `parallel` at a time, in the order of the items. Only who was woken is looked at: to
-/// look at all whenever one has something to do would cost the square of their number.
-pub async fn run_each_bounded<'a, T: Send + 'a>(items: Vec<T>, parallel: usize, work: &'a (dyn Fn(T) -> BoxFuture<'a, ()> + Sync)) {
-    stream::iter(items).map(work).buffer_unordered(parallel.max(1)).collect::<()>().await;
+/// Runs `work` on every item, at most `parallel` at a time, in the order of the items. Only who was
+/// woken is looked at: to look at all whenever one has something to do would cost the square of
+/// their number.
+pub async fn run_each_bounded<'a, T: Send + 'a>(
+    items: Vec<T>,
+    parallel: usize,
+    work: &'a (dyn Fn(T) -> BoxFuture<'a, ()> + Sync),
+) {
+    stream::iter(items)
+        .map(work)
+        .buffer_unordered(parallel.max(1))
+        .collect::<()>()
+        .await;
 }
 
 #[cfg(test)]
@@ -19,7 +29,11 @@ mod tests {
     #[tokio::test]
     async fn never_more_than_allowed_and_all_in_the_end() {
         for parallel in [0, 1, 3, 100] {
-            let (now, most, done) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+            let (now, most, done) = (
+                AtomicUsize::new(0),
+                AtomicUsize::new(0),
+                AtomicUsize::new(0),
+            );
             let work = |_: u32| -> BoxFuture<'_, ()> {
                 Box::pin(async {
                     most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -29,11 +43,15 @@ mod tests {
                 })
             };
             run_each_bounded((0..20).collect(), parallel, &work).await;
-            assert_eq!((done.into_inner(), most.into_inner()), (20, parallel.clamp(1, 20)));
+            assert_eq!(
+                (done.into_inner(), most.into_inner()),
+                (20, parallel.clamp(1, 20))
+            );
         }
     }
 
-    /// Threads and timers wake workers out of order, and often while others are looked at: nobody's bell may be lost.
+    /// Threads and timers wake workers out of order, and often while others are looked at: nobody's
+    /// bell may be lost.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn whoever_is_woken_from_elsewhere_goes_on() {
         let (done, items) = (AtomicUsize::new(0), 200);
@@ -64,7 +82,11 @@ mod tests {
             Box::pin(poll_fn(move |context| {
                 left = left.saturating_sub(1);
                 context.waker().wake_by_ref();
-                if left == 0 { Poll::Ready(()) } else { Poll::Pending }
+                if left == 0 {
+                    Poll::Ready(())
+                } else {
+                    Poll::Pending
+                }
             }))
         };
         run_each_bounded((0..9).collect(), 4, &work).await;
@@ -92,6 +114,9 @@ mod tests {
             })
         };
         run_each_bounded((0..64).collect(), 64, &work).await;
-        assert!(looks.load(Ordering::SeqCst) <= 3 * 63, "each of the others is looked at when it begins and when its time has come");
+        assert!(
+            looks.load(Ordering::SeqCst) <= 3 * 63,
+            "each of the others is looked at when it begins and when its time has come"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What the targets of an observation say of themselves: which machine each is, and what its record holds.
+//! What the targets of an observation say of themselves: which machine each is, and what its record
+//! holds.
 
 use railwright_base::Target;
 use railwright_resource::file::found::{FileContent, FileState, Regular};
@@ -13,25 +14,43 @@ pub fn collect_target_identities(observation: &Observation) -> BTreeMap<Target, 
     let identity = |target: &Target, answers: &ReadResults| {
         let facts = decode_host_facts(answers).unwrap_or_default();
         let (running, boot_id) = (facts.running_machine(), facts.boot());
-        TargetIdentity { running, boot_id, machine_id: facts.machine_id, record: read_target_record(target, answers) }
+        TargetIdentity {
+            running,
+            boot_id,
+            machine_id: facts.machine_id,
+            record: read_target_record(target, answers),
+        }
     };
-    let answered = observation.targets.iter().filter(|(_, found)| found.problem.is_none());
-    answered.map(|(target, found)| (target.clone(), identity(target, &found.answers))).collect()
+    let answered = observation
+        .targets
+        .iter()
+        .filter(|(_, found)| found.problem.is_none());
+    answered
+        .map(|(target, found)| (target.clone(), identity(target, &found.answers)))
+        .collect()
 }
 
 /// Only where nothing is in its place, or where it was not for us to read, is there no record.
 fn read_target_record(target: &Target, answers: &ReadResults) -> TargetRecord {
-    let read = Read::File { path: HOST_RECORD_PATH.to_owned() };
+    let read = Read::File {
+        path: HOST_RECORD_PATH.to_owned(),
+    };
     match answers.get(&read).map(|answer| &answer.status) {
-        None | Some(AnswerStatus::Denied | AnswerStatus::NotOffered) => return TargetRecord::Absent,
+        None | Some(AnswerStatus::Denied | AnswerStatus::NotOffered) => {
+            return TargetRecord::Absent;
+        }
         Some(_) => {}
     }
     match FileState::by(&read, answers) {
         FileState::Absent { .. } => TargetRecord::Absent,
-        FileState::Regular(Regular { content: FileContent::Text(text), .. }) => TargetRecord::parse(target, &text),
-        FileState::Regular(Regular { content: FileContent::TooLarge { bytes, .. }, .. }) => {
-            TargetRecord::unreadable(format!("it has {} KiB", bytes >> 10))
-        }
+        FileState::Regular(Regular {
+            content: FileContent::Text(text),
+            ..
+        }) => TargetRecord::parse(target, &text),
+        FileState::Regular(Regular {
+            content: FileContent::TooLarge { bytes, .. },
+            ..
+        }) => TargetRecord::unreadable(format!("it has {} KiB", bytes >> 10)),
         FileState::Regular(_) => TargetRecord::unreadable("it is no text"),
         FileState::Other { what } => TargetRecord::unreadable(format!("a {what} is in its place")),
         FileState::Unknown { reason } => TargetRecord::unreadable(reason),

@@ -1,5 +1,5 @@
-//! One read per host, all at once but bounded. A broken or slow host costs itself only, and the result does not depend on
-//! who answered first.
+//! One read per host, all at once but bounded. A broken or slow host costs itself only, and the
+//! result does not depend on who answered first.
 
 pub mod crowd;
 mod event;

@@ -1,5 +1,6 @@
-//! Which files are read by their seal alone: those whose wish names a secret, and those that may still hold one that was
-//! applied before. Decided in one place, for the wishes, for what is asked of the hosts, and for what came back.
+//! Which files are read by their seal alone: those whose wish names a secret, and those that may
+//! still hold one that was applied before. Decided in one place, for the wishes, for what is asked
+//! of the hosts, and for what came back.
 
 use railwright_base::{Target, secret};
 use railwright_plan::LastApplied;
@@ -10,14 +11,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// True when the wish is a file whose content names a secret.
 fn names_secret(wish: &DesiredResource) -> bool {
-    wish.kind == "file" && !secret::list_secret_names(wish.text("content").unwrap_or_default()).is_empty()
+    wish.kind == "file"
+        && !secret::list_secret_names(wish.text("content").unwrap_or_default()).is_empty()
 }
 
 /// By host, the names of the secrets that its wishes hold, wherever they hold them.
 pub fn named_by_host(wishes: &[DesiredResource]) -> BTreeMap<String, BTreeSet<String>> {
     let mut of_host: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for wish in wishes {
-        let names = of_host.entry(wish.address.target.name.to_string()).or_default();
+        let names = of_host
+            .entry(wish.address.target.name.to_string())
+            .or_default();
         names.extend(secret::names_in(&wish.body).into_iter().map(str::to_owned));
     }
     of_host
@@ -25,11 +29,13 @@ pub fn named_by_host(wishes: &[DesiredResource]) -> BTreeMap<String, BTreeSet<St
 
 /// True when something that was applied, and is remembered, is sealed.
 pub fn remembers_sealed(last: &LastApplied) -> bool {
-    last.resources.iter().any(|(address, applied)| applied.kind == "file" && is_sealed(&applied.wish(address)))
+    last.resources
+        .iter()
+        .any(|(address, applied)| applied.kind == "file" && is_sealed(&applied.wish(address)))
 }
 
-/// Seals every wish that needs it: its content names a secret, or what was applied last at its address did, so that the
-/// old secret may still stand on the host.
+/// Seals every wish that needs it: its content names a secret, or what was applied last at its
+/// address did, so that the old secret may still stand on the host.
 pub fn seal_wishes(wishes: &mut [DesiredResource], last: &LastApplied, secrets: &Secrets) {
     for wish in wishes.iter_mut().filter(|wish| wish.kind == "file") {
         let applied = last.resources.get(&wish.address);
@@ -38,23 +44,50 @@ pub fn seal_wishes(wishes: &mut [DesiredResource], last: &LastApplied, secrets: 
             continue;
         }
         let filled = secrets.fill(wish.text("content").unwrap_or_default());
-        seal_wish(wish, secrets.key(), filled.as_deref().map_err(Clone::clone), applied.map(|applied| &applied.before));
+        seal_wish(
+            wish,
+            secrets.key(),
+            filled.as_deref().map_err(Clone::clone),
+            applied.map(|applied| &applied.before),
+        );
     }
 }
 
-/// What is asked of each host, by its name: for what is wished, and for what was applied. A file that may hold a secret is
-/// never asked for in plain as well; once its wish names none any more, and that was applied, it is a file like any other.
-pub fn collect_reads_by_host(wishes: &[DesiredResource], last: &LastApplied) -> BTreeMap<String, BTreeSet<Read>> {
-    let of = |wish: &DesiredResource| kind_named(&wish.kind).map(|kind| kind.reads(wish)).unwrap_or_default();
+/// What is asked of each host, by its name: for what is wished, and for what was applied. A file
+/// that may hold a secret is never asked for in plain as well; once its wish names none any more,
+/// and that was applied, it is a file like any other.
+pub fn collect_reads_by_host(
+    wishes: &[DesiredResource],
+    last: &LastApplied,
+) -> BTreeMap<String, BTreeSet<Read>> {
+    let of = |wish: &DesiredResource| {
+        kind_named(&wish.kind)
+            .map(|kind| kind.reads(wish))
+            .unwrap_or_default()
+    };
     let mut reads: BTreeMap<String, BTreeSet<Read>> = BTreeMap::new();
     for wish in wishes {
-        reads.entry(wish.address.target.name.to_string()).or_default().extend(of(wish));
+        reads
+            .entry(wish.address.target.name.to_string())
+            .or_default()
+            .extend(of(wish));
     }
-    let wished: BTreeMap<_, _> = reads.iter().map(|(host, reads)| (host.clone(), plain_paths(reads))).collect();
+    let wished: BTreeMap<_, _> = reads
+        .iter()
+        .map(|(host, reads)| (host.clone(), plain_paths(reads)))
+        .collect();
     for (address, applied) in &last.resources {
         let host = &address.target.name;
-        let plain = |read: &Read| sealed_path(read).is_some_and(|path| wished.get(&**host).is_some_and(|paths| paths.contains(&path)));
-        let asked = of(&applied.wish(address)).into_iter().filter(|read| !plain(read));
+        let plain = |read: &Read| {
+            sealed_path(read).is_some_and(|path| {
+                wished
+                    .get(&**host)
+                    .is_some_and(|paths| paths.contains(&path))
+            })
+        };
+        let asked = of(&applied.wish(address))
+            .into_iter()
+            .filter(|read| !plain(read));
         reads.entry(host.to_string()).or_default().extend(asked);
     }
     for of_host in reads.values_mut() {
@@ -64,10 +97,13 @@ pub fn collect_reads_by_host(wishes: &[DesiredResource], last: &LastApplied) -> 
     reads
 }
 
-/// What all hosts together are asked, each once, without a secret or its key: files that may hold one are told apart by
-/// their wishes alone.
+/// What all hosts together are asked, each once, without a secret or its key: files that may hold
+/// one are told apart by their wishes alone.
 pub fn reads_of_all(wishes: &[DesiredResource], last: &LastApplied) -> BTreeSet<Read> {
-    let applied = last.resources.iter().map(|(address, applied)| applied.wish(address));
+    let applied = last
+        .resources
+        .iter()
+        .map(|(address, applied)| applied.wish(address));
     let held: BTreeSet<String> = wishes
         .iter()
         .cloned()
@@ -79,12 +115,22 @@ pub fn reads_of_all(wishes: &[DesiredResource], last: &LastApplied) -> BTreeSet<
         Read::File { path } if held.contains(&path) => Read::SealedFile { path },
         other => other,
     };
-    collect_reads_by_host(wishes, last).into_values().flatten().map(sealed).collect()
+    collect_reads_by_host(wishes, last)
+        .into_values()
+        .flatten()
+        .map(sealed)
+        .collect()
 }
 
 fn plain_paths(reads: &BTreeSet<Read>) -> BTreeSet<String> {
     let sealed: BTreeSet<String> = reads.iter().filter_map(sealed_path).collect();
-    let plain = reads.iter().filter_map(|read| if let Read::File { path } = read { Some(path.clone()) } else { None });
+    let plain = reads.iter().filter_map(|read| {
+        if let Read::File { path } = read {
+            Some(path.clone())
+        } else {
+            None
+        }
+    });
     plain.filter(|path| !sealed.contains(path)).collect()
 }
 
@@ -95,10 +141,21 @@ fn sealed_path(read: &Read) -> Option<String> {
     }
 }
 
-/// Seals what was read in plain before the host's own record told that it holds a secret, and what an old recording has.
-pub fn seal_observation(observation: &mut Observation, wishes: &[DesiredResource], last: &LastApplied, secrets: &Secrets) {
+/// Seals what was read in plain before the host's own record told that it holds a secret, and what
+/// an old recording has.
+pub fn seal_observation(
+    observation: &mut Observation,
+    wishes: &[DesiredResource],
+    last: &LastApplied,
+    secrets: &Secrets,
+) {
     for (host, reads) in collect_reads_by_host(wishes, last) {
-        let Some(found) = observation.targets.get_mut(&Target::host(&host)) else { continue };
-        reads.iter().filter_map(sealed_path).for_each(|path| seal_plain(&path, &mut found.answers, secrets.key()));
+        let Some(found) = observation.targets.get_mut(&Target::host(&host)) else {
+            continue;
+        };
+        reads
+            .iter()
+            .filter_map(sealed_path)
+            .for_each(|path| seal_plain(&path, &mut found.answers, secrets.key()));
     }
 }

@@ -1,6 +1,7 @@
-//! Which targets need no plan of their own. Those that differ in nothing but their names get the steps of the first of them.
-//! So do those that want or say something of their own (an address, a serial number), where that makes no difference to
-//! which steps there are and in which order; only what is their own is judged again.
+//! Which targets need no plan of their own. Those that differ in nothing but their names get the
+//! steps of the first of them. So do those that want or say something of their own (an address, a
+//! serial number), where that makes no difference to which steps there are and in which order; only
+//! what is their own is judged again.
 
 use super::draft::is_remembered;
 use super::judge::{KindLookup, PlanItem, PlanItemStatus, judge_again};
@@ -14,8 +15,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// How many targets with the same resources are kept to compare others with: a fleet has few classes, and where every
-/// target is different a long search would find nothing.
+/// How many targets with the same resources are kept to compare others with: a fleet has few
+/// classes, and where every target is different a long search would find nothing.
 const NEAR: usize = 8;
 
 /// The targets that were planned so far.
@@ -27,7 +28,8 @@ pub(super) struct EquivalenceClasses<'a> {
     /// By a hash over the names of their resources.
     near: HashMap<u64, Vec<usize>>,
     models: Vec<Model<'a>>,
-    /// The model of the target before: most often it is that of the next one too, and then nothing has to be hashed.
+    /// The model of the target before: most often it is that of the next one too, and then nothing
+    /// has to be hashed.
     latest: Option<usize>,
 }
 
@@ -43,7 +45,14 @@ struct Model<'a> {
 impl<'a> EquivalenceClasses<'a> {
     /// None yet.
     pub fn new(selection: &'a PlanSelection, kinds: KindLookup<'a>) -> Self {
-        EquivalenceClasses { selection, kinds, same: HashMap::new(), near: HashMap::new(), models: Vec::new(), latest: None }
+        EquivalenceClasses {
+            selection,
+            kinds,
+            same: HashMap::new(),
+            near: HashMap::new(),
+            models: Vec::new(),
+            latest: None,
+        }
     }
 
     /// The part of this group, made from one of those that are there.
@@ -57,7 +66,13 @@ impl<'a> EquivalenceClasses<'a> {
             return Some(parts[self.models[model].place].renamed(target));
         }
         let names = hash_resource_names(group);
-        let equal = self.same.get(&hash_whole_group(group, names)).into_iter().flatten().copied().find(is_model);
+        let equal = self
+            .same
+            .get(&hash_whole_group(group, names))
+            .into_iter()
+            .flatten()
+            .copied()
+            .find(is_model);
         if let Some(model) = equal {
             self.latest = Some(model);
             return Some(parts[self.models[model].place].renamed(target));
@@ -70,22 +85,33 @@ impl<'a> EquivalenceClasses<'a> {
         })
     }
 
-    /// Remembers a group that was planned, with the place of its part and how its resources were judged.
+    /// Remembers a group that was planned, with the place of its part and how its resources were
+    /// judged.
     pub fn learn(&mut self, group: TargetGroup<'a>, place: usize, mut items: Vec<PlanItem>) {
         if !self.can_be(&group) {
             return;
         }
         let (number, names) = (self.models.len(), hash_resource_names(&group));
-        self.same.entry(hash_whole_group(&group, names)).or_default().push(number);
+        self.same
+            .entry(hash_whole_group(&group, names))
+            .or_default()
+            .push(number);
         let near = self.near.entry(names).or_default();
         if near.len() < NEAR {
             near.push(number);
         } else {
             items.clear();
         }
-        let reads = |item: &PlanItem| (self.kinds)(&item.wish.kind).map_or_else(Vec::new, |kind| kind.reads(&item.wish));
+        let reads = |item: &PlanItem| {
+            (self.kinds)(&item.wish.kind).map_or_else(Vec::new, |kind| kind.reads(&item.wish))
+        };
         let reads = items.iter().map(reads).collect();
-        self.models.push(Model { group, place, items, reads });
+        self.models.push(Model {
+            group,
+            place,
+            items,
+            reads,
+        });
     }
 
     /// One that `--target` or `--exclude` names is like no other.
@@ -99,14 +125,33 @@ impl Model<'_> {
     fn unlike(&self, answers: &ReadResults) -> BTreeMap<&Read, Unlike> {
         let asked: BTreeSet<&Read> = self.reads.iter().flatten().collect();
         let own = self.group.answers[0];
-        let differing = asked.into_iter().filter(|read| own.get(read) != answers.get(read));
-        differing.map(|read| (read, Unlike::of(read, own, answers))).collect()
+        let differing = asked
+            .into_iter()
+            .filter(|read| own.get(read) != answers.get(read));
+        differing
+            .map(|read| (read, Unlike::of(read, own, answers)))
+            .collect()
     }
 
     /// What of a group is its own, judged, by path; nothing where that would make other steps.
-    fn own<'g>(&self, group: &'g TargetGroup, part: &TargetPlan, kinds: KindLookup) -> Option<BTreeMap<&'g [String], PlanItem>> {
-        let is_named_alike = self.group.wishes.iter().map(|wish| &wish.address.path).eq(group.wishes.iter().map(|wish| &wish.address.path))
-            && self.group.applied.iter().map(|(address, _)| &address.path).eq(group.applied.iter().map(|(address, _)| &address.path));
+    fn own<'g>(
+        &self,
+        group: &'g TargetGroup,
+        part: &TargetPlan,
+        kinds: KindLookup,
+    ) -> Option<BTreeMap<&'g [String], PlanItem>> {
+        let is_named_alike = self
+            .group
+            .wishes
+            .iter()
+            .map(|wish| &wish.address.path)
+            .eq(group.wishes.iter().map(|wish| &wish.address.path))
+            && self
+                .group
+                .applied
+                .iter()
+                .map(|(address, _)| &address.path)
+                .eq(group.applied.iter().map(|(address, _)| &address.path));
         let is_reached_alike = ssh_lines(self.group.answers[0]).eq(ssh_lines(group.answers[0]));
         if !is_named_alike || !is_reached_alike || !part.is_whole() || self.items.is_empty() {
             return None;
@@ -114,17 +159,31 @@ impl Model<'_> {
         let said = self.unlike(group.answers[0]);
         let spares = |item: &PlanItem, reads: &[Read]| {
             let part = kinds(&item.wish.kind).and_then(|kind| kind.part(&item.wish));
-            reads.iter().all(|read| said.get(read).is_none_or(|unlike| unlike.spares(part)))
+            reads
+                .iter()
+                .all(|read| said.get(read).is_none_or(|unlike| unlike.spares(part)))
         };
-        let wishes: BTreeMap<&[String], &'g DesiredResource> = group.wishes.iter().map(|wish| (&wish.address.path[..], *wish)).collect();
-        let records: BTreeMap<&[String], (&'g Address, &'g AppliedResource)> =
-            group.applied.iter().map(|(address, applied)| (&address.path[..], (*address, *applied))).collect();
+        let wishes: BTreeMap<&[String], &'g DesiredResource> = group
+            .wishes
+            .iter()
+            .map(|wish| (&wish.address.path[..], *wish))
+            .collect();
+        let records: BTreeMap<&[String], (&'g Address, &'g AppliedResource)> = group
+            .applied
+            .iter()
+            .map(|(address, applied)| (&address.path[..], (*address, *applied)))
+            .collect();
         let mut own = BTreeMap::new();
         for (item, reads) in self.items.iter().zip(&self.reads) {
             let path = &item.wish.address.path[..];
-            let (record, of_model) = (records.get(path).copied(), self.group.applied_to(&item.wish.address));
+            let (record, of_model) = (
+                records.get(path).copied(),
+                self.group.applied_to(&item.wish.address),
+            );
             let is_same_past = match (&record, of_model) {
-                (Some((address, applied)), Some(of_model)) => is_same_record(&(*address, *applied), &(*address, of_model)),
+                (Some((address, applied)), Some(of_model)) => {
+                    is_same_record(&(*address, *applied), &(*address, of_model))
+                }
                 (None, None) => true,
                 _ => false,
             };
@@ -134,43 +193,70 @@ impl Model<'_> {
                 continue;
             }
             let (path, again) = match (wish, record) {
-                (Some(wish), record) => (&wish.address.path[..], judge_again(item, wish, record.map(|(_, a)| a), group.answers[0], kinds)?),
-                (None, Some((address, applied))) => {
-                    (&address.path[..], judge_again(item, &applied.wish(address), Some(applied), group.answers[0], kinds)?)
-                }
+                (Some(wish), record) => (
+                    &wish.address.path[..],
+                    judge_again(item, wish, record.map(|(_, a)| a), group.answers[0], kinds)?,
+                ),
+                (None, Some((address, applied))) => (
+                    &address.path[..],
+                    judge_again(
+                        item,
+                        &applied.wish(address),
+                        Some(applied),
+                        group.answers[0],
+                        kinds,
+                    )?,
+                ),
                 (None, None) => return None,
             };
-            let is_adopted = again.status == PlanItemStatus::Met && !is_remembered(&again.wish, record.map(|(_, applied)| applied), kinds);
-            if !is_alike(item, &again) || (again.status == PlanItemStatus::Met && is_adopted != part.adopts(path)) {
+            let is_adopted = again.status == PlanItemStatus::Met
+                && !is_remembered(&again.wish, record.map(|(_, applied)| applied), kinds);
+            if !is_alike(item, &again)
+                || (again.status == PlanItemStatus::Met && is_adopted != part.adopts(path))
+            {
                 return None;
             }
             own.insert(path, again);
         }
         // What left a wish is told, and the model has nothing to tell.
-        super::dropped::find_dropped_fields(group, kinds).is_empty().then_some(own)
+        super::dropped::find_dropped_fields(group, kinds)
+            .is_empty()
+            .then_some(own)
     }
 }
 
 /// Whether two judgements of a resource give the same steps, whatever the steps write.
 fn is_alike(a: &PlanItem, b: &PlanItem) -> bool {
     let (x, y) = (&a.assessment, &b.assessment);
-    let order = |wish: &DesiredResource| wish.after.iter().map(|address| address.path.clone()).collect::<Vec<_>>();
+    let order = |wish: &DesiredResource| {
+        wish.after
+            .iter()
+            .map(|address| address.path.clone())
+            .collect::<Vec<_>>()
+    };
     a.wish.kind == b.wish.kind
         && a.wish.body.get("guard") == b.wish.body.get("guard")
         && order(&a.wish) == order(&b.wish)
         && is_alike_status(&a.status, &b.status)
-        && (x.disruption, x.needs_reboot, x.needs_power_cycle) == (y.disruption, y.needs_reboot, y.needs_power_cycle)
+        && (x.disruption, x.needs_reboot, x.needs_power_cycle)
+            == (y.disruption, y.needs_reboot, y.needs_power_cycle)
         && x.transaction == y.transaction
-        && (&x.interrupts_netdevs, &x.interrupts, &x.disturbs) == (&y.interrupts_netdevs, &y.interrupts, &y.disturbs)
+        && (&x.interrupts_netdevs, &x.interrupts, &x.disturbs)
+            == (&y.interrupts_netdevs, &y.interrupts, &y.disturbs)
         && (&x.watch, &x.announced, &x.known_after) == (&y.watch, &y.announced, &y.known_after)
         && x.judges(Plane::Running) == y.judges(Plane::Running)
-        && x.actions.iter().filter_map(Action::path).eq(y.actions.iter().filter_map(Action::path))
+        && x.actions
+            .iter()
+            .filter_map(Action::path)
+            .eq(y.actions.iter().filter_map(Action::path))
 }
 
 fn is_alike_status(a: &PlanItemStatus, b: &PlanItemStatus) -> bool {
     match (a, b) {
         (PlanItemStatus::Change(a), PlanItemStatus::Change(b)) => is_alike_reason(a, b),
-        (PlanItemStatus::Held(a, text), PlanItemStatus::Held(b, other)) => is_alike_reason(a, b) && text == other,
+        (PlanItemStatus::Held(a, text), PlanItemStatus::Held(b, other)) => {
+            is_alike_reason(a, b) && text == other
+        }
         (PlanItemStatus::Met, PlanItemStatus::Met) => true,
         // What is unknown is told, each with its own words.
         _ => false,
@@ -179,7 +265,9 @@ fn is_alike_status(a: &PlanItemStatus, b: &PlanItemStatus) -> bool {
 
 fn is_alike_reason(a: &Reason, b: &Reason) -> bool {
     match (a, b) {
-        (Reason::KnownAfter { step }, Reason::KnownAfter { step: other }) => step.path == other.path,
+        (Reason::KnownAfter { step }, Reason::KnownAfter { step: other }) => {
+            step.path == other.path
+        }
         (Reason::Disturbed { .. }, _) | (_, Reason::Disturbed { .. }) => false,
         (a, b) => a == b,
     }
@@ -187,10 +275,19 @@ fn is_alike_reason(a: &Reason, b: &Reason) -> bool {
 
 fn hash_resource_names(group: &TargetGroup) -> u64 {
     let mut hash = FxHasher::default();
-    group.wishes.iter().for_each(|wish| wish.address.path.hash(&mut hash));
-    group.applied.iter().for_each(|(address, _)| address.path.hash(&mut hash));
+    group
+        .wishes
+        .iter()
+        .for_each(|wish| wish.address.path.hash(&mut hash));
+    group
+        .applied
+        .iter()
+        .for_each(|(address, _)| address.path.hash(&mut hash));
     // Which of its netdevs carry our own connection decides what needs a guard.
-    group.answers.iter().for_each(|answers| ssh_lines(answers).for_each(|line| line.hash(&mut hash)));
+    group
+        .answers
+        .iter()
+        .for_each(|answers| ssh_lines(answers).for_each(|line| line.hash(&mut hash)));
     hash.finish()
 }
 
@@ -198,15 +295,24 @@ fn hash_resource_names(group: &TargetGroup) -> u64 {
 fn hash_whole_group(group: &TargetGroup, names: u64) -> u64 {
     let mut hash = FxHasher::default();
     names.hash(&mut hash);
-    group.answers.iter().for_each(|answers| answers.hash(&mut hash));
+    group
+        .answers
+        .iter()
+        .for_each(|answers| answers.hash(&mut hash));
     hash.finish()
 }
 
 fn is_same(a: &TargetGroup, b: &TargetGroup) -> bool {
     a.wishes.len() == b.wishes.len()
         && a.applied.len() == b.applied.len()
-        && a.wishes.iter().zip(&b.wishes).all(|(a, b)| is_same_wish(a, b))
-        && a.applied.iter().zip(&b.applied).all(|(a, b)| is_same_record(a, b))
+        && a.wishes
+            .iter()
+            .zip(&b.wishes)
+            .all(|(a, b)| is_same_wish(a, b))
+        && a.applied
+            .iter()
+            .zip(&b.applied)
+            .all(|(a, b)| is_same_record(a, b))
         && a.answers == b.answers
 }
 
@@ -222,10 +328,26 @@ fn is_same_order(a: &[Address], b: &[Address]) -> bool {
 }
 
 /// When and in which run it was applied makes no difference to a plan.
-fn is_same_record((address, a): &(&Address, &AppliedResource), (other, b): &(&Address, &AppliedResource)) -> bool {
-    let AppliedResource { kind, body, digest, module, places, after, before, adopted, unfinished, run: _, at: _ } = a;
+fn is_same_record(
+    (address, a): &(&Address, &AppliedResource),
+    (other, b): &(&Address, &AppliedResource),
+) -> bool {
+    let AppliedResource {
+        kind,
+        body,
+        digest,
+        module,
+        places,
+        after,
+        before,
+        adopted,
+        unfinished,
+        run: _,
+        at: _,
+    } = a;
     address.path == other.path
-        && (kind, digest, module, adopted, unfinished) == (&b.kind, &b.digest, &b.module, &b.adopted, &b.unfinished)
+        && (kind, digest, module, adopted, unfinished)
+            == (&b.kind, &b.digest, &b.module, &b.adopted, &b.unfinished)
         && (body, places, before) == (&b.body, &b.places, &b.before)
         && is_same_order(after, &b.after)
 }

@@ -1,7 +1,9 @@
-//! What a cluster gives its nodes before anything can prove them: where a controller in the cluster brings the driver of the hosts'
-//! devices, the hosts' steps wait for it, since a gate follows them. Everything else of a cluster comes after the last host.
+//! What a cluster gives its nodes before anything can prove them: where a controller in the cluster
+//! brings the driver of the hosts' devices, the hosts' steps wait for it, since a gate follows
+//! them. Everything else of a cluster comes after the last host.
 //!
-//! - Which steps those are is a wish's own to say (`Kind::comes_before_hosts`); what they need on their cluster comes with them.
+//! - Which steps those are is a wish's own to say (`Kind::comes_before_hosts`); what they need on
+//!   their cluster comes with them.
 //! - Where one of them is held, the hosts are held: nothing would prove what is done to them.
 
 use super::judge::KindLookup;
@@ -13,29 +15,44 @@ use railwright_base::TargetKind;
 /// Whether the hosts' steps wait for this one.
 pub fn is_before_hosts(node: &PlanNode, kinds: KindLookup) -> bool {
     node.is_change()
-        && node.members().iter().any(|m| !m.removal && kinds(&m.wish.kind).is_some_and(|kind| kind.comes_before_hosts(&m.wish)))
+        && node.members().iter().any(|m| {
+            !m.removal && kinds(&m.wish.kind).is_some_and(|kind| kind.comes_before_hosts(&m.wish))
+        })
 }
 
-/// Parts a cluster in what comes before the hosts and the rest, and holds the hosts where that is held.
+/// Parts a cluster in what comes before the hosts and the rest, and holds the hosts where that is
+/// held.
 pub(super) fn put_in(parts: &mut Vec<TargetPlan>, kinds: KindLookup) {
     let mut early = Vec::new();
-    for part in parts.iter_mut().filter(|part| part.target.kind == TargetKind::Kube) {
-        let wanted: Vec<usize> = (0..part.nodes.len()).filter(|n| is_before_hosts(&part.nodes[*n], kinds)).collect();
+    for part in parts
+        .iter_mut()
+        .filter(|part| part.target.kind == TargetKind::Kube)
+    {
+        let wanted: Vec<usize> = (0..part.nodes.len())
+            .filter(|n| is_before_hosts(&part.nodes[*n], kinds))
+            .collect();
         if wanted.is_empty() {
             continue;
         }
         let first = node_graph(&part.nodes).with_prerequisites(wanted);
         let numbered = std::mem::take(&mut part.nodes).into_iter().enumerate();
         let (first, rest): (Vec<_>, Vec<_>) = numbered.partition(|(n, _)| first.contains(n));
-        let nodes = |numbered: Vec<(usize, PlanNode)>| numbered.into_iter().map(|(_, node)| node).collect();
+        let nodes =
+            |numbered: Vec<(usize, PlanNode)>| numbered.into_iter().map(|(_, node)| node).collect();
         part.put(nodes(rest));
         let mut first = TargetPlan::new(part.target.clone(), nodes(first));
         first.before_hosts = true;
         early.push(first);
     }
-    let held = early.iter().flat_map(|part| &part.nodes).find(|node| node.held.is_some() && is_before_hosts(node, kinds));
+    let held = early
+        .iter()
+        .flat_map(|part| &part.nodes)
+        .find(|node| node.held.is_some() && is_before_hosts(node, kinds));
     if let Some(why) = held.map(|node| describe_blocking_cause(&node.id)) {
-        parts.iter_mut().filter(|part| part.target.kind == TargetKind::Host).for_each(|part| part.hold(&why));
+        parts
+            .iter_mut()
+            .filter(|part| part.target.kind == TargetKind::Host)
+            .for_each(|part| part.hold(&why));
     }
     parts.append(&mut early);
 }

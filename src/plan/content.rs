@@ -1,5 +1,5 @@
-//! The digest of a plan: of everything in it but the digest. What many targets share goes in by its own digest, so that it is
-//! written out once and not ten thousand times.
+//! The digest of a plan: of everything in it but the digest. What many targets share goes in by its
+//! own digest, so that it is written out once and not ten thousand times.
 
 use super::model::{Member, NodeKind, Plan, PlanNode};
 use railwright_base::shared::place_of;
@@ -39,7 +39,14 @@ pub fn compute_plan_digest(plan: &Plan) -> Digest {
         digest: _,
     } = plan;
     let mut content = PlanHasher::default();
-    content.json(&(format_version, made_by, cluster, inventory, spec_digest, modules));
+    content.json(&(
+        format_version,
+        made_by,
+        cluster,
+        inventory,
+        spec_digest,
+        modules,
+    ));
     content.json(&(state_digest, observed_at, narrowed, rollout, proof));
     content.json(&(unchanged, unknown, dropped, waived));
     content.number(nodes.len());
@@ -87,7 +94,8 @@ impl PlanHasher {
         self.open.clear();
     }
 
-    /// Seven bits a byte, the last one without the eighth: most numbers are small, and every byte is hashed.
+    /// Seven bits a byte, the last one without the eighth: most numbers are small, and every byte
+    /// is hashed.
     fn number(&mut self, mut number: usize) {
         while number >= 0x80 {
             self.open.push((number & 0x7f) as u8 | 0x80);
@@ -111,7 +119,8 @@ impl PlanHasher {
     fn json(&mut self, value: &impl Serialize) {
         let mut text = std::mem::take(&mut self.scratch);
         text.clear();
-        serde_json::to_writer(&mut text, value).expect("our own types have string keys and serialise without fail");
+        serde_json::to_writer(&mut text, value)
+            .expect("our own types have string keys and serialise without fail");
         self.bytes(&text);
         self.scratch = text;
     }
@@ -138,7 +147,11 @@ impl PlanHasher {
     }
 
     fn address(&mut self, address: &Address) {
-        let Address { target, path, attribute } = address;
+        let Address {
+            target,
+            path,
+            attribute,
+        } = address;
         self.target(target);
         self.shared(path);
         self.texts(attribute.as_slice());
@@ -150,7 +163,16 @@ impl PlanHasher {
     }
 
     fn node(&mut self, node: &PlanNode) {
-        let PlanNode { id, kind, target, disruption, interrupts, after, wave, held } = node;
+        let PlanNode {
+            id,
+            kind,
+            target,
+            disruption,
+            interrupts,
+            after,
+            wave,
+            held,
+        } = node;
         self.text(id);
         self.number(target.iter().len());
         target.iter().for_each(|target| self.target(target));
@@ -160,7 +182,14 @@ impl PlanHasher {
         self.number(*wave);
         self.texts(held.as_slice());
         match kind {
-            NodeKind::Change { members, actions, announced, disturbs, interrupts_netdevs, guard } => {
+            NodeKind::Change {
+                members,
+                actions,
+                announced,
+                disturbs,
+                interrupts_netdevs,
+                guard,
+            } => {
                 self.text("change");
                 self.members(members);
                 self.shared(actions);
@@ -175,14 +204,25 @@ impl PlanHasher {
                 self.members(members);
             }
             NodeKind::Reboot | NodeKind::Barrier => self.json(kind),
-            NodeKind::Drain { .. } | NodeKind::Uncordon { .. } | NodeKind::Gate { .. } => self.json(kind),
+            NodeKind::Drain { .. } | NodeKind::Uncordon { .. } | NodeKind::Gate { .. } => {
+                self.json(kind)
+            }
         }
     }
 
     fn members(&mut self, members: &[Member]) {
         self.number(members.len());
-        for Member { wish, reason, found } in members {
-            let DesiredResource { address, after, want } = wish;
+        for Member {
+            wish,
+            reason,
+            found,
+        } in members
+        {
+            let DesiredResource {
+                address,
+                after,
+                want,
+            } = wish;
             self.address(address);
             self.number(after.len());
             after.iter().for_each(|address| self.address(address));

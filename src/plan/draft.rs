@@ -1,4 +1,5 @@
-//! The items of a plan while they become nodes: what a change disturbs is looked at again, reboots are shared, changes are joined.
+//! The items of a plan while they become nodes: what a change disturbs is looked at again, reboots
+//! are shared, changes are joined.
 
 use super::group::group_transactions;
 use super::guards::RollbackReasons;
@@ -35,22 +36,57 @@ pub(super) struct PlanDraft<'a> {
 
 impl<'a> PlanDraft<'a> {
     /// Of these, the kept ones.
-    pub fn new(items: Vec<PlanItem>, graph: Graph, kept: BTreeSet<usize>, guards: RollbackReasons<'a>) -> Self {
-        let chosen: BTreeSet<usize> = kept.iter().copied().filter(|n| items[*n].changes()).collect();
+    pub fn new(
+        items: Vec<PlanItem>,
+        graph: Graph,
+        kept: BTreeSet<usize>,
+        guards: RollbackReasons<'a>,
+    ) -> Self {
+        let chosen: BTreeSet<usize> = kept
+            .iter()
+            .copied()
+            .filter(|n| items[*n].changes())
+            .collect();
         let edges = contract_graph(&graph, &chosen).into_iter().collect();
         let mut of_target: BTreeMap<Target, Vec<usize>> = BTreeMap::new();
         for n in &kept {
-            of_target.entry(items[*n].wish.address.target.clone()).or_default().push(*n);
+            of_target
+                .entry(items[*n].wish.address.target.clone())
+                .or_default()
+                .push(*n);
         }
-        PlanDraft { items, graph, kept, of_target, chosen, edges, before_reboot: BTreeMap::new(), power_cycled: BTreeSet::new(), guards }
+        PlanDraft {
+            items,
+            graph,
+            kept,
+            of_target,
+            chosen,
+            edges,
+            before_reboot: BTreeMap::new(),
+            power_cycled: BTreeSet::new(),
+            guards,
+        }
     }
 
     /// What a change resets is looked at again after it, also when it is as wished now.
     pub fn disturb(&mut self) {
         for (_, own) in self.of_target.clone() {
-            for by in own.iter().copied().filter(|n| self.chosen.contains(n)).collect::<Vec<_>>() {
-                let hit: Vec<usize> = own.iter().copied().filter(|n| may_disturb(&self.items[by], &self.items[*n])).collect();
-                let first = if hit.is_empty() { BTreeSet::new() } else { self.graph.with_prerequisites([by]) };
+            for by in own
+                .iter()
+                .copied()
+                .filter(|n| self.chosen.contains(n))
+                .collect::<Vec<_>>()
+            {
+                let hit: Vec<usize> = own
+                    .iter()
+                    .copied()
+                    .filter(|n| may_disturb(&self.items[by], &self.items[*n]))
+                    .collect();
+                let first = if hit.is_empty() {
+                    BTreeSet::new()
+                } else {
+                    self.graph.with_prerequisites([by])
+                };
                 for n in hit.into_iter().filter(|n| !first.contains(n)) {
                     self.look_again(n, self.items[by].wish.address.to_string());
                     self.edges.insert((by, n));
@@ -59,22 +95,32 @@ impl<'a> PlanDraft<'a> {
         }
     }
 
-    /// Steps that need a reboot share one, after all that they need. Everything else of the host comes after it, so that
-    /// nothing is done that the reboot would undo; what runs now is looked at again after it.
+    /// Steps that need a reboot share one, after all that they need. Everything else of the host
+    /// comes after it, so that nothing is done that the reboot would undo; what runs now is looked
+    /// at again after it.
     pub fn reboot(&mut self) {
         let causes: Vec<usize> = self
             .chosen
             .iter()
             .copied()
-            .filter(|n| self.items[*n].assessment.needs_reboot && matches!(self.items[*n].status, PlanItemStatus::Change(_)))
+            .filter(|n| {
+                self.items[*n].assessment.needs_reboot
+                    && matches!(self.items[*n].status, PlanItemStatus::Change(_))
+            })
             .collect();
         for cause in causes.iter().copied() {
             let target = self.items[cause].wish.address.target.clone();
             if self.items[cause].assessment.needs_power_cycle {
                 self.power_cycled.insert(target.clone());
             }
-            let on_target = |n: &usize| self.chosen.contains(n) && self.items[*n].wish.address.target == target;
-            let first: Vec<usize> = self.graph.with_prerequisites([cause]).into_iter().filter(on_target).collect();
+            let on_target =
+                |n: &usize| self.chosen.contains(n) && self.items[*n].wish.address.target == target;
+            let first: Vec<usize> = self
+                .graph
+                .with_prerequisites([cause])
+                .into_iter()
+                .filter(on_target)
+                .collect();
             self.before_reboot.entry(target).or_default().extend(first);
         }
         self.bring_before_reboot(&causes);
@@ -87,23 +133,45 @@ impl<'a> PlanDraft<'a> {
             }
         }
         self.edges.extend(contract_graph(&self.graph, &self.chosen));
-        let turned = |(a, b): &(usize, usize)| self.is_before_reboot(*b) && !self.is_before_reboot(*a) && self.rebooting(*a);
-        let keep: BTreeSet<_> = self.edges.iter().copied().filter(|edge| !turned(edge)).collect();
+        let turned = |(a, b): &(usize, usize)| {
+            self.is_before_reboot(*b) && !self.is_before_reboot(*a) && self.rebooting(*a)
+        };
+        let keep: BTreeSet<_> = self
+            .edges
+            .iter()
+            .copied()
+            .filter(|edge| !turned(edge))
+            .collect();
         self.edges = keep;
     }
 
-    /// What disturbs something that comes before the reboot comes before it too, unless it waits for what needs the reboot: nobody would
-    /// look at that again.
+    /// What disturbs something that comes before the reboot comes before it too, unless it waits
+    /// for what needs the reboot: nobody would look at that again.
     fn bring_before_reboot(&mut self, causes: &[usize]) {
         loop {
-            let is_late = |(by, n): &&(usize, usize)| self.is_before_reboot(*n) && !self.is_before_reboot(*by) && self.rebooting(*by);
-            let late: BTreeSet<usize> = self.edges.iter().filter(is_late).map(|(by, _)| *by).collect();
-            let first = late.into_iter().map(|by| self.graph.with_prerequisites([by]));
-            let first: BTreeSet<usize> = first.filter(|first| !causes.iter().any(|cause| first.contains(cause))).flatten().collect();
+            let is_late = |(by, n): &&(usize, usize)| {
+                self.is_before_reboot(*n) && !self.is_before_reboot(*by) && self.rebooting(*by)
+            };
+            let late: BTreeSet<usize> = self
+                .edges
+                .iter()
+                .filter(is_late)
+                .map(|(by, _)| *by)
+                .collect();
+            let first = late
+                .into_iter()
+                .map(|by| self.graph.with_prerequisites([by]));
+            let first: BTreeSet<usize> = first
+                .filter(|first| !causes.iter().any(|cause| first.contains(cause)))
+                .flatten()
+                .collect();
             let mut grown = false;
             for n in first.into_iter().filter(|n| self.chosen.contains(n)) {
                 let target = self.items[n].wish.address.target.clone();
-                grown |= self.before_reboot.get_mut(&target).is_some_and(|before| before.insert(n));
+                grown |= self
+                    .before_reboot
+                    .get_mut(&target)
+                    .is_some_and(|before| before.insert(n));
             }
             if !grown {
                 return;
@@ -125,24 +193,41 @@ impl<'a> PlanDraft<'a> {
     }
 
     fn rebooting(&self, n: usize) -> bool {
-        self.before_reboot.contains_key(&self.items[n].wish.address.target)
+        self.before_reboot
+            .contains_key(&self.items[n].wish.address.target)
     }
 
     fn is_before_reboot(&self, n: usize) -> bool {
-        self.before_reboot.get(&self.items[n].wish.address.target).is_some_and(|first| first.contains(&n))
+        self.before_reboot
+            .get(&self.items[n].wish.address.target)
+            .is_some_and(|first| first.contains(&n))
     }
 
     /// What came of it, in no order yet.
     pub fn nodes(&self) -> Vec<PlanNode> {
         let edges: Vec<(usize, usize)> = self.edges.iter().copied().collect();
-        // A reboot stands between what comes before and after it, so a transaction is never joined across it.
-        let (early, late): (BTreeSet<usize>, BTreeSet<usize>) = self.chosen.iter().partition(|n| self.is_before_reboot(**n));
-        let mut groups = group_transactions(&self.items, &early, &select_edges_within(&edges, &early));
-        groups.extend(group_transactions(&self.items, &late, &select_edges_within(&edges, &late)));
+        // A reboot stands between what comes before and after it, so a transaction is never joined
+        // across it.
+        let (early, late): (BTreeSet<usize>, BTreeSet<usize>) =
+            self.chosen.iter().partition(|n| self.is_before_reboot(**n));
+        let mut groups =
+            group_transactions(&self.items, &early, &select_edges_within(&edges, &early));
+        groups.extend(group_transactions(
+            &self.items,
+            &late,
+            &select_edges_within(&edges, &late),
+        ));
         self.guards.put_in_order(&mut groups, &self.items, &edges);
         let mut names = BTreeMap::new();
-        let ids: Vec<String> = groups.iter().map(|members| self.id(members, &mut names)).collect();
-        let of: BTreeMap<usize, usize> = groups.iter().enumerate().flat_map(|(g, m)| m.iter().map(move |n| (*n, g))).collect();
+        let ids: Vec<String> = groups
+            .iter()
+            .map(|members| self.id(members, &mut names))
+            .collect();
+        let of: BTreeMap<usize, usize> = groups
+            .iter()
+            .enumerate()
+            .flat_map(|(g, m)| m.iter().map(move |n| (*n, g)))
+            .collect();
         let mut after: Vec<BTreeSet<String>> = vec![BTreeSet::new(); groups.len()];
         for (a, b) in &edges {
             if of[a] != of[b] {
@@ -154,12 +239,23 @@ impl<'a> PlanDraft<'a> {
             nodes.push(self.change(members, id.clone(), after));
         }
         let mut first: BTreeMap<&Target, Vec<String>> = BTreeMap::new();
-        for (members, id) in groups.iter().zip(&ids).filter(|(members, _)| self.is_before_reboot(members[0])) {
-            first.entry(&self.items[members[0]].wish.address.target).or_default().push(id.clone());
+        for (members, id) in groups
+            .iter()
+            .zip(&ids)
+            .filter(|(members, _)| self.is_before_reboot(members[0]))
+        {
+            first
+                .entry(&self.items[members[0]].wish.address.target)
+                .or_default()
+                .push(id.clone());
         }
         let reboot = |target: &Target| {
             let after = first.remove(target).unwrap_or_default();
-            if self.power_cycled.contains(target) { power_cycle_node(target, after) } else { reboot_node(target, after) }
+            if self.power_cycled.contains(target) {
+                power_cycle_node(target, after)
+            } else {
+                reboot_node(target, after)
+            }
         };
         nodes.extend(self.before_reboot.keys().map(reboot));
         nodes
@@ -170,12 +266,23 @@ impl<'a> PlanDraft<'a> {
         let held = matches!(first.status, PlanItemStatus::Held(..));
         let name = match &first.assessment.transaction {
             Some(word) if !held => {
-                format!("{}/transaction/{word}{}", first.wish.address.target, if first.removal { "-removal" } else { "" })
+                format!(
+                    "{}/transaction/{word}{}",
+                    first.wish.address.target,
+                    if first.removal { "-removal" } else { "" }
+                )
             }
             _ => return first.wish.address.to_string(),
         };
-        let count = names.entry(name.clone()).and_modify(|c| *c += 1).or_insert(1);
-        if *count == 1 { name } else { format!("{name}-{count}") }
+        let count = names
+            .entry(name.clone())
+            .and_modify(|c| *c += 1)
+            .or_insert(1);
+        if *count == 1 {
+            name
+        } else {
+            format!("{name}-{count}")
+        }
     }
 
     fn change(&self, members: &[usize], id: String, mut after: BTreeSet<String>) -> PlanNode {
@@ -189,12 +296,19 @@ impl<'a> PlanDraft<'a> {
             _ => None,
         });
         let union = |pick: fn(&PlanItem) -> &Vec<String>| -> Vec<String> {
-            items.iter().flat_map(|item| pick(item)).cloned().collect::<BTreeSet<_>>().into_iter().collect()
+            items
+                .iter()
+                .flat_map(|item| pick(item))
+                .cloned()
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .collect()
         };
         PlanNode {
             id,
             kind: NodeKind::Change {
-                actions: join_actions(items.iter().flat_map(|item| &item.assessment.actions)).into(),
+                actions: join_actions(items.iter().flat_map(|item| &item.assessment.actions))
+                    .into(),
                 announced: collect_announced_actions(&items).into(),
                 disturbs: union(|item| &item.assessment.disturbs).into(),
                 interrupts_netdevs: union(|item| &item.assessment.interrupts_netdevs).into(),
@@ -202,7 +316,12 @@ impl<'a> PlanDraft<'a> {
                 members: items.iter().map(|item| build_member(item)).collect(),
             },
             target: Some(target),
-            disruption: items.iter().filter(|i| i.changes()).map(|item| item.assessment.disruption).max().unwrap_or_default(),
+            disruption: items
+                .iter()
+                .filter(|i| i.changes())
+                .map(|item| item.assessment.disruption)
+                .max()
+                .unwrap_or_default(),
             interrupts: union(|item| &item.assessment.interrupts).into(),
             after: after.into_iter().collect(),
             wave: 0,
@@ -212,10 +331,22 @@ impl<'a> PlanDraft<'a> {
 
     /// One node a target for all that is as wished and not remembered so.
     pub fn adopted(&self, last: &LastApplied, kinds: KindLookup) -> BTreeMap<Target, PlanNode> {
-        let remembered = |wish: &DesiredResource| is_remembered(wish, last.applied(&wish.address), kinds);
+        let remembered =
+            |wish: &DesiredResource| is_remembered(wish, last.applied(&wish.address), kinds);
         let mut found: BTreeMap<&Target, Vec<Member>> = BTreeMap::new();
-        for item in self.kept.iter().map(|n| &self.items[*n]).filter(|item| item.status == PlanItemStatus::Met && !remembered(&item.wish)) {
-            found.entry(&item.wish.address.target).or_default().push(Member { reason: Reason::AsWished, ..build_member(item) });
+        for item in self
+            .kept
+            .iter()
+            .map(|n| &self.items[*n])
+            .filter(|item| item.status == PlanItemStatus::Met && !remembered(&item.wish))
+        {
+            found
+                .entry(&item.wish.address.target)
+                .or_default()
+                .push(Member {
+                    reason: Reason::AsWished,
+                    ..build_member(item)
+                });
         }
         let node = |(target, members): (&Target, Vec<Member>)| PlanNode {
             id: format!("{target}/found"),
@@ -227,23 +358,38 @@ impl<'a> PlanDraft<'a> {
             wave: 0,
             held: None,
         };
-        found.into_iter().map(|found| (found.0.clone(), node(found))).collect()
+        found
+            .into_iter()
+            .map(|found| (found.0.clone(), node(found)))
+            .collect()
     }
 
     /// How many are as wished, by target.
     pub fn unchanged(&self) -> BTreeMap<Target, usize> {
         let mut counts = BTreeMap::new();
-        for n in self.kept.iter().filter(|n| self.items[**n].status == PlanItemStatus::Met) {
-            *counts.entry(self.items[*n].wish.address.target.clone()).or_insert(0) += 1;
+        for n in self
+            .kept
+            .iter()
+            .filter(|n| self.items[**n].status == PlanItemStatus::Met)
+        {
+            *counts
+                .entry(self.items[*n].wish.address.target.clone())
+                .or_insert(0) += 1;
         }
         counts
     }
 }
 
-/// A reboot that somebody makes by switching the host off and on. What comes after it is held with it, until a run takes both up.
+/// A reboot that somebody makes by switching the host off and on. What comes after it is held with
+/// it, until a run takes both up.
 fn power_cycle_node(target: &Target, after: Vec<String>) -> PlanNode {
-    let held = Some("a power cycle is done by hand; `resume` after it proves it and goes on".to_owned());
-    PlanNode { disruption: Disruption::PowerCycle, held, ..reboot_node(target, after) }
+    let held =
+        Some("a power cycle is done by hand; `resume` after it proves it and goes on".to_owned());
+    PlanNode {
+        disruption: Disruption::PowerCycle,
+        held,
+        ..reboot_node(target, after)
+    }
 }
 
 fn reboot_node(target: &Target, after: Vec<String>) -> PlanNode {
@@ -260,23 +406,38 @@ fn reboot_node(target: &Target, after: Vec<String>) -> PlanNode {
 }
 
 fn select_edges_within(edges: &[(usize, usize)], set: &BTreeSet<usize>) -> Vec<(usize, usize)> {
-    edges.iter().copied().filter(|(a, b)| set.contains(a) && set.contains(b)).collect()
+    edges
+        .iter()
+        .copied()
+        .filter(|(a, b)| set.contains(a) && set.contains(b))
+        .collect()
 }
 
 /// Of one target. `link/*` means every link of it.
 fn may_disturb(by: &PlanItem, other: &PlanItem) -> bool {
     let within = || other.wish.address.within_target();
-    by.assessment.disturbs.iter().any(|pattern| match pattern.strip_suffix('*') {
-        Some(prefix) => within().starts_with(prefix),
-        None => within() == *pattern,
-    })
+    by.assessment
+        .disturbs
+        .iter()
+        .any(|pattern| match pattern.strip_suffix('*') {
+            Some(prefix) => within().starts_with(prefix),
+            None => within() == *pattern,
+        })
 }
 
-/// What may be needed beyond the planned actions: the kind's own announcement, and for what an earlier step resets,
-/// whatever applying the same wish again takes (`*`).
+/// What may be needed beyond the planned actions: the kind's own announcement, and for what an
+/// earlier step resets, whatever applying the same wish again takes (`*`).
 fn collect_announced_actions(items: &[&PlanItem]) -> Vec<String> {
-    let mut words: BTreeSet<String> = items.iter().flat_map(|item| item.assessment.announced.iter().cloned()).collect();
-    if items.iter().any(|item| matches!(item.status, PlanItemStatus::Change(Reason::Disturbed { .. }))) {
+    let mut words: BTreeSet<String> = items
+        .iter()
+        .flat_map(|item| item.assessment.announced.iter().cloned())
+        .collect();
+    if items.iter().any(|item| {
+        matches!(
+            item.status,
+            PlanItemStatus::Change(Reason::Disturbed { .. })
+        )
+    }) {
         words.insert("*".to_owned());
     }
     words.into_iter().collect()
@@ -290,7 +451,10 @@ pub fn join_actions<'a>(actions: impl Iterator<Item = &'a Action>) -> Vec<Action
     for action in actions {
         if let Action::EditSwitch { system, edits } = action {
             if !told.contains_key(system) {
-                joined.push(Action::EditSwitch { system: *system, edits: Vec::new() });
+                joined.push(Action::EditSwitch {
+                    system: *system,
+                    edits: Vec::new(),
+                });
             }
             told.entry(*system).or_default().extend(edits);
         } else if let Some(twice) = joined.iter().position(|before| before == action) {
@@ -305,7 +469,8 @@ pub fn join_actions<'a>(actions: impl Iterator<Item = &'a Action>) -> Vec<Action
             edits.extend(told.remove(system).into_iter().flatten().cloned());
         }
     }
-    // A hold that is let go makes room, what goes makes room for the one install of all, and a new hold keeps what that install brought.
+    // A hold that is let go makes room, what goes makes room for the one install of all, and a new
+    // hold keeps what that install brought.
     joined.sort_by_key(|action| match action {
         Action::HoldPackages { hold: false, .. } => 0,
         Action::RemovePackages { .. } => 1,
@@ -320,7 +485,11 @@ fn build_member(item: &PlanItem) -> Member {
         PlanItemStatus::Change(reason) | PlanItemStatus::Held(reason, _) => reason.clone(),
         PlanItemStatus::Met | PlanItemStatus::Unknown => Reason::Unknown,
     };
-    Member { wish: item.wish.clone(), reason, found: Arc::new(build_planned_diff(item)) }
+    Member {
+        wish: item.wish.clone(),
+        reason,
+        found: Arc::new(build_planned_diff(item)),
+    }
 }
 
 /// What was found of a resource.
@@ -337,7 +506,13 @@ pub(super) fn build_planned_diff(item: &PlanItem) -> PlannedDiff {
 }
 
 /// Whether what was applied last is this wish, so that there is nothing to write down.
-pub(super) fn is_remembered(wish: &DesiredResource, applied: Option<&AppliedResource>, kinds: KindLookup) -> bool {
-    let (Some(applied), Some(kind)) = (applied, kinds(&wish.kind)) else { return false };
+pub(super) fn is_remembered(
+    wish: &DesiredResource,
+    applied: Option<&AppliedResource>,
+    kinds: KindLookup,
+) -> bool {
+    let (Some(applied), Some(kind)) = (applied, kinds(&wish.kind)) else {
+        return false;
+    };
     applied.digest == wish.digest() || kind.is_same_wish(&applied.wish(&wish.address), wish)
 }

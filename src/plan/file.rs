@@ -1,4 +1,5 @@
-//! Plan files: canonical bytes out, and a strict reading back in that refuses what was edited or is of another version.
+//! Plan files: canonical bytes out, and a strict reading back in that refuses what was edited or is
+//! of another version.
 
 use super::content::compute_plan_digest;
 use super::model::{FORMAT_VERSION, NodeKind, Plan, PlanNode};
@@ -9,52 +10,76 @@ use std::collections::HashSet;
 
 /// The file's bytes.
 pub fn serialize_plan(plan: &Plan) -> Vec<u8> {
-    let mut text = serde_json::to_string_pretty(plan).expect("a plan has string keys and serialises without fail");
+    let mut text = serde_json::to_string_pretty(plan)
+        .expect("a plan has string keys and serialises without fail");
     text.push('\n');
     text.into_bytes()
 }
 
 /// Reads a plan file.
 pub fn parse_plan_file(name: &str, bytes: &[u8]) -> Result<Plan, Diagnostic> {
-    let value: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| not_a_plan(name, &error.to_string()))?;
-    let version = value.get("format_version").and_then(|v| v.as_str()).unwrap_or("none");
+    let value: serde_json::Value =
+        serde_json::from_slice(bytes).map_err(|error| not_a_plan(name, &error.to_string()))?;
+    let version = value
+        .get("format_version")
+        .and_then(|v| v.as_str())
+        .unwrap_or("none");
     let major = |text: &str| text.split('.').next().unwrap_or_default().to_owned();
     if major(version) != major(FORMAT_VERSION) {
         return Err(Diagnostic::error(
             "RW0303",
-            format!("{name} has plan format {}; this railwright reads {FORMAT_VERSION}", one_line(version, 20)),
+            format!(
+                "{name} has plan format {}; this railwright reads {FORMAT_VERSION}",
+                one_line(version, 20)
+            ),
         )
         .state("nothing was changed")
-        .next(format!("make the plan again with this railwright: railwright plan INVENTORY -o {name}")));
+        .next(format!(
+            "make the plan again with this railwright: railwright plan INVENTORY -o {name}"
+        )));
     }
-    let mut plan: Plan = serde_json::from_value(value).map_err(|error| not_a_plan(name, &error.to_string()))?;
+    let mut plan: Plan =
+        serde_json::from_value(value).map_err(|error| not_a_plan(name, &error.to_string()))?;
     let carried = std::mem::take(&mut plan.digest);
     if compute_plan_digest(&plan).as_str() != carried {
         return Err(Diagnostic::error(
             "RW0304",
-            format!("{name} was changed after it was made: its content does not have the digest that it carries"),
+            format!(
+                "{name} was changed after it was made: its content does not have the digest that \
+                 it carries"
+            ),
         )
         .effect("what would be applied is not what was planned and reviewed")
         .state("nothing was changed")
-        .next(format!("make the plan again: railwright plan INVENTORY -o {name}")));
+        .next(format!(
+            "make the plan again: railwright plan INVENTORY -o {name}"
+        )));
     }
-    let is_of_nothing =
-        |node: &&PlanNode| matches!(node.kind, NodeKind::Change { .. } | NodeKind::Adopt { .. }) && node.members().is_empty();
+    let is_of_nothing = |node: &&PlanNode| {
+        matches!(node.kind, NodeKind::Change { .. } | NodeKind::Adopt { .. })
+            && node.members().is_empty()
+    };
     if let Some(node) = plan.nodes.iter().find(is_of_nothing) {
-        return Err(not_a_plan(name, &format!("its node `{}` has no members", node.id)));
+        return Err(not_a_plan(
+            name,
+            &format!("its node `{}` has no members", node.id),
+        ));
     }
     check_out_of_service(&plan).map_err(|error| not_a_plan(name, &error))?;
-    Ok(Plan { digest: carried, ..plan })
+    Ok(Plan {
+        digest: carried,
+        ..plan
+    })
 }
 
-/// A plan names each host out of service once, and no more hosts than a spec can have: a few bytes of node-sets that overlap would
-/// otherwise stand for any number of names.
+/// A plan names each host out of service once, and no more hosts than a spec can have: a few bytes
+/// of node-sets that overlap would otherwise stand for any number of names.
 fn check_out_of_service(plan: &Plan) -> Result<(), String> {
     let mut seen = HashSet::new();
     for unavailable in &plan.unavailable {
         let hosts = one_line(&unavailable.hosts, 80);
-        let names =
-            nodeset::expand_node_set(&unavailable.hosts).map_err(|error| format!("its hosts out of service, `{hosts}`: {error}"))?;
+        let names = nodeset::expand_node_set(&unavailable.hosts)
+            .map_err(|error| format!("its hosts out of service, `{hosts}`: {error}"))?;
         if seen.len() + names.len() > NAMES_MAX {
             return Err(format!("it has more than {NAMES_MAX} hosts out of service"));
         }
@@ -68,7 +93,10 @@ fn check_out_of_service(plan: &Plan) -> Result<(), String> {
 }
 
 fn not_a_plan(name: &str, error: &str) -> Diagnostic {
-    Diagnostic::error("RW0302", format!("{name} is no plan file: {}", one_line(error, 200)))
-        .state("nothing was changed")
-        .next("make a plan: railwright plan INVENTORY -o FILE")
+    Diagnostic::error(
+        "RW0302",
+        format!("{name} is no plan file: {}", one_line(error, 200)),
+    )
+    .state("nothing was changed")
+    .next("make a plan: railwright plan INVENTORY -o FILE")
 }

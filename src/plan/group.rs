@@ -1,4 +1,5 @@
-//! Joins changes of one target that must go out together (one package run, one netplan apply) into transactions.
+//! Joins changes of one target that must go out together (one package run, one netplan apply) into
+//! transactions.
 
 use super::judge::{PlanItem, PlanItemStatus};
 use railwright_base::Target;
@@ -7,10 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Groups of item numbers; each becomes one node. Sorted by their first member.
 ///
-/// A transaction is split where joining would turn the order round: if something else has to happen between two members,
-/// the later one goes into the next slot. Where that is not enough (two transactions that interleave), the members of
-/// the ring stay single.
-pub fn group_transactions(items: &[PlanItem], chosen: &BTreeSet<usize>, edges: &[(usize, usize)]) -> Vec<Vec<usize>> {
+/// A transaction is split where joining would turn the order round: if something else has to happen
+/// between two members, the later one goes into the next slot. Where that is not enough (two
+/// transactions that interleave), the members of the ring stay single.
+pub fn group_transactions(
+    items: &[PlanItem],
+    chosen: &BTreeSet<usize>,
+    edges: &[(usize, usize)],
+) -> Vec<Vec<usize>> {
     let slots = compute_transaction_slots(items, chosen, edges);
     let groups = collect_groups(items, chosen, &slots, &BTreeSet::new());
     match build_quotient_graph(&groups, edges).order() {
@@ -29,11 +34,19 @@ fn build_transaction_key(item: &PlanItem) -> Option<Key<'_>> {
     if matches!(item.status, PlanItemStatus::Held(..)) {
         return None;
     }
-    item.assessment.transaction.as_deref().map(|word| (&item.wish.address.target, word, item.removal))
+    item.assessment
+        .transaction
+        .as_deref()
+        .map(|word| (&item.wish.address.target, word, item.removal))
 }
 
-/// For each item of a transaction, how many times the path to it has left the transaction and come back.
-fn compute_transaction_slots(items: &[PlanItem], chosen: &BTreeSet<usize>, edges: &[(usize, usize)]) -> BTreeMap<usize, usize> {
+/// For each item of a transaction, how many times the path to it has left the transaction and come
+/// back.
+fn compute_transaction_slots(
+    items: &[PlanItem],
+    chosen: &BTreeSet<usize>,
+    edges: &[(usize, usize)],
+) -> BTreeMap<usize, usize> {
     let graph = Graph::new(items.len(), edges.iter().copied());
     let order = graph.order().unwrap_or_default();
     let mut reach: BTreeMap<usize, BTreeMap<Key, (usize, bool)>> = BTreeMap::new();
@@ -47,7 +60,9 @@ fn compute_transaction_slots(items: &[PlanItem], chosen: &BTreeSet<usize>, edges
             }
         }
         let own = build_transaction_key(&items[node]);
-        let slot = own.and_then(|k| here.get(&k)).map_or(0, |(slot, left)| slot + usize::from(*left));
+        let slot = own
+            .and_then(|k| here.get(&k))
+            .map_or(0, |(slot, left)| slot + usize::from(*left));
         for (key, value) in &mut here {
             value.1 = value.1 || Some(*key) != own;
         }
@@ -70,7 +85,10 @@ fn collect_groups(
     let mut groups = Vec::new();
     for &n in chosen {
         match (build_transaction_key(&items[n]), single.contains(&n)) {
-            (Some(key), false) => joined.entry((key, slots.get(&n).copied().unwrap_or(0))).or_default().push(n),
+            (Some(key), false) => joined
+                .entry((key, slots.get(&n).copied().unwrap_or(0)))
+                .or_default()
+                .push(n),
             _ => groups.push(vec![n]),
         }
     }
@@ -80,13 +98,30 @@ fn collect_groups(
 }
 
 fn build_quotient_graph(groups: &[Vec<usize>], edges: &[(usize, usize)]) -> Graph {
-    let of: BTreeMap<usize, usize> = groups.iter().enumerate().flat_map(|(g, members)| members.iter().map(move |m| (*m, g))).collect();
-    Graph::new(groups.len(), edges.iter().filter_map(|(a, b)| Some((*of.get(a)?, *of.get(b)?))))
+    let of: BTreeMap<usize, usize> = groups
+        .iter()
+        .enumerate()
+        .flat_map(|(g, members)| members.iter().map(move |m| (*m, g)))
+        .collect();
+    Graph::new(
+        groups.len(),
+        edges
+            .iter()
+            .filter_map(|(a, b)| Some((*of.get(a)?, *of.get(b)?))),
+    )
 }
 
 /// Every item in a group that lies on some ring.
 fn find_cyclic_items(groups: &[Vec<usize>], edges: &[(usize, usize)]) -> BTreeSet<usize> {
     let graph = build_quotient_graph(groups, edges);
-    let on_ring = |g: &usize| graph.after(*g).into_iter().any(|next| graph.with_dependants([next]).contains(g));
-    (0..groups.len()).filter(on_ring).flat_map(|g| groups[g].iter().copied()).collect()
+    let on_ring = |g: &usize| {
+        graph
+            .after(*g)
+            .into_iter()
+            .any(|next| graph.with_dependants([next]).contains(g))
+    };
+    (0..groups.len())
+        .filter(on_ring)
+        .flat_map(|g| groups[g].iter().copied())
+        .collect()
 }

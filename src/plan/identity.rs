@@ -14,14 +14,18 @@ pub struct IdentityFindings {
     pub cluster_id: Option<ClusterId>,
     /// Targets of which nothing may be planned.
     pub refused: BTreeMap<Target, TargetReadFailure>,
-    /// Hosts that are another machine than the one that is remembered, with the number of resources that were set aside.
+    /// Hosts that are another machine than the one that is remembered, with the number of resources
+    /// that were set aside.
     pub reinstalled: BTreeMap<Target, usize>,
     /// Hosts whose machines were remembered under another name, with these.
     pub renamed: BTreeMap<Target, MachineId>,
 }
 
-/// A host that is another machine than at the last apply: what was remembered of the machine before is set aside.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+/// A host that is another machine than at the last apply: what was remembered of the machine before
+/// is set aside.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct ReinstalledHost {
     /// The host.
     pub host: Target,
@@ -31,13 +35,27 @@ pub struct ReinstalledHost {
 
 /// Targets that answer and must not be touched.
 pub(super) fn refused_targets(inputs: &PlanInputs) -> Vec<UnknownFinding> {
-    let targets = inputs.targets.iter().filter_map(|target| Some((target, inputs.identity.refused.get(target)?)));
-    targets.map(|(target, trouble)| UnknownFinding::target(target, trouble)).collect()
+    let targets = inputs
+        .targets
+        .iter()
+        .filter_map(|target| Some((target, inputs.identity.refused.get(target)?)));
+    targets
+        .map(|(target, trouble)| UnknownFinding::target(target, trouble))
+        .collect()
 }
 
 /// Hosts that are another machine than at the last apply, as far as the plan is about them.
 pub(super) fn reinstalled_hosts(inputs: &PlanInputs) -> Vec<ReinstalledHost> {
-    let known = inputs.identity.reinstalled.iter().filter(|(host, _)| inputs.targets.contains(host));
+    let known = inputs
+        .identity
+        .reinstalled
+        .iter()
+        .filter(|(host, _)| inputs.targets.contains(host));
     let covered = known.filter(|(host, _)| inputs.selection.covers(&host.to_string()));
-    covered.map(|(host, resources)| ReinstalledHost { host: host.clone(), resources: *resources }).collect()
+    covered
+        .map(|(host, resources)| ReinstalledHost {
+            host: host.clone(),
+            resources: *resources,
+        })
+        .collect()
 }

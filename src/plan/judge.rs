@@ -5,11 +5,13 @@ use super::model::{AttributeDifference, Reason, UnknownFinding};
 use super::part::TargetGroup;
 use railwright_base::{Address, Target, TargetKind};
 use railwright_resource::{
-    Assessment, Attribute, DesiredResource, Disruption, Observation, Plane, ReadResults, Reading, ResourceKind, diff,
+    Assessment, Attribute, DesiredResource, Disruption, Observation, Plane, ReadResults, Reading,
+    ResourceKind, diff,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Finds a kind by its name. A parameter, so that resources of targets to come pass through the plan like any other.
+/// Finds a kind by its name. A parameter, so that resources of targets to come pass through the
+/// plan like any other.
 pub type KindLookup<'a> = &'a dyn Fn(&str) -> Option<&'static dyn ResourceKind>;
 
 /// What is to happen with one resource.
@@ -43,23 +45,51 @@ pub struct PlanItem {
 impl PlanItem {
     /// True when it becomes part of a node.
     pub fn changes(&self) -> bool {
-        matches!(self.status, PlanItemStatus::Change(_) | PlanItemStatus::Held(..))
+        matches!(
+            self.status,
+            PlanItemStatus::Change(_) | PlanItemStatus::Held(..)
+        )
     }
 }
 
-/// All resources, wished ones in the order of their addresses, then the removals; and what could not be found out.
-pub(super) fn diff_resources(group: &TargetGroup, kinds: KindLookup) -> (Vec<PlanItem>, Vec<UnknownFinding>) {
+/// All resources, wished ones in the order of their addresses, then the removals; and what could
+/// not be found out.
+pub(super) fn diff_resources(
+    group: &TargetGroup,
+    kinds: KindLookup,
+) -> (Vec<PlanItem>, Vec<UnknownFinding>) {
     let mut unknown = Vec::new();
-    let answers: BTreeMap<&Target, &ReadResults> = group.targets.iter().copied().zip(group.answers.iter().copied()).collect();
+    let answers: BTreeMap<&Target, &ReadResults> = group
+        .targets
+        .iter()
+        .copied()
+        .zip(group.answers.iter().copied())
+        .collect();
     let applied: BTreeMap<&Address, &AppliedResource> = group.applied.iter().copied().collect();
     let wished: BTreeSet<&Address> = group.wishes.iter().map(|wish| &wish.address).collect();
     let found = |address: &Address| answers[&address.target];
     let mut items = Vec::with_capacity(group.wishes.len());
     for wish in &group.wishes {
-        items.push(judge_wish(wish, applied.get(&wish.address).copied(), found(&wish.address), kinds, &mut unknown));
+        items.push(judge_wish(
+            wish,
+            applied.get(&wish.address).copied(),
+            found(&wish.address),
+            kinds,
+            &mut unknown,
+        ));
     }
-    for (address, applied) in group.applied.iter().filter(|(address, _)| !wished.contains(address)) {
-        items.extend(judge_removal(address, applied, found(address), kinds, &mut unknown));
+    for (address, applied) in group
+        .applied
+        .iter()
+        .filter(|(address, _)| !wished.contains(address))
+    {
+        items.extend(judge_removal(
+            address,
+            applied,
+            found(address),
+            kinds,
+            &mut unknown,
+        ));
     }
     (items, unknown)
 }
@@ -75,14 +105,19 @@ pub(super) fn judge_again(
     let mut unknown = Vec::new();
     let again = match (item.removal, applied) {
         (false, applied) => Some(judge_wish(wish, applied, answers, kinds, &mut unknown)),
-        (true, Some(applied)) => judge_removal(&wish.address, applied, answers, kinds, &mut unknown),
+        (true, Some(applied)) => {
+            judge_removal(&wish.address, applied, answers, kinds, &mut unknown)
+        }
         (true, None) => None,
     };
     again.filter(|_| unknown.is_empty())
 }
 
 /// What a target said, or that it said nothing.
-pub fn find_read_results<'a>(observation: &'a Observation, target: &Target) -> Result<&'a ReadResults, UnknownFinding> {
+pub fn find_read_results<'a>(
+    observation: &'a Observation,
+    target: &Target,
+) -> Result<&'a ReadResults, UnknownFinding> {
     let unread = || UnknownFinding::new(target.to_string(), "it is not in the observation");
     let found = observation.targets.get(target).ok_or_else(unread)?;
     match &found.problem {
@@ -112,8 +147,19 @@ fn judge_wish(
     let assessment = diff::diff_resource(kind, wish, answers);
     note_unknown(&wish.address, &assessment, unknown);
     // What was begun and did not come through was never applied.
-    let status = compute_item_status(wish, applied.filter(|applied| !applied.unfinished), &assessment, kind);
-    PlanItem { wish: wish.clone(), removal: false, assessment, status, since: Vec::new() }
+    let status = compute_item_status(
+        wish,
+        applied.filter(|applied| !applied.unfinished),
+        &assessment,
+        kind,
+    );
+    PlanItem {
+        wish: wish.clone(),
+        removal: false,
+        assessment,
+        status,
+        since: Vec::new(),
+    }
 }
 
 fn compute_item_status(
@@ -132,27 +178,58 @@ fn compute_item_status(
     if assessment.disruption >= Disruption::PowerCycle {
         return PlanItemStatus::Held(reason, by_hand(assessment.disruption));
     }
-    let blind = matches!(reason, Reason::Unknown) && (assessment.actions.is_empty() || !kind.is_convergent(wish));
-    if blind { PlanItemStatus::Unknown } else { PlanItemStatus::Change(reason) }
+    let blind = matches!(reason, Reason::Unknown)
+        && (assessment.actions.is_empty() || !kind.is_convergent(wish));
+    if blind {
+        PlanItemStatus::Unknown
+    } else {
+        PlanItemStatus::Change(reason)
+    }
 }
 
 /// Why it is held, where it is nothing that a program should do.
 fn by_hand(disruption: Disruption) -> String {
-    format!("a {} is done by hand; a plan after it proves it and goes on", disruption.word().replace('_', " "))
+    format!(
+        "a {} is done by hand; a plan after it proves it and goes on",
+        disruption.word().replace('_', " ")
+    )
 }
 
 /// Why a resource that is not as wished is not: the spec, the world, or a debt.
-fn find_change_reason(wish: &DesiredResource, applied: Option<&AppliedResource>, assessment: &Assessment) -> Reason {
+fn find_change_reason(
+    wish: &DesiredResource,
+    applied: Option<&AppliedResource>,
+    assessment: &Assessment,
+) -> Reason {
     if let Some(step) = &assessment.known_after {
-        // The name of a resource on a host may be a path; objects of Kubernetes have their namespace in a segment of its own.
-        let segments = if wish.address.target.kind == TargetKind::Kube { 4 } else { 2 };
+        // The name of a resource on a host may be a path; objects of Kubernetes have their
+        // namespace in a segment of its own.
+        let segments = if wish.address.target.kind == TargetKind::Kube {
+            4
+        } else {
+            2
+        };
         let path: Vec<String> = step.splitn(segments, '/').map(str::to_owned).collect();
-        let step = Address { target: wish.address.target.clone(), path: path.into(), attribute: None };
+        let step = Address {
+            target: wish.address.target.clone(),
+            path: path.into(),
+            attribute: None,
+        };
         return Reason::KnownAfter { step };
     }
-    let planes: BTreeSet<Plane> = assessment.attributes.values().flat_map(|a| a.differences()).map(|(plane, ..)| plane).collect();
-    if let (Some(input), true) = (assessment.input(), applied.is_some_and(|applied| applied.digest == wish.digest())) {
-        return Reason::InputChanged { input: input.to_owned() };
+    let planes: BTreeSet<Plane> = assessment
+        .attributes
+        .values()
+        .flat_map(|a| a.differences())
+        .map(|(plane, ..)| plane)
+        .collect();
+    if let (Some(input), true) = (
+        assessment.input(),
+        applied.is_some_and(|applied| applied.digest == wish.digest()),
+    ) {
+        return Reason::InputChanged {
+            input: input.to_owned(),
+        };
     }
     // Whoever cannot be asked yet may come by itself.
     let is_waited_for = assessment.only_waits() && !assessment.actions.is_empty();
@@ -162,8 +239,12 @@ fn find_change_reason(wish: &DesiredResource, applied: Option<&AppliedResource>,
         _ if assessment.owed => Reason::OwedRestart,
         _ if assessment.only_waits() => Reason::NotReady,
         None => Reason::Takeover,
-        Some(applied) if applied.digest != wish.digest() => Reason::SpecChanged { places: wish.places.clone() },
-        Some(_) if !planes.contains(&Plane::Running) && assessment.judges(Plane::Running) => Reason::WillBeLostAtReboot,
+        Some(applied) if applied.digest != wish.digest() => Reason::SpecChanged {
+            places: wish.places.clone(),
+        },
+        Some(_) if !planes.contains(&Plane::Running) && assessment.judges(Plane::Running) => {
+            Reason::WillBeLostAtReboot
+        }
         Some(_) => Reason::Drifted,
     }
 }
@@ -176,38 +257,59 @@ fn judge_removal(
     unknown: &mut Vec<UnknownFinding>,
 ) -> Option<PlanItem> {
     let Some(kind) = kinds(&applied.kind) else {
-        let reason = format!("it was applied, and this railwright has no resource kind `{}` to take it back", applied.kind);
+        let reason = format!(
+            "it was applied, and this railwright has no resource kind `{}` to take it back",
+            applied.kind
+        );
         unknown.push(UnknownFinding::new(address.to_string(), reason));
         return None;
     };
     let (mut assessment, since) = taken_back(kind, address, applied, answers);
     if !applied.adopted {
-        // Once it is taken back nobody else remembers it, and a reboot after it has yet to be proven.
+        // Once it is taken back nobody else remembers it, and a reboot after it has yet to be
+        // proven.
         assessment.before = diff::redact_recorded_value(&applied.before, answers.redaction());
     }
     note_unknown(address, &assessment, unknown);
-    let reason = if assessment.stays { Reason::LetGo } else { Reason::RemovedFromSpec };
+    let reason = if assessment.stays {
+        Reason::LetGo
+    } else {
+        Reason::RemovedFromSpec
+    };
     let status = match &assessment.refusal {
         Some(refusal) => PlanItemStatus::Held(reason, refusal.clone()),
         // A step that would do nothing would only stop those after it.
-        None if assessment.only_unknown() && assessment.actions.is_empty() => PlanItemStatus::Unknown,
+        None if assessment.only_unknown() && assessment.actions.is_empty() => {
+            PlanItemStatus::Unknown
+        }
         None => PlanItemStatus::Change(reason),
     };
-    Some(PlanItem { wish: diff::remembered_wish(&applied.wish(address), answers.redaction()), removal: true, assessment, status, since })
+    Some(PlanItem {
+        wish: diff::remembered_wish(&applied.wish(address), answers.redaction()),
+        removal: true,
+        assessment,
+        status,
+        since,
+    })
 }
 
-/// Why nothing takes back what was begun and did not come through, where somebody else may have made what is there.
-const NEITHER: &str = "the step that began it did not come through, and what is there now is neither what was there before nor what was \
-                       wished: take back by hand what is not yours, then railwright state forget";
+/// Why nothing takes back what was begun and did not come through, where somebody else may have
+/// made what is there.
+const NEITHER: &str = "the step that began it did not come through, and what is there now is \
+                       neither what was there before nor what was wished: take back by hand what \
+                       is not yours, then railwright state forget";
 
 /// What is there is what was there before us.
 fn is_before(since: &AttributeDifference, undo: &Assessment) -> bool {
-    let wanted = undo.attributes.get(&since.attribute).and_then(|attribute| attribute.wanted.get(since.plane));
+    let wanted = undo
+        .attributes
+        .get(&since.attribute)
+        .and_then(|attribute| attribute.wanted.get(since.plane));
     wanted == Some(&since.found)
 }
 
-/// What takes a resource back, and what somebody changed since it was applied and loses with it. What was as wished before us stays,
-/// without a look unless its target itself says what is ours.
+/// What takes a resource back, and what somebody changed since it was applied and loses with it.
+/// What was as wished before us stays, without a look unless its target itself says what is ours.
 pub fn taken_back(
     kind: &dyn ResourceKind,
     address: &Address,
@@ -220,18 +322,33 @@ pub fn taken_back(
     let wish = applied.wish(address);
     let mut assessment = diff::diff_removal(kind, &wish, &applied.before, answers);
     let keeps = assessment.actions.is_empty() || kind.undo_keeps_changes();
-    let since = if keeps { Vec::new() } else { changed_since(kind, &wish, answers) };
-    if applied.unfinished && since.iter().any(|difference| !is_before(difference, &assessment)) {
+    let since = if keeps {
+        Vec::new()
+    } else {
+        changed_since(kind, &wish, answers)
+    };
+    if applied.unfinished
+        && since
+            .iter()
+            .any(|difference| !is_before(difference, &assessment))
+    {
         assessment.refusal.get_or_insert_with(|| NEITHER.to_owned());
     }
     (assessment, since)
 }
 
-/// What is there and is not what was applied last. The removal goes by what was there before us, so it is lost.
-fn changed_since(kind: &dyn ResourceKind, applied: &DesiredResource, answers: &ReadResults) -> Vec<AttributeDifference> {
+/// What is there and is not what was applied last. The removal goes by what was there before us, so
+/// it is lost.
+fn changed_since(
+    kind: &dyn ResourceKind,
+    applied: &DesiredResource,
+    answers: &ReadResults,
+) -> Vec<AttributeDifference> {
     let mut compared = diff::diff_applied(kind, applied, answers);
     // What comes about by itself nobody changed.
-    compared.attributes.retain(|_, attribute| !attribute.settles);
+    compared
+        .attributes
+        .retain(|_, attribute| !attribute.settles);
     let mut since = collect_differences(&compared);
     since.retain(|difference| difference.found.value().is_some());
     since
@@ -259,7 +376,10 @@ fn note_unknown(address: &Address, assessment: &Assessment, unknown: &mut Vec<Un
     for (name, attribute) in assessment.attributes.iter().chain(&assessment.out_of_reach) {
         for (plane, _, found) in attribute.differences() {
             if let Reading::Unknown(reason) = found {
-                unknown.push(UnknownFinding::new(UnknownFinding::subject_of(address, name, plane), reason.clone()));
+                unknown.push(UnknownFinding::new(
+                    UnknownFinding::subject_of(address, name, plane),
+                    reason.clone(),
+                ));
             }
         }
     }

@@ -1,4 +1,5 @@
-//! What was last applied, and what was there before our first change. Kept by `state`, read by the plan.
+//! What was last applied, and what was there before our first change. Kept by `state`, read by the
+//! plan.
 
 use railwright_base::{Address, Digest, SourceLocation, Target};
 use railwright_resource::{DesiredResource, Want};
@@ -23,11 +24,14 @@ pub struct AppliedResource {
     /// What it came after, so that removal can go the other way round.
     #[serde(default)]
     pub after: Vec<Address>,
-    /// What was there before our *first* change, as the kind's `assess` gave it; never overwritten by later runs.
+    /// What was there before our *first* change, as the kind's `assess` gave it; never overwritten
+    /// by later runs.
     pub before: Value,
-    /// True when the first apply found it already as wished and changed nothing: removal then changes nothing either.
+    /// True when the first apply found it already as wished and changed nothing: removal then
+    /// changes nothing either.
     pub adopted: bool,
-    /// True when the step that began it failed, or nobody knows how it ended: it is remembered to be taken back, and was never applied.
+    /// True when the step that began it failed, or nobody knows how it ended: it is remembered to
+    /// be taken back, and was never applied.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unfinished: bool,
     /// The run that applied it last.
@@ -56,7 +60,10 @@ impl AppliedResource {
 
     /// A wish whose step in this run did not come through.
     pub fn unfinished(wish: &DesiredResource, before: Value, run: &str, at: String) -> Self {
-        AppliedResource { unfinished: true, ..AppliedResource::of(wish, before, false, run, at) }
+        AppliedResource {
+            unfinished: true,
+            ..AppliedResource::of(wish, before, false, run, at)
+        }
     }
 
     /// The wish that was applied last.
@@ -84,25 +91,44 @@ pub struct LastApplied {
 
 impl LastApplied {
     /// What was applied to one target.
-    pub fn of_target<'a>(&'a self, target: &'a Target) -> impl Iterator<Item = (&'a Address, &'a AppliedResource)> {
-        let first = Address { target: target.clone(), path: Arc::default(), attribute: None };
-        self.resources.range(first..).take_while(move |(address, _)| address.target == *target)
+    pub fn of_target<'a>(
+        &'a self,
+        target: &'a Target,
+    ) -> impl Iterator<Item = (&'a Address, &'a AppliedResource)> {
+        let first = Address {
+            target: target.clone(),
+            path: Arc::default(),
+            attribute: None,
+        };
+        self.resources
+            .range(first..)
+            .take_while(move |(address, _)| address.target == *target)
     }
 
     /// The digest of what was applied to these targets.
     pub fn digest_of(&self, targets: &BTreeSet<&Target>) -> Digest {
-        let of_targets = self.resources.iter().filter(|(address, _)| targets.contains(&address.target));
+        let of_targets = self
+            .resources
+            .iter()
+            .filter(|(address, _)| targets.contains(&address.target));
         Digest::of(&of_targets.collect::<BTreeMap<_, _>>())
     }
 
     /// What was applied, unless its step did not come through.
     pub fn applied(&self, address: &Address) -> Option<&AppliedResource> {
-        self.resources.get(address).filter(|applied| !applied.unfinished)
+        self.resources
+            .get(address)
+            .filter(|applied| !applied.unfinished)
     }
 
     /// What is remembered and not among these wishes.
-    pub fn not_wished<'a>(&'a self, wishes: &[DesiredResource]) -> impl Iterator<Item = (&'a Address, &'a AppliedResource)> {
+    pub fn not_wished<'a>(
+        &'a self,
+        wishes: &[DesiredResource],
+    ) -> impl Iterator<Item = (&'a Address, &'a AppliedResource)> {
         let wished: BTreeSet<Address> = wishes.iter().map(|wish| wish.address.clone()).collect();
-        self.resources.iter().filter(move |(address, _)| !wished.contains(*address))
+        self.resources
+            .iter()
+            .filter(move |(address, _)| !wished.contains(*address))
     }
 }

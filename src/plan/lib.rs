@@ -1,12 +1,16 @@
-//! The plan: a three-way difference (last applied, desired, observed) made into a graph of nodes, as bytes.
-//! Pure: the same inputs give the same bytes.
+//! The plan: a three-way difference (last applied, desired, observed) made into a graph of nodes,
+//! as bytes. Pure: the same inputs give the same bytes.
 //!
-//! `make` runs it all. Targets that nothing ties together are planned apart, in a `part` each, and those that are `alike` once:
-//! `judge` says of each resource whether and why it changes; `select` narrows; `owed` adds what a change makes others owe;
-//! `group` joins changes that go out together (`guards`: those that can cut our own connection); `order` puts edges and reboots
-//! between them; `draft` makes nodes of them. `cluster_first` has the hosts wait for what a Kubernetes cluster brings to them, `drains`
-//! empties its nodes before their hosts are disturbed. Then `waves` takes the hosts of all parts in turn, by the rules of `policy`;
-//! `out_of_service` says which hosts use up the budget whatever the plan does, `dropped` names what stays behind; `by_hand` is what a run takes up once hosts were switched off and on; `content` is what the plan's digest is made of, `file` how a plan is kept.
+//! `make` runs it all. Targets that nothing ties together are planned apart, in a `part` each, and
+//! those that are `alike` once: `judge` says of each resource whether and why it changes; `select`
+//! narrows; `owed` adds what a change makes others owe; `group` joins changes that go out together
+//! (`guards`: those that can cut our own connection); `order` puts edges and reboots between them;
+//! `draft` makes nodes of them. `cluster_first` has the hosts wait for what a Kubernetes cluster
+//! brings to them, `drains` empties its nodes before their hosts are disturbed. Then `waves` takes
+//! the hosts of all parts in turn, by the rules of `policy`; `out_of_service` says which hosts use
+//! up the budget whatever the plan does, `dropped` names what stays behind; `by_hand` is what a run
+//! takes up once hosts were switched off and on; `content` is what the plan's digest is made of,
+//! `file` how a plan is kept.
 
 mod alike;
 mod brought;
@@ -40,9 +44,12 @@ pub use identity::{IdentityFindings, ReinstalledHost};
 pub use last_applied::{AppliedResource, LastApplied};
 pub use make::{Header, PlanInputs, make_plan};
 pub use model::{
-    AttributeDifference, AutomaticRollback, DroppedField, GateCoverage, HostsWithoutSsh, InventoryOrigin, Member, NodeKind, NotEmptied,
-    Plan, PlanNode, PlannedDiff, Reason, UnknownFinding,
+    AttributeDifference, AutomaticRollback, DroppedField, GateCoverage, HostsWithoutSsh,
+    InventoryOrigin, Member, NodeKind, NotEmptied, Plan, PlanNode, PlannedDiff, Reason,
+    UnknownFinding,
 };
-pub use out_of_service::{NOTHING_TO_CHECK, Outage, OutageCause, Outages, Unavailability, Unavailable, note_outage};
+pub use out_of_service::{
+    NOTHING_TO_CHECK, Outage, OutageCause, Outages, Unavailability, Unavailable, note_outage,
+};
 pub use policy::{DrainPolicy, RolloutPolicy};
 pub use select::PlanSelection;

@@ -1,4 +1,5 @@
-//! Makes a plan: part by part, then all parts take their turns. `part` has the steps for one target; here is the sequence.
+//! Makes a plan: part by part, then all parts take their turns. `part` has the steps for one
+//! target; here is the sequence.
 
 use super::alike::EquivalenceClasses;
 use super::cluster_first;
@@ -8,7 +9,10 @@ use super::judge::{KindLookup, find_read_results};
 use super::model::{FORMAT_VERSION, GateCoverage, HostsWithoutSsh, Plan, PlanNode, UnknownFinding};
 use super::out_of_service::{Outages, list_unavailable_hosts, verified_first};
 use super::part::{TargetGroup, TargetPlan};
-use super::{InventoryOrigin, LastApplied, PlanSelection, RolloutPolicy, content, part, select, switches_first, waves};
+use super::{
+    InventoryOrigin, LastApplied, PlanSelection, RolloutPolicy, content, part, select,
+    switches_first, waves,
+};
 use railwright_base::{Diagnostic, Digest, Target, TargetKind, nodeset};
 use railwright_graph::Graph;
 use railwright_knowledge::rules::WaivedFinding;
@@ -62,7 +66,8 @@ pub struct PlanInputs<'a> {
     pub selection: PlanSelection,
 }
 
-/// The plan, or why there can be none. Targets that differ in nothing but their names are planned once.
+/// The plan, or why there can be none. Targets that differ in nothing but their names are planned
+/// once.
 pub fn make_plan(inputs: &PlanInputs) -> Result<Plan, Vec<Diagnostic>> {
     let (groups, mut unknown) = group_targets(inputs);
     let mut named = select::SelectionMatches::new(&inputs.selection);
@@ -78,7 +83,11 @@ pub fn make_plan(inputs: &PlanInputs) -> Result<Plan, Vec<Diagnostic>> {
         alike.learn(group, parts.len(), judged);
         parts.extend(made);
     }
-    let resources = inputs.wishes.iter().map(|wish| &wish.address).chain(inputs.last.resources.keys());
+    let resources = inputs
+        .wishes
+        .iter()
+        .map(|wish| &wish.address)
+        .chain(inputs.last.resources.keys());
     named.all(inputs.targets, resources)?;
     switches_first::put_in(&mut parts, inputs);
     cluster_first::put_in(&mut parts, inputs.kinds);
@@ -86,8 +95,15 @@ pub fn make_plan(inputs: &PlanInputs) -> Result<Plan, Vec<Diagnostic>> {
     let unavailable = list_unavailable_hosts(inputs);
     let first = verified_first(inputs, &unavailable, &parts);
     let gates = waves::roll_out(&mut parts, inputs.targets, &first, &inputs.rollout);
-    unknown.extend(parts.iter_mut().flat_map(|part| std::mem::take(&mut part.unknown)));
-    let mut dropped: Vec<_> = parts.iter_mut().flat_map(|part| std::mem::take(&mut part.dropped)).collect();
+    unknown.extend(
+        parts
+            .iter_mut()
+            .flat_map(|part| std::mem::take(&mut part.unknown)),
+    );
+    let mut dropped: Vec<_> = parts
+        .iter_mut()
+        .flat_map(|part| std::mem::take(&mut part.dropped))
+        .collect();
     dropped.sort();
     let mut plan = Plan {
         format_version: FORMAT_VERSION.to_owned(),
@@ -102,7 +118,11 @@ pub fn make_plan(inputs: &PlanInputs) -> Result<Plan, Vec<Diagnostic>> {
         narrowed: inputs.selection.words(),
         rollout: inputs.rollout.clone(),
         proof: inputs.header.proof,
-        unchanged: parts.iter().filter(|part| part.unchanged > 0).map(|part| (part.target.clone(), part.unchanged)).collect(),
+        unchanged: parts
+            .iter()
+            .filter(|part| part.unchanged > 0)
+            .map(|part| (part.target.clone(), part.unchanged))
+            .collect(),
         nodes: in_order(parts, gates, tied)?,
         unknown: findings_of(unknown, inputs),
         refused: findings_of(refused_targets(inputs), inputs),
@@ -120,38 +140,66 @@ pub fn make_plan(inputs: &PlanInputs) -> Result<Plan, Vec<Diagnostic>> {
     Ok(plan)
 }
 
-/// What has to be planned together: each target by itself, and those that wait for each other as one.
+/// What has to be planned together: each target by itself, and those that wait for each other as
+/// one.
 fn group_targets<'a>(inputs: &'a PlanInputs) -> (Vec<TargetGroup<'a>>, Vec<UnknownFinding>) {
     let mut unknown = Vec::new();
     let mut answers: BTreeMap<&Target, &ReadResults> = BTreeMap::new();
-    for target in inputs.targets.iter().filter(|target| !inputs.identity.refused.contains_key(target)) {
+    for target in inputs
+        .targets
+        .iter()
+        .filter(|target| !inputs.identity.refused.contains_key(target))
+    {
         match find_read_results(inputs.observation, target) {
             Ok(found) => drop(answers.insert(target, found)),
             Err(finding) => unknown.push(finding),
         }
     }
     let known: BTreeSet<&Target> = inputs.targets.iter().collect();
-    let without_ssh: BTreeSet<String> =
-        inputs.header.no_ssh.iter().flat_map(|some| nodeset::expand_node_set(&some.hosts).unwrap_or_default()).collect();
-    for address in inputs.last.resources.keys().filter(|address| !known.contains(&address.target)) {
+    let without_ssh: BTreeSet<String> = inputs
+        .header
+        .no_ssh
+        .iter()
+        .flat_map(|some| nodeset::expand_node_set(&some.hosts).unwrap_or_default())
+        .collect();
+    for address in inputs
+        .last
+        .resources
+        .keys()
+        .filter(|address| !known.contains(&address.target))
+    {
         if address.target.kind == TargetKind::Switch {
-            let why = "its switch is in maintenance, or is not reached any more (`ssh`, `eapi`, `nvue`), so it cannot be read or taken back; what is remembered of it stays";
+            let why = "its switch is in maintenance, or is not reached any more (`ssh`, `eapi`, \
+                       `nvue`), so it cannot be read or taken back; what is remembered of it stays";
             unknown.push(UnknownFinding::new(address.to_string(), why));
             continue;
         }
-        let why = match address.target.kind == TargetKind::Host && without_ssh.contains(&*address.target.name) {
+        let why = match address.target.kind == TargetKind::Host
+            && without_ssh.contains(&*address.target.name)
+        {
             true => "its host has no SSH in the spec any more, so it cannot be read or taken back",
             false => "its target is no longer in the spec, so it cannot be taken back",
         };
-        unknown.push(UnknownFinding::new(address.to_string(), format!("{why}; `railwright state forget` drops the memory of it")));
+        unknown.push(UnknownFinding::new(
+            address.to_string(),
+            format!("{why}; `railwright state forget` drops the memory of it"),
+        ));
     }
     let mut wishes: Vec<&DesiredResource> = inputs.wishes.iter().collect();
     wishes.sort_by(|a, b| a.address.cmp(&b.address));
     let mut singles: Vec<TargetGroup> = Vec::with_capacity(answers.len());
     let mut rest = wishes.as_slice();
     for (target, answers) in answers {
-        let skipped = rest.iter().take_while(|wish| wish.address.target < *target).count();
-        let (own, later) = rest[skipped..].split_at(rest[skipped..].iter().take_while(|wish| wish.address.target == *target).count());
+        let skipped = rest
+            .iter()
+            .take_while(|wish| wish.address.target < *target)
+            .count();
+        let (own, later) = rest[skipped..].split_at(
+            rest[skipped..]
+                .iter()
+                .take_while(|wish| wish.address.target == *target)
+                .count(),
+        );
         rest = later;
         singles.push(TargetGroup::of(target, own, inputs.last, answers));
     }
@@ -160,12 +208,17 @@ fn group_targets<'a>(inputs: &'a PlanInputs) -> (Vec<TargetGroup<'a>>, Vec<Unkno
 
 /// Targets between which some resource waits for another become one group.
 fn join_dependent_groups(singles: Vec<TargetGroup>) -> Vec<TargetGroup> {
-    let ties: BTreeSet<Target> = singles.iter().flat_map(TargetGroup::others).cloned().collect();
+    let ties: BTreeSet<Target> = singles
+        .iter()
+        .flat_map(TargetGroup::others)
+        .cloned()
+        .collect();
     if ties.is_empty() {
         return singles;
     }
-    let (tied, mut free): (Vec<TargetGroup>, Vec<TargetGroup>) =
-        singles.into_iter().partition(|group| group.others().next().is_some() || ties.contains(group.targets[0]));
+    let (tied, mut free): (Vec<TargetGroup>, Vec<TargetGroup>) = singles
+        .into_iter()
+        .partition(|group| group.others().next().is_some() || ties.contains(group.targets[0]));
     free.extend(tied.into_iter().reduce(TargetGroup::join));
     free
 }
@@ -176,20 +229,41 @@ fn findings_of(unknown: Vec<UnknownFinding>, inputs: &PlanInputs) -> Vec<Unknown
         return unknown;
     }
     let targets: BTreeSet<String> = inputs.targets.iter().map(Target::to_string).collect();
-    let kept = unknown.into_iter().filter(|finding| !targets.contains(&finding.subject) || inputs.selection.covers(&finding.subject));
+    let kept = unknown.into_iter().filter(|finding| {
+        !targets.contains(&finding.subject) || inputs.selection.covers(&finding.subject)
+    });
     kept.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// Wave by wave, first what the hosts wait for, target by target, each in its own order, then the gate; last what only is written down. Where targets
-/// wait for each other, the order of the whole graph.
-fn in_order(mut parts: Vec<TargetPlan>, gates: Vec<PlanNode>, tied: bool) -> Result<Vec<PlanNode>, Vec<Diagnostic>> {
-    parts.sort_by(|a, b| (a.wave, !a.before_hosts, a.turn, &a.target).cmp(&(b.wave, !b.before_hosts, b.turn, &b.target)));
-    let mut adopted: Vec<PlanNode> = parts.iter_mut().filter_map(|part| part.adopted.take()).collect();
+/// Wave by wave, first what the hosts wait for, target by target, each in its own order, then the
+/// gate; last what only is written down. Where targets wait for each other, the order of the whole
+/// graph.
+fn in_order(
+    mut parts: Vec<TargetPlan>,
+    gates: Vec<PlanNode>,
+    tied: bool,
+) -> Result<Vec<PlanNode>, Vec<Diagnostic>> {
+    parts.sort_by(|a, b| {
+        (a.wave, !a.before_hosts, a.turn, &a.target).cmp(&(
+            b.wave,
+            !b.before_hosts,
+            b.turn,
+            &b.target,
+        ))
+    });
+    let mut adopted: Vec<PlanNode> = parts
+        .iter_mut()
+        .filter_map(|part| part.adopted.take())
+        .collect();
     adopted.sort_by(|a, b| a.id.cmp(&b.id));
-    let mut nodes = Vec::with_capacity(parts.iter().map(|part| part.nodes.len()).sum::<usize>() + gates.len() + adopted.len());
+    let mut nodes = Vec::with_capacity(
+        parts.iter().map(|part| part.nodes.len()).sum::<usize>() + gates.len() + adopted.len(),
+    );
     let mut gates = gates.into_iter().peekable();
     for part in parts {
-        nodes.extend(std::iter::from_fn(|| gates.next_if(|gate| gate.wave < part.wave)));
+        nodes.extend(std::iter::from_fn(|| {
+            gates.next_if(|gate| gate.wave < part.wave)
+        }));
         nodes.extend(part.nodes);
     }
     nodes.extend(gates);
@@ -203,10 +277,16 @@ fn in_order(mut parts: Vec<TargetPlan>, gates: Vec<PlanNode>, tied: bool) -> Res
 
 /// The nodes as a graph, by their place in the list.
 pub fn node_graph(nodes: &[PlanNode]) -> Graph {
-    let number: HashMap<&str, usize> = nodes.iter().enumerate().map(|(n, node)| (node.id.as_str(), n)).collect();
+    let number: HashMap<&str, usize> = nodes
+        .iter()
+        .enumerate()
+        .map(|(n, node)| (node.id.as_str(), n))
+        .collect();
     let edges = nodes.iter().enumerate().flat_map(|(n, node)| {
         let number = &number;
-        node.after.iter().filter_map(move |before| number.get(before.as_str()).map(|b| (*b, n)))
+        node.after
+            .iter()
+            .filter_map(move |before| number.get(before.as_str()).map(|b| (*b, n)))
     });
     Graph::new(nodes.len(), edges)
 }
@@ -217,9 +297,15 @@ pub fn sort_nodes(mut nodes: Vec<PlanNode>) -> Result<Vec<PlanNode>, Vec<Diagnos
     let order = node_graph(&nodes).order().map_err(|cycle| {
         let ids: Vec<&str> = cycle.0.iter().map(|n| nodes[*n].id.as_str()).collect();
         vec![
-            Diagnostic::error("RW0305", format!("steps wait for each other in a ring: {}", ids.join(" before ")))
-                .state("nothing was planned or changed")
-                .next("report this with the inventory: railwright should have ordered them"),
+            Diagnostic::error(
+                "RW0305",
+                format!(
+                    "steps wait for each other in a ring: {}",
+                    ids.join(" before ")
+                ),
+            )
+            .state("nothing was planned or changed")
+            .next("report this with the inventory: railwright should have ordered them"),
         ]
     })?;
     let mut slots: Vec<Option<PlanNode>> = nodes.into_iter().map(Some).collect();

@@ -1,9 +1,12 @@
-//! The plan as data: nodes and their graph, content-addressed. Rendering lives in `report`, execution in `apply`.
+//! The plan as data: nodes and their graph, content-addressed. Rendering lives in `report`,
+//! execution in `apply`.
 
 use super::identity::ReinstalledHost;
 use super::out_of_service::{Unavailability, Unavailable};
 use super::policy::RolloutPolicy;
-use railwright_base::{Address, ClusterId, Digest, MachineId, SourceLocation, Target, WorkTreeState, quote};
+use railwright_base::{
+    Address, ClusterId, Digest, MachineId, SourceLocation, Target, WorkTreeState, quote,
+};
 use railwright_knowledge::rules::WaivedFinding;
 use railwright_resource::{Action, DesiredResource, Disruption, Plane, Reading, TargetReadFailure};
 use serde::{Deserialize, Serialize};
@@ -15,7 +18,9 @@ use std::sync::Arc;
 pub const FORMAT_VERSION: &str = "3.0";
 
 /// Why a change is in the plan.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Reason {
     /// Never applied, and not there.
@@ -27,7 +32,8 @@ pub enum Reason {
         /// Where.
         places: Vec<SourceLocation>,
     },
-    /// The spec says the same as when it was applied, and what it goes by (a chart) is another one since.
+    /// The spec says the same as when it was applied, and what it goes by (a chart) is another one
+    /// since.
     InputChanged {
         /// What, in words.
         input: String,
@@ -44,7 +50,8 @@ pub enum Reason {
     RemovedFromSpec,
     /// Applied earlier and no longer in the spec; it stays where it is, and is ours no longer.
     LetGo,
-    /// As wished now; an earlier step of this plan resets it, so it is looked at again after that step.
+    /// As wished now; an earlier step of this plan resets it, so it is looked at again after that
+    /// step.
     Disturbed {
         /// The node that disturbs it.
         by: String,
@@ -76,8 +83,8 @@ pub struct AttributeDifference {
     pub by: Option<String>,
 }
 
-/// One resource in a node: its own are its place and why it changes; what was found is often the same on thousands of
-/// targets, and held once.
+/// One resource in a node: its own are its place and why it changes; what was found is often the
+/// same on thousands of targets, and held once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Member {
     /// What is wanted; for a removal the wish that was applied last.
@@ -98,11 +105,13 @@ pub struct PlannedDiff {
     pub differences: Vec<AttributeDifference>,
     /// The digest of what was found when the plan was made; read again right before the step.
     pub fingerprint: Digest,
-    /// What was there when the plan was made, for undoing it later; for a removal, what was there before our first change.
+    /// What was there when the plan was made, for undoing it later; for a removal, what was there
+    /// before our first change.
     pub before: serde_json::Value,
     /// What removal leaves behind, in words.
     pub residue: Vec<String>,
-    /// Of a removal: what somebody changed since it was applied, and loses with it; `wanted` is what was applied.
+    /// Of a removal: what somebody changed since it was applied, and loses with it; `wanted` is
+    /// what was applied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub since: Vec<AttributeDifference>,
     /// It takes effect with the next power cycle, which is done by hand.
@@ -137,25 +146,29 @@ pub enum NodeKind {
         members: Vec<Member>,
         /// What is done, in order. Empty where it is only known after another step.
         actions: Arc<[Action]>,
-        /// Action words that may be needed although `actions` does not hold them (known after, or disturbed).
+        /// Action words that may be needed although `actions` does not hold them (known after, or
+        /// disturbed).
         announced: Arc<[String]>,
         /// Resources of the target (`link/ens4`) that must be diffed anew afterwards.
         disturbs: Arc<[String]>,
         /// The netdevs whose traffic is interrupted.
         interrupts_netdevs: Arc<[String]>,
-        /// Why and for how long the host itself watches over it, where it can cut our own connection.
+        /// Why and for how long the host itself watches over it, where it can cut our own
+        /// connection.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         guard: Option<AutomaticRollback>,
     },
-    /// Resources that are as wished and not remembered so. They are looked at once more and recorded, so that a later
-    /// change of them is told as drift; what was not our doing stays when the wish goes.
+    /// Resources that are as wished and not remembered so. They are looked at once more and
+    /// recorded, so that a later change of them is told as drift; what was not our doing stays when
+    /// the wish goes.
     Adopt {
         /// The resources.
         members: Vec<Member>,
     },
     /// The host reboots; proven by another boot id.
     Reboot,
-    /// The host's node of a Kubernetes cluster takes no more pods and is emptied of those that it has.
+    /// The host's node of a Kubernetes cluster takes no more pods and is emptied of those that it
+    /// has.
     Drain {
         /// The cluster.
         cluster: Target,
@@ -184,7 +197,8 @@ pub enum NodeKind {
 /// One node of the plan's graph.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PlanNode {
-    /// Unique in the plan and stable between plans of the same content: `host/n1/reboot`, `change host/n1/file/...`.
+    /// Unique in the plan and stable between plans of the same content: `host/n1/reboot`, `change
+    /// host/n1/file/...`.
     pub id: String,
     /// What it does.
     #[serde(flatten)]
@@ -199,7 +213,8 @@ pub struct PlanNode {
     pub after: Vec<String>,
     /// The wave, from 0; 0 is the canary.
     pub wave: usize,
-    /// Why it will not be carried out in this run (above the disruption limit, refused), with its dependants.
+    /// Why it will not be carried out in this run (above the disruption limit, refused), with its
+    /// dependants.
     pub held: Option<String>,
 }
 
@@ -231,12 +246,17 @@ impl PlanNode {
     /// The node of this cluster that it empties or gives back.
     pub fn on_node_of(&self, of: &Target) -> Option<&str> {
         match &self.kind {
-            NodeKind::Drain { cluster, node } | NodeKind::Uncordon { cluster, node, .. } if cluster == of => Some(node),
+            NodeKind::Drain { cluster, node } | NodeKind::Uncordon { cluster, node, .. }
+                if cluster == of =>
+            {
+                Some(node)
+            }
             _ => None,
         }
     }
 
-    /// True when somebody has to agree to it: it changes something on its target, or gives a node back.
+    /// True when somebody has to agree to it: it changes something on its target, or gives a node
+    /// back.
     pub fn is_to_be_agreed(&self) -> bool {
         self.is_change() || matches!(self.kind, NodeKind::Uncordon { .. })
     }
@@ -248,7 +268,9 @@ impl PlanNode {
 }
 
 /// Something that could not be found out.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct UnknownFinding {
     /// Resource, or the whole target when it could not be read at all.
     pub subject: String,
@@ -262,7 +284,11 @@ pub struct UnknownFinding {
 impl UnknownFinding {
     /// One resource, or a target without more to say of it.
     pub fn new(subject: impl Into<String>, reason: impl Into<String>) -> Self {
-        UnknownFinding { subject: subject.into(), reason: reason.into(), trouble: None }
+        UnknownFinding {
+            subject: subject.into(),
+            reason: reason.into(),
+            trouble: None,
+        }
     }
 
     /// The subject of an attribute in a plane.
@@ -280,12 +306,19 @@ impl UnknownFinding {
 
     /// A whole target that gave no answer.
     pub fn target(target: &Target, trouble: &TargetReadFailure) -> Self {
-        UnknownFinding { subject: target.to_string(), reason: trouble.message.clone(), trouble: Some(trouble.clone()) }
+        UnknownFinding {
+            subject: target.to_string(),
+            reason: trouble.message.clone(),
+            trouble: Some(trouble.clone()),
+        }
     }
 }
 
-/// A field of a resource that was applied, and is no longer wished while the rest of the resource is: it stays as it is.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+/// A field of a resource that was applied, and is no longer wished while the rest of the resource
+/// is: it stays as it is.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct DroppedField {
     /// The resource with the field: `host/n1/link/ens4#mtu`.
     pub field: Address,
@@ -293,8 +326,11 @@ pub struct DroppedField {
     pub value: String,
 }
 
-/// A host that is disturbed as it is, whatever runs on it: its cluster has no node of its name to be emptied.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+/// A host that is disturbed as it is, whatever runs on it: its cluster has no node of its name to
+/// be emptied.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct NotEmptied {
     /// The host.
     pub host: Target,
@@ -305,7 +341,9 @@ pub struct NotEmptied {
 }
 
 /// Hosts that the spec says have no SSH: they have no steps, and nothing is asked of them.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct HostsWithoutSsh {
     /// The hosts, as a node-set.
     pub hosts: String,
@@ -319,18 +357,24 @@ pub struct HostsWithoutSsh {
 pub struct InventoryOrigin {
     /// The folder, as given.
     pub path: String,
-    /// The git commit that is checked out around the folder; null where there is none, or where it cannot be known.
+    /// The git commit that is checked out around the folder; null where there is none, or where it
+    /// cannot be known.
     pub commit: Option<String>,
-    /// True when what was read of the spec and its modules is not what the commit holds; null where that cannot be known without running programs of
-    /// the repository.
+    /// True when what was read of the spec and its modules is not what the commit holds; null where
+    /// that cannot be known without running programs of the repository.
     #[schemars(with = "Option<bool>")]
     pub dirty: WorkTreeState,
 }
 
 impl InventoryOrigin {
-    /// The folder as one word of a command that people are told to type; empty where it is not known.
+    /// The folder as one word of a command that people are told to type; empty where it is not
+    /// known.
     pub fn word(&self) -> String {
-        if self.path.is_empty() { String::new() } else { quote::quote_path(Path::new(&self.path)) }
+        if self.path.is_empty() {
+            String::new()
+        } else {
+            quote::quote_path(Path::new(&self.path))
+        }
     }
 
     /// The state of version control, in words for a screen.
@@ -338,8 +382,12 @@ impl InventoryOrigin {
         let short = |commit: &str| commit.chars().take(9).collect::<String>();
         match (&self.commit, self.dirty) {
             (Some(commit), WorkTreeState::AsCommitted) => format!("commit {}", short(commit)),
-            (Some(commit), WorkTreeState::Changed) => format!("commit {} with uncommitted changes", short(commit)),
-            (Some(commit), WorkTreeState::Unknown) => format!("commit {}, perhaps with uncommitted changes", short(commit)),
+            (Some(commit), WorkTreeState::Changed) => {
+                format!("commit {} with uncommitted changes", short(commit))
+            }
+            (Some(commit), WorkTreeState::Unknown) => {
+                format!("commit {}, perhaps with uncommitted changes", short(commit))
+            }
             (None, WorkTreeState::AsCommitted) => "not under version control".to_owned(),
             (None, WorkTreeState::Changed) => "not committed yet".to_owned(),
             (None, WorkTreeState::Unknown) => "commit unknown".to_owned(),
@@ -348,7 +396,9 @@ impl InventoryOrigin {
 }
 
 /// What the gates of a rollout prove, by what the spec has.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum GateCoverage {
     /// Links, addresses and RDMA traffic, and what modules check besides.
@@ -401,14 +451,15 @@ pub struct Plan {
     pub unchanged: BTreeMap<Target, usize>,
     /// What could not be found out.
     pub unknown: Vec<UnknownFinding>,
-    /// Targets that answer and must not be touched: they are another cluster's, or one machine under several names.
+    /// Targets that answer and must not be touched: they are another cluster's, or one machine
+    /// under several names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<UnknownFinding>,
     /// Hosts that are another machine than at the last apply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reinstalled: Vec<ReinstalledHost>,
-    /// Hosts whose machines had another name at the last apply, with these: what is remembered of each goes with it, also where nothing is
-    /// done to it and the run does not reach it.
+    /// Hosts whose machines had another name at the last apply, with these: what is remembered of
+    /// each goes with it, also where nothing is done to it and the run does not reach it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub renamed: BTreeMap<Target, MachineId>,
     /// What was applied, is no longer wished, and stays as it is.
@@ -417,8 +468,8 @@ pub struct Plan {
     /// Hosts that are disturbed as they are, although the rollout empties nodes first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_emptied: Vec<NotEmptied>,
-    /// Hosts of the spec that are out of service before anything is done: they use up the budget, also where the plan is narrowed away
-    /// from them.
+    /// Hosts of the spec that are out of service before anything is done: they use up the budget,
+    /// also where the plan is narrowed away from them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unavailable: Vec<Unavailable>,
     /// Hosts without SSH, for which nothing is planned.
@@ -432,18 +483,37 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Hosts that an earlier run left out of service or cordoned, and that the first gate has to pass before anything else is disturbed.
+    /// Hosts that an earlier run left out of service or cordoned, and that the first gate has to
+    /// pass before anything else is disturbed.
     pub fn verified_first(&self) -> BTreeSet<String> {
         let is_left = |some: &&Unavailable| some.is_left_by_run() || some.is_left_cordoned();
-        let left: BTreeSet<String> = self.unavailable.iter().filter(is_left).flat_map(Unavailable::names).collect();
-        let first = self.nodes.iter().filter(|node| node.wave == 0).flat_map(PlanNode::verified);
+        let left: BTreeSet<String> = self
+            .unavailable
+            .iter()
+            .filter(is_left)
+            .flat_map(Unavailable::names)
+            .collect();
+        let first = self
+            .nodes
+            .iter()
+            .filter(|node| node.wave == 0)
+            .flat_map(PlanNode::verified);
         first.filter(|host| left.contains(*host)).cloned().collect()
     }
 
     /// Hosts that are refused whatever they answer, with why.
     pub fn refused_hosts(&self) -> BTreeMap<String, String> {
-        let refused = self.unavailable.iter().filter(|some| matches!(some.why, Unavailability::Refused { .. }));
-        refused.flat_map(|some| some.names().into_iter().map(|host| (host, some.why.words()))).collect()
+        let refused = self
+            .unavailable
+            .iter()
+            .filter(|some| matches!(some.why, Unavailability::Refused { .. }));
+        refused
+            .flat_map(|some| {
+                some.names()
+                    .into_iter()
+                    .map(|host| (host, some.why.words()))
+            })
+            .collect()
     }
 
     /// True where an earlier run left hosts of the spec out of service.

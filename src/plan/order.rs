@@ -1,17 +1,28 @@
-//! Which resource comes before which: from wishes' `after`, from the kinds' own rules, and for removals the other way round.
+//! Which resource comes before which: from wishes' `after`, from the kinds' own rules, and for
+//! removals the other way round.
 
 use super::judge::{KindLookup, PlanItem, PlanItemStatus};
 use railwright_base::Address;
 use railwright_graph::Graph;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The graph over all items, changed or not. What a module says comes first; a kind's own rule gives way where it would
-/// turn that round (a module may well want a package after another module's kernel module), and where it would put something
-/// that waits for the reboot before it (`Reboots`).
+/// The graph over all items, changed or not. What a module says comes first; a kind's own rule
+/// gives way where it would turn that round (a module may well want a package after another
+/// module's kernel module), and where it would put something that waits for the reboot before it
+/// (`Reboots`).
 pub fn item_graph(items: &[PlanItem], kinds: KindLookup) -> Graph {
-    let number: BTreeMap<&Address, usize> = items.iter().enumerate().map(|(n, item)| (&item.wish.address, n)).collect();
+    let number: BTreeMap<&Address, usize> = items
+        .iter()
+        .enumerate()
+        .map(|(n, item)| (&item.wish.address, n))
+        .collect();
     let said = |(n, item): (usize, &PlanItem)| -> Vec<(usize, usize)> {
-        item.wish.after.iter().filter_map(|address| number.get(address)).filter_map(|first| orient_edge(items, *first, n)).collect()
+        item.wish
+            .after
+            .iter()
+            .filter_map(|address| number.get(address))
+            .filter_map(|first| orient_edge(items, *first, n))
+            .collect()
     };
     let edges: BTreeSet<(usize, usize)> = items.iter().enumerate().flat_map(said).collect();
     let mut after: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
@@ -24,12 +35,18 @@ pub fn item_graph(items: &[PlanItem], kinds: KindLookup) -> Graph {
             after.entry(first).or_default().insert(then);
         }
     }
-    Graph::new(items.len(), after.into_iter().flat_map(|(first, then)| then.into_iter().map(move |t| (first, t))))
+    Graph::new(
+        items.len(),
+        after
+            .into_iter()
+            .flat_map(|(first, then)| then.into_iter().map(move |t| (first, t))),
+    )
 }
 
-/// The steps of a host that need a reboot share one, and what they need comes before it. A kind's own rule must not make that of
-/// something that a module wants after such a step: the kernel parameter comes after packages, but not after one that wants
-/// the GPU driver to run, which runs only once the reboot has taken nouveau away.
+/// The steps of a host that need a reboot share one, and what they need comes before it. A kind's
+/// own rule must not make that of something that a module wants after such a step: the kernel
+/// parameter comes after packages, but not after one that wants the GPU driver to run, which runs
+/// only once the reboot has taken nouveau away.
 #[derive(Default)]
 struct Reboots {
     /// Steps that need a reboot, and all that comes before one.
@@ -43,11 +60,18 @@ struct Reboots {
 impl Reboots {
     /// With the edges that the modules ask for; nothing of it counts where no step needs a reboot.
     fn of(items: &[PlanItem], edges: &BTreeSet<(usize, usize)>) -> Self {
-        let needs = |item: &PlanItem| item.assessment.needs_reboot && matches!(item.status, PlanItemStatus::Change(_));
-        let mut all = Reboots { before: (0..items.len()).filter(|n| needs(&items[*n])).collect(), ..Reboots::default() };
+        let needs = |item: &PlanItem| {
+            item.assessment.needs_reboot && matches!(item.status, PlanItemStatus::Change(_))
+        };
+        let mut all = Reboots {
+            before: (0..items.len()).filter(|n| needs(&items[*n])).collect(),
+            ..Reboots::default()
+        };
         if !all.before.is_empty() {
             let needing: Vec<usize> = all.before.iter().copied().collect();
-            edges.iter().for_each(|(first, then)| all.join(*first, *then));
+            edges
+                .iter()
+                .for_each(|(first, then)| all.join(*first, *then));
             needing.into_iter().for_each(|step| all.reach(step));
         }
         all
@@ -60,8 +84,26 @@ impl Reboots {
 
     /// All before a step that needs a reboot, and all after it.
     fn reach(&mut self, step: usize) {
-        collect_reachable(self.back.get(&step).into_iter().flatten().copied().collect(), &self.back, &mut self.before);
-        collect_reachable(self.edges.get(&step).into_iter().flatten().copied().collect(), &self.edges, &mut self.after);
+        collect_reachable(
+            self.back
+                .get(&step)
+                .into_iter()
+                .flatten()
+                .copied()
+                .collect(),
+            &self.back,
+            &mut self.before,
+        );
+        collect_reachable(
+            self.edges
+                .get(&step)
+                .into_iter()
+                .flatten()
+                .copied()
+                .collect(),
+            &self.edges,
+            &mut self.after,
+        );
     }
 
     fn waits(&self, item: usize) -> bool {
@@ -88,7 +130,11 @@ impl Reboots {
 }
 
 /// Adds these and all that is reached from them.
-fn collect_reachable(mut queue: Vec<usize>, edges: &BTreeMap<usize, BTreeSet<usize>>, all: &mut BTreeSet<usize>) {
+fn collect_reachable(
+    mut queue: Vec<usize>,
+    edges: &BTreeMap<usize, BTreeSet<usize>>,
+    all: &mut BTreeSet<usize>,
+) {
     while let Some(item) = queue.pop() {
         if all.insert(item) {
             queue.extend(edges.get(&item).into_iter().flatten());
@@ -100,12 +146,24 @@ fn collect_reachable(mut queue: Vec<usize>, edges: &BTreeMap<usize, BTreeSet<usi
 fn collect_kind_rule_edges(items: &[PlanItem], kinds: KindLookup) -> Vec<(usize, usize)> {
     let mut by_kind: BTreeMap<(&railwright_base::Target, &str), Vec<usize>> = BTreeMap::new();
     for (n, item) in items.iter().enumerate() {
-        by_kind.entry((&item.wish.address.target, &item.wish.kind)).or_default().push(n);
+        by_kind
+            .entry((&item.wish.address.target, &item.wish.kind))
+            .or_default()
+            .push(n);
     }
     let of_item = |(n, item): (usize, &PlanItem)| -> Vec<(usize, usize)> {
-        let first_kinds = kinds(&item.wish.kind).into_iter().flat_map(|kind| kind.after_kinds());
-        let firsts = first_kinds.flat_map(|first| by_kind.get(&(&item.wish.address.target, *first)).into_iter().flatten());
-        firsts.filter_map(|first| orient_edge(items, *first, n)).collect()
+        let first_kinds = kinds(&item.wish.kind)
+            .into_iter()
+            .flat_map(|kind| kind.after_kinds());
+        let firsts = first_kinds.flat_map(|first| {
+            by_kind
+                .get(&(&item.wish.address.target, *first))
+                .into_iter()
+                .flatten()
+        });
+        firsts
+            .filter_map(|first| orient_edge(items, *first, n))
+            .collect()
     };
     items.iter().enumerate().flat_map(of_item).collect()
 }
@@ -124,7 +182,8 @@ fn is_reachable(after: &BTreeMap<usize, BTreeSet<usize>>, from: usize, to: usize
     false
 }
 
-/// Applied in order, removed in reverse order; between a removal and a wish that stays there is no order to keep.
+/// Applied in order, removed in reverse order; between a removal and a wish that stays there is no
+/// order to keep.
 fn orient_edge(items: &[PlanItem], first: usize, then: usize) -> Option<(usize, usize)> {
     match (items[first].removal, items[then].removal) {
         (false, false) => Some((first, then)),
@@ -143,7 +202,11 @@ pub fn contract_graph(graph: &Graph, chosen: &BTreeSet<usize>) -> Vec<(usize, us
             if !seen.insert(before) {
                 continue;
             }
-            if chosen.contains(&before) { edges.push((before, node)) } else { queue.extend(graph.before(before)) }
+            if chosen.contains(&before) {
+                edges.push((before, node))
+            } else {
+                queue.extend(graph.before(before))
+            }
         }
     }
     edges

@@ -1,5 +1,6 @@
-//! Hosts that are out of service whatever a plan does to them. `max_unavailable` counts them, whoever caused it: a later run never
-//! disturbs a host because the ones that are broken already are not part of it.
+//! Hosts that are out of service whatever a plan does to them. `max_unavailable` counts them,
+//! whoever caused it: a later run never disturbs a host because the ones that are broken already
+//! are not part of it.
 
 use super::PlanInputs;
 use super::judge::find_read_results;
@@ -11,7 +12,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why a run left a host out of service.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(tag = "cause", rename_all = "snake_case")]
 pub enum OutageCause {
     /// A gate did not pass it.
@@ -23,7 +26,8 @@ pub enum OutageCause {
         /// What it found, in one line.
         check: String,
     },
-    /// A step that disturbs it failed, or nobody knows how it ended, and no gate has passed it since.
+    /// A step that disturbs it failed, or nobody knows how it ended, and no gate has passed it
+    /// since.
     StepFailed {
         /// The step's id in the run.
         node: String,
@@ -33,7 +37,8 @@ pub enum OutageCause {
         /// The step's id in the run.
         node: String,
     },
-    /// A step that disturbs nobody failed, or nobody knows how it ended: it may be in service all the same.
+    /// A step that disturbs nobody failed, or nobody knows how it ended: it may be in service all
+    /// the same.
     InDoubt {
         /// The step's id in the run.
         node: String,
@@ -54,7 +59,8 @@ impl OutageCause {
         matches!(self, OutageCause::InDoubt { .. })
     }
 
-    /// How much it says: what a check found is more than that the host was disturbed, and that is more than a doubt.
+    /// How much it says: what a check found is more than that the host was disturbed, and that is
+    /// more than a doubt.
     pub fn weight(&self) -> u8 {
         match self {
             _ if self.is_of_check() => 2,
@@ -66,15 +72,20 @@ impl OutageCause {
 
 /// Notes an outage, but for one that says less than what is known; says whether it was noted.
 pub fn note_outage<K: Ord>(outages: &mut BTreeMap<K, Outage>, host: K, outage: Outage) -> bool {
-    let is_kept = outages.get(&host).is_some_and(|before| before.cause.weight() > outage.cause.weight());
+    let is_kept = outages
+        .get(&host)
+        .is_some_and(|before| before.cause.weight() > outage.cause.weight());
     if !is_kept {
         outages.insert(host, outage);
     }
     !is_kept
 }
 
-/// A host that a run left out of service. It stays so until a gate passes it, or somebody decides otherwise.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+/// A host that a run left out of service. It stays so until a gate passes it, or somebody decides
+/// otherwise.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct Outage {
     /// Why.
     #[serde(flatten)]
@@ -93,10 +104,18 @@ impl Outage {
     pub fn words(&self) -> String {
         let run = &self.run;
         match &self.cause {
-            OutageCause::GateFailed { check, .. } => format!("run {run}: its gate failed at {}: {check}", self.since),
-            OutageCause::StepFailed { .. } => format!("run {run}: a step failed, and no gate has passed it since"),
-            OutageCause::Unproven { .. } => format!("run {run} disturbed it, and no gate has passed it since"),
-            OutageCause::InDoubt { .. } => format!("run {run}: a step that disturbs nobody failed, and no gate has passed it since"),
+            OutageCause::GateFailed { check, .. } => {
+                format!("run {run}: its gate failed at {}: {check}", self.since)
+            }
+            OutageCause::StepFailed { .. } => {
+                format!("run {run}: a step failed, and no gate has passed it since")
+            }
+            OutageCause::Unproven { .. } => {
+                format!("run {run} disturbed it, and no gate has passed it since")
+            }
+            OutageCause::InDoubt { .. } => format!(
+                "run {run}: a step that disturbs nobody failed, and no gate has passed it since"
+            ),
         }
     }
 
@@ -104,7 +123,9 @@ impl Outage {
     pub fn details(&self) -> String {
         match &self.cause {
             OutageCause::GateFailed { .. } => self.words(),
-            OutageCause::StepFailed { node } | OutageCause::Unproven { node } | OutageCause::InDoubt { node } => {
+            OutageCause::StepFailed { node }
+            | OutageCause::Unproven { node }
+            | OutageCause::InDoubt { node } => {
                 format!("{} ({node}, {})", self.words(), self.since)
             }
         }
@@ -112,7 +133,9 @@ impl Outage {
 
     /// Takes these secrets out of what its check said.
     pub fn redact(&mut self, redaction: Option<&Redaction>) {
-        if let (OutageCause::GateFailed { check, .. }, Some(redaction)) = (&mut self.cause, redaction) {
+        if let (OutageCause::GateFailed { check, .. }, Some(redaction)) =
+            (&mut self.cause, redaction)
+        {
             *check = redaction.apply(check);
         }
     }
@@ -121,29 +144,39 @@ impl Outage {
     pub fn in_plain_lines(self) -> Self {
         let plain = |text: String| one_line(&text, 300);
         let cause = match self.cause {
-            OutageCause::GateFailed { gate, code, check } => {
-                OutageCause::GateFailed { gate: plain(gate), code: plain(code), check: plain(check) }
-            }
+            OutageCause::GateFailed { gate, code, check } => OutageCause::GateFailed {
+                gate: plain(gate),
+                code: plain(code),
+                check: plain(check),
+            },
             OutageCause::StepFailed { node } => OutageCause::StepFailed { node: plain(node) },
             OutageCause::Unproven { node } => OutageCause::Unproven { node: plain(node) },
             OutageCause::InDoubt { node } => OutageCause::InDoubt { node: plain(node) },
         };
-        Outage { cause, since: plain(self.since), run: plain(self.run) }
+        Outage {
+            cause,
+            since: plain(self.since),
+            run: plain(self.run),
+        }
     }
 }
 
 /// Why hosts are out of service.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum Unavailability {
     /// An earlier run left them so: they are verified before anything else is disturbed.
     LeftByRun(Outage),
     /// They could not be reached or read.
     Unreachable {
-        /// Why, in one line, without what is the host's own: equal for all hosts with the same trouble.
+        /// Why, in one line, without what is the host's own: equal for all hosts with the same
+        /// trouble.
         reason: String,
     },
-    /// They are another cluster's, or one machine under several names: nothing is done to them, and nothing is known of them.
+    /// They are another cluster's, or one machine under several names: nothing is done to them, and
+    /// nothing is known of them.
     Refused {
         /// Why, in one line, as for those that could not be reached.
         reason: String,
@@ -157,7 +190,8 @@ pub enum Unavailability {
     NotReady,
     /// Their nodes of the Kubernetes cluster are cordoned, and not by a run of this spec.
     CordonedByOthers,
-    /// Their nodes of the Kubernetes cluster bear the mark of a run of this spec that has not given them back.
+    /// Their nodes of the Kubernetes cluster bear the mark of a run of this spec that has not given
+    /// them back.
     LeftCordoned {
         /// The run.
         run: String,
@@ -165,7 +199,8 @@ pub enum Unavailability {
 }
 
 impl Unavailability {
-    /// True where a host may be in service all the same: it did not answer, or a step of a run failed that disturbs nobody.
+    /// True where a host may be in service all the same: it did not answer, or a step of a run
+    /// failed that disturbs nobody.
     pub fn is_in_doubt(&self) -> bool {
         match self {
             Unavailability::Unreachable { .. } => true,
@@ -178,18 +213,31 @@ impl Unavailability {
     pub fn words(&self) -> String {
         match self {
             Unavailability::LeftByRun(outage) => outage.words(),
-            Unavailability::Unreachable { reason } | Unavailability::Refused { reason } => reason.clone(),
+            Unavailability::Unreachable { reason } | Unavailability::Refused { reason } => {
+                reason.clone()
+            }
             Unavailability::WorkedOn { by } => format!("another run works on it: {by}"),
             Unavailability::NotReady => "the cluster says that the node is NotReady".to_owned(),
-            Unavailability::CordonedByOthers => "the node is cordoned, and not by railwright".to_owned(),
-            Unavailability::LeftCordoned { run } => format!("run {run} cordoned the node and has not given it back"),
+            Unavailability::CordonedByOthers => {
+                "the node is cordoned, and not by railwright".to_owned()
+            }
+            Unavailability::LeftCordoned { run } => {
+                format!("run {run} cordoned the node and has not given it back")
+            }
         }
     }
 
     /// How it stands with the host of a node of the cluster; nothing where pods can be put there.
     pub fn of_node(node: &NodeNow, spec: &str) -> Option<Self> {
-        match node.cordoned.as_deref().map(Cordon::read).filter(|cordon| cordon.is_of(spec)) {
-            Some(Cordon { run, .. }) if !node.schedulable => Some(Unavailability::LeftCordoned { run }),
+        match node
+            .cordoned
+            .as_deref()
+            .map(Cordon::read)
+            .filter(|cordon| cordon.is_of(spec))
+        {
+            Some(Cordon { run, .. }) if !node.schedulable => {
+                Some(Unavailability::LeftCordoned { run })
+            }
             _ if !node.ready => Some(Unavailability::NotReady),
             _ => (!node.schedulable).then_some(Unavailability::CordonedByOthers),
         }
@@ -197,7 +245,9 @@ impl Unavailability {
 }
 
 /// Hosts that are out of service for one reason.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct Unavailable {
     /// The hosts, as a node-set.
     pub hosts: String,
@@ -213,13 +263,20 @@ impl Unavailable {
         for (host, why) in hosts {
             folded.entry(why).or_default().push(host);
         }
-        let one = |(why, hosts): (Unavailability, Vec<&str>)| Unavailable { hosts: nodeset::fold_node_set(&hosts), why };
+        let one = |(why, hosts): (Unavailability, Vec<&str>)| Unavailable {
+            hosts: nodeset::fold_node_set(&hosts),
+            why,
+        };
         folded.into_iter().map(one).collect()
     }
 
     /// What runs left out of service.
-    pub fn left_by_runs<'a>(outages: impl IntoIterator<Item = (&'a String, &'a Outage)>) -> Vec<Self> {
-        let one = |(host, outage): (&'a String, &'a Outage)| (host.as_str(), Unavailability::LeftByRun(outage.clone()));
+    pub fn left_by_runs<'a>(
+        outages: impl IntoIterator<Item = (&'a String, &'a Outage)>,
+    ) -> Vec<Self> {
+        let one = |(host, outage): (&'a String, &'a Outage)| {
+            (host.as_str(), Unavailability::LeftByRun(outage.clone()))
+        };
         Unavailable::fold(outages.into_iter().map(one))
     }
 
@@ -239,41 +296,84 @@ impl Unavailable {
     }
 }
 
-/// The hosts of the spec that are out of service, also those that the plan is narrowed away from; each once, and what an earlier run
-/// left counts as that.
+/// The hosts of the spec that are out of service, also those that the plan is narrowed away from;
+/// each once, and what an earlier run left counts as that.
 pub(super) fn list_unavailable_hosts(inputs: &PlanInputs) -> Vec<Unavailable> {
     let of_nodes = of_nodes(inputs);
-    let hosts = inputs.targets.iter().filter(|target| target.kind == TargetKind::Host);
+    let hosts = inputs
+        .targets
+        .iter()
+        .filter(|target| target.kind == TargetKind::Host);
     let out = hosts.filter_map(|host| {
-        let left = inputs.outages.get(&*host.name).cloned().map(Unavailability::LeftByRun);
+        let left = inputs
+            .outages
+            .get(&*host.name)
+            .cloned()
+            .map(Unavailability::LeftByRun);
         let silent = || {
             let finding = find_read_results(inputs.observation, host).err()?;
-            let reason = finding.trouble.map_or(finding.reason, |trouble| trouble.alike);
+            let reason = finding
+                .trouble
+                .map_or(finding.reason, |trouble| trouble.alike);
             let is_refused = inputs.identity.refused.contains_key(host);
-            Some(if is_refused { Unavailability::Refused { reason } } else { Unavailability::Unreachable { reason } })
+            Some(if is_refused {
+                Unavailability::Refused { reason }
+            } else {
+                Unavailability::Unreachable { reason }
+            })
         };
-        Some((&*host.name, left.or_else(silent).or_else(|| of_nodes.get(host).cloned())?))
+        Some((
+            &*host.name,
+            left.or_else(silent)
+                .or_else(|| of_nodes.get(host).cloned())?,
+        ))
     });
     Unavailable::fold(out)
 }
 
 /// The hosts whose nodes are out of service, by what the cluster says; none where it does not say.
 fn of_nodes(inputs: &PlanInputs) -> BTreeMap<Target, Unavailability> {
-    let Some(of) = &inputs.nodes else { return BTreeMap::new() };
-    let Ok(answers) = find_read_results(inputs.observation, &of.cluster) else { return BTreeMap::new() };
+    let Some(of) = &inputs.nodes else {
+        return BTreeMap::new();
+    };
+    let Ok(answers) = find_read_results(inputs.observation, &of.cluster) else {
+        return BTreeMap::new();
+    };
     let known = read_cluster_nodes(answers).unwrap_or_default();
-    let one = |(host, name): (&Target, &String)| Some((host.clone(), Unavailability::of_node(known.get(name)?, &of.spec)?));
+    let one = |(host, name): (&Target, &String)| {
+        Some((
+            host.clone(),
+            Unavailability::of_node(known.get(name)?, &of.spec)?,
+        ))
+    };
     of.by_host.iter().filter_map(one).collect()
 }
 
-/// The hosts that a gate has to pass before anything else is disturbed: an earlier run left them, they answer, and the plan does not
-/// exclude them. Who does not answer cannot be verified, and counts all the same. Of the nodes that an earlier run left cordoned, those
-/// that the plan works on: they use up the budget until they are given back.
-pub(super) fn verified_first(inputs: &PlanInputs, unavailable: &[Unavailable], parts: &[TargetPlan]) -> BTreeSet<Target> {
-    let cordoned = unavailable.iter().filter(|some| some.is_left_cordoned()).flat_map(Unavailable::names);
+/// The hosts that a gate has to pass before anything else is disturbed: an earlier run left them,
+/// they answer, and the plan does not exclude them. Who does not answer cannot be verified, and
+/// counts all the same. Of the nodes that an earlier run left cordoned, those that the plan works
+/// on: they use up the budget until they are given back.
+pub(super) fn verified_first(
+    inputs: &PlanInputs,
+    unavailable: &[Unavailable],
+    parts: &[TargetPlan],
+) -> BTreeSet<Target> {
+    let cordoned = unavailable
+        .iter()
+        .filter(|some| some.is_left_cordoned())
+        .flat_map(Unavailable::names);
     let cordoned: BTreeSet<Target> = cordoned.map(Target::host).collect();
-    let open = parts.iter().filter(|part| part.is_open() && cordoned.contains(&part.target)).map(|part| &part.target);
-    let left = inputs.targets.iter().filter(|target| target.kind == TargetKind::Host && inputs.outages.contains_key(&*target.name));
+    let open = parts
+        .iter()
+        .filter(|part| part.is_open() && cordoned.contains(&part.target))
+        .map(|part| &part.target);
+    let left = inputs.targets.iter().filter(|target| {
+        target.kind == TargetKind::Host && inputs.outages.contains_key(&*target.name)
+    });
     let answers = left.filter(|host| find_read_results(inputs.observation, host).is_ok());
-    answers.filter(|host| !inputs.selection.excludes(&host.to_string())).chain(open).cloned().collect()
+    answers
+        .filter(|host| !inputs.selection.excludes(&host.to_string()))
+        .chain(open)
+        .cloned()
+        .collect()
 }

@@ -1,5 +1,5 @@
-//! What one target brings to a plan, planned by itself: judge, select, hold, disturb, order, group. Targets that wait for each
-//! other are planned together, and then parted.
+//! What one target brings to a plan, planned by itself: judge, select, hold, disturb, order, group.
+//! Targets that wait for each other are planned together, and then parted.
 
 use super::by_hand::is_by_hand;
 use super::draft::{PlanDraft, build_planned_diff, join_actions};
@@ -30,13 +30,26 @@ pub(super) struct TargetGroup<'a> {
 
 impl<'a> TargetGroup<'a> {
     /// One target.
-    pub fn of(target: &'a Target, wishes: &[&'a DesiredResource], last: &'a LastApplied, answers: &'a ReadResults) -> Self {
-        TargetGroup { targets: vec![target], wishes: wishes.to_vec(), applied: last.of_target(target).collect(), answers: vec![answers] }
+    pub fn of(
+        target: &'a Target,
+        wishes: &[&'a DesiredResource],
+        last: &'a LastApplied,
+        answers: &'a ReadResults,
+    ) -> Self {
+        TargetGroup {
+            targets: vec![target],
+            wishes: wishes.to_vec(),
+            applied: last.of_target(target).collect(),
+            answers: vec![answers],
+        }
     }
 
     /// What was applied last to this resource.
     pub fn applied_to(&self, address: &Address) -> Option<&'a AppliedResource> {
-        let at = self.applied.binary_search_by_key(&address, |(address, _)| address).ok()?;
+        let at = self
+            .applied
+            .binary_search_by_key(&address, |(address, _)| address)
+            .ok()?;
         Some(self.applied[at].1)
     }
 
@@ -45,7 +58,10 @@ impl<'a> TargetGroup<'a> {
         let own = self.targets[0];
         let wished = self.wishes.iter().flat_map(|wish| &wish.after);
         let applied = self.applied.iter().flat_map(|(_, applied)| &applied.after);
-        wished.chain(applied).map(|address| &address.target).filter(move |target| *target != own)
+        wished
+            .chain(applied)
+            .map(|address| &address.target)
+            .filter(move |target| *target != own)
     }
 
     /// Two groups, planned together; `other` comes later in the order of names.
@@ -114,17 +130,35 @@ impl TargetPlan {
     pub(super) fn put(&mut self, nodes: Vec<PlanNode>) {
         let own: BTreeSet<&str> = nodes.iter().map(|node| node.id.as_str()).collect();
         let open = |n: &usize| nodes[*n].held.is_none();
-        let waits = |n: &usize| nodes[*n].after.iter().any(|before| own.contains(before.as_str()));
-        self.first = (0..nodes.len()).filter(open).filter(|n| !waits(n)).collect();
-        let waited: BTreeSet<&String> = nodes.iter().filter(|node| node.held.is_none()).flat_map(|node| &node.after).collect();
-        self.last = (0..nodes.len()).filter(open).filter(|n| !waited.contains(&nodes[*n].id)).collect();
+        let waits = |n: &usize| {
+            nodes[*n]
+                .after
+                .iter()
+                .any(|before| own.contains(before.as_str()))
+        };
+        self.first = (0..nodes.len())
+            .filter(open)
+            .filter(|n| !waits(n))
+            .collect();
+        let waited: BTreeSet<&String> = nodes
+            .iter()
+            .filter(|node| node.held.is_none())
+            .flat_map(|node| &node.after)
+            .collect();
+        self.last = (0..nodes.len())
+            .filter(open)
+            .filter(|n| !waited.contains(&nodes[*n].id))
+            .collect();
         self.nodes = nodes;
     }
 
     /// Holds all that is not held for a reason of its own.
     pub(super) fn hold(&mut self, why: &str) {
         let mut nodes = std::mem::take(&mut self.nodes);
-        nodes.iter_mut().filter(|node| node.held.is_none() || is_by_hand(node)).for_each(|node| node.held = Some(why.to_owned()));
+        nodes
+            .iter_mut()
+            .filter(|node| node.held.is_none() || is_by_hand(node))
+            .for_each(|node| node.held = Some(why.to_owned()));
         self.put(nodes);
     }
 
@@ -136,7 +170,11 @@ impl TargetPlan {
     /// The steps that open it.
     pub fn first(&mut self) -> impl Iterator<Item = &mut PlanNode> {
         let first = Arc::clone(&self.first);
-        self.nodes.iter_mut().enumerate().filter(move |(n, _)| first.binary_search(n).is_ok()).map(|(_, node)| node)
+        self.nodes
+            .iter_mut()
+            .enumerate()
+            .filter(move |(n, _)| first.binary_search(n).is_ok())
+            .map(|(_, node)| node)
     }
 
     /// The steps that end it.
@@ -151,14 +189,28 @@ impl TargetPlan {
 
     /// Whether this resource is as wished and only has to be written down.
     pub(super) fn adopts(&self, path: &[String]) -> bool {
-        self.adopted.iter().flat_map(PlanNode::members).any(|member| *member.wish.address.path == *path)
+        self.adopted
+            .iter()
+            .flat_map(PlanNode::members)
+            .any(|member| *member.wish.address.path == *path)
     }
 
-    /// Puts what is the target's own in the place of the model's: `own` by path, `items` are the model's.
-    pub(super) fn with_own(mut self, own: &BTreeMap<&[String], PlanItem>, items: &[PlanItem]) -> TargetPlan {
-        let of_model: BTreeMap<&[String], &PlanItem> = items.iter().map(|item| (&item.wish.address.path[..], item)).collect();
+    /// Puts what is the target's own in the place of the model's: `own` by path, `items` are the
+    /// model's.
+    pub(super) fn with_own(
+        mut self,
+        own: &BTreeMap<&[String], PlanItem>,
+        items: &[PlanItem],
+    ) -> TargetPlan {
+        let of_model: BTreeMap<&[String], &PlanItem> = items
+            .iter()
+            .map(|item| (&item.wish.address.path[..], item))
+            .collect();
         for node in self.nodes.iter_mut().chain(&mut self.adopted) {
-            let (NodeKind::Change { members, .. } | NodeKind::Adopt { members }) = &mut node.kind else { continue };
+            let (NodeKind::Change { members, .. } | NodeKind::Adopt { members }) = &mut node.kind
+            else {
+                continue;
+            };
             let mut changed = false;
             for member in members.iter_mut() {
                 if let Some(item) = own.get(&member.wish.address.path[..]) {
@@ -167,11 +219,15 @@ impl TargetPlan {
                     changed = true;
                 }
             }
-            if let NodeKind::Change { members, actions, .. } = &mut node.kind
+            if let NodeKind::Change {
+                members, actions, ..
+            } = &mut node.kind
                 && changed
             {
                 let item = |path: &[String]| own.get(path).or(of_model.get(path).copied());
-                let all = members.iter().filter_map(|member| item(&member.wish.address.path));
+                let all = members
+                    .iter()
+                    .filter_map(|member| item(&member.wish.address.path));
                 *actions = join_actions(all.flat_map(|item| &item.assessment.actions)).into();
             }
         }
@@ -180,7 +236,11 @@ impl TargetPlan {
 
     /// The same for a target that differs in nothing but its name.
     pub(super) fn renamed(&self, target: &Target) -> TargetPlan {
-        let rename = Rename { from: format!("{}/", self.target), to: format!("{target}/"), target };
+        let rename = Rename {
+            from: format!("{}/", self.target),
+            to: format!("{target}/"),
+            target,
+        };
         let mut nodes: Vec<PlanNode> = self.nodes.iter().map(|node| rename.node(node)).collect();
         for (held, cause) in self.held_by.iter() {
             nodes[*held].held = Some(describe_blocking_cause(&nodes[*cause].id));
@@ -197,9 +257,19 @@ impl TargetPlan {
             unknown: self
                 .unknown
                 .iter()
-                .map(|finding| UnknownFinding { subject: rename.text(&finding.subject), ..finding.clone() })
+                .map(|finding| UnknownFinding {
+                    subject: rename.text(&finding.subject),
+                    ..finding.clone()
+                })
                 .collect(),
-            dropped: self.dropped.iter().map(|one| DroppedField { field: rename.address(&one.field), ..one.clone() }).collect(),
+            dropped: self
+                .dropped
+                .iter()
+                .map(|one| DroppedField {
+                    field: rename.address(&one.field),
+                    ..one.clone()
+                })
+                .collect(),
             first: Arc::clone(&self.first),
             last: Arc::clone(&self.last),
             held_by: Arc::clone(&self.held_by),
@@ -216,31 +286,55 @@ struct Rename<'a> {
 
 impl Rename<'_> {
     fn text(&self, text: &str) -> String {
-        text.strip_prefix(&self.from).map_or_else(|| text.to_owned(), |rest| [&self.to, rest].concat())
+        text.strip_prefix(&self.from)
+            .map_or_else(|| text.to_owned(), |rest| [&self.to, rest].concat())
     }
 
     fn address(&self, address: &Address) -> Address {
-        Address { target: self.target.clone(), path: address.path.clone(), attribute: address.attribute.clone() }
+        Address {
+            target: self.target.clone(),
+            path: address.path.clone(),
+            attribute: address.attribute.clone(),
+        }
     }
 
     fn member(&self, member: &Member) -> Member {
         let reason = match &member.reason {
             Reason::Disturbed { by } => Reason::Disturbed { by: self.text(by) },
-            Reason::KnownAfter { step } => Reason::KnownAfter { step: self.address(step) },
+            Reason::KnownAfter { step } => Reason::KnownAfter {
+                step: self.address(step),
+            },
             other => other.clone(),
         };
         let wish = DesiredResource {
             address: self.address(&member.wish.address),
-            after: member.wish.after.iter().map(|address| self.address(address)).collect(),
+            after: member
+                .wish
+                .after
+                .iter()
+                .map(|address| self.address(address))
+                .collect(),
             want: Arc::clone(&member.wish.want),
         };
-        Member { wish, reason, found: Arc::clone(&member.found) }
+        Member {
+            wish,
+            reason,
+            found: Arc::clone(&member.found),
+        }
     }
 
     fn node(&self, node: &PlanNode) -> PlanNode {
-        let members = |members: &[Member]| members.iter().map(|member| self.member(member)).collect();
+        let members =
+            |members: &[Member]| members.iter().map(|member| self.member(member)).collect();
         let kind = match &node.kind {
-            NodeKind::Change { members: all, actions, announced, disturbs, interrupts_netdevs, guard } => NodeKind::Change {
+            NodeKind::Change {
+                members: all,
+                actions,
+                announced,
+                disturbs,
+                interrupts_netdevs,
+                guard,
+            } => NodeKind::Change {
                 members: members(all),
                 actions: Arc::clone(actions),
                 announced: Arc::clone(announced),
@@ -248,7 +342,9 @@ impl Rename<'_> {
                 interrupts_netdevs: Arc::clone(interrupts_netdevs),
                 guard: guard.clone(),
             },
-            NodeKind::Adopt { members: all } => NodeKind::Adopt { members: members(all) },
+            NodeKind::Adopt { members: all } => NodeKind::Adopt {
+                members: members(all),
+            },
             other => other.clone(),
         };
         PlanNode {
@@ -273,7 +369,9 @@ pub(super) fn plan_target_group(
     let (mut items, unknown) = diff_resources(group, inputs.kinds);
     let judged = items.clone();
     let graph = item_graph(&items, inputs.kinds);
-    graph.order().map_err(|cycle| vec![new_resource_cycle_error(&items, &cycle)])?;
+    graph
+        .order()
+        .map_err(|cycle| vec![new_resource_cycle_error(&items, &cycle)])?;
     let kept = named.select(&items, &graph);
     brought::resolve_missing_prerequisites(&mut items, &graph, &kept, inputs.kinds);
     let owed = owed::mark_pending_restarts(&mut items, &graph, &kept);
@@ -287,13 +385,23 @@ pub(super) fn plan_target_group(
     let held_by = hold_dependants(&mut nodes);
     let mut of_target: BTreeMap<Target, Vec<PlanNode>> = BTreeMap::new();
     for node in nodes {
-        of_target.entry(node.target.clone().expect("a change and a reboot have a target")).or_default().push(node);
+        of_target
+            .entry(
+                node.target
+                    .clone()
+                    .expect("a change and a reboot have a target"),
+            )
+            .or_default()
+            .push(node);
     }
     let mut adopted = draft.adopted(inputs.last, inputs.kinds);
     let mut unchanged = draft.unchanged();
     let mut parts: Vec<TargetPlan> = Vec::new();
     for target in &group.targets {
-        let mut part = TargetPlan::new((*target).clone(), of_target.remove(*target).unwrap_or_default());
+        let mut part = TargetPlan::new(
+            (*target).clone(),
+            of_target.remove(*target).unwrap_or_default(),
+        );
         part.adopted = adopted.remove(*target);
         part.unchanged = unchanged.remove(*target).unwrap_or(0);
         parts.push(part);
@@ -308,11 +416,21 @@ pub(super) fn plan_target_group(
 }
 
 fn new_resource_cycle_error(items: &[PlanItem], cycle: &Cycle) -> Diagnostic {
-    let mut names: Vec<String> = cycle.0.iter().map(|n| format!("{} ({})", items[*n].wish.address, items[*n].wish.module)).collect();
+    let mut names: Vec<String> = cycle
+        .0
+        .iter()
+        .map(|n| format!("{} ({})", items[*n].wish.address, items[*n].wish.module))
+        .collect();
     names.extend(names.first().cloned());
-    Diagnostic::error("RW0305", format!("resources wait for each other in a ring: {}", names.join(" before ")))
-        .state("nothing was planned or changed")
-        .next("take one `after` out of one of these modules")
+    Diagnostic::error(
+        "RW0305",
+        format!(
+            "resources wait for each other in a ring: {}",
+            names.join(" before ")
+        ),
+    )
+    .state("nothing was planned or changed")
+    .next("take one `after` out of one of these modules")
 }
 
 /// Changes above the limit are held, not an error; a change that needs a reboot counts as one.
@@ -320,11 +438,19 @@ fn hold_above_limit(items: &mut [PlanItem], limit: Disruption) {
     for item in items {
         // What waits for a power cycle may be written at once: the power cycle itself is held.
         let reboots = item.assessment.needs_reboot && !item.assessment.needs_power_cycle;
-        let needed = if reboots { Disruption::Reboot } else { item.assessment.disruption };
+        let needed = if reboots {
+            Disruption::Reboot
+        } else {
+            item.assessment.disruption
+        };
         if let PlanItemStatus::Change(reason) = &item.status
             && needed > limit
         {
-            let text = format!("it disturbs as much as a {}, and rollout.max_disruption is {}", needed.word(), limit.word());
+            let text = format!(
+                "it disturbs as much as a {}, and rollout.max_disruption is {}",
+                needed.word(),
+                limit.word()
+            );
             item.status = PlanItemStatus::Held(reason.clone(), text);
         }
     }
@@ -335,10 +461,13 @@ pub fn describe_blocking_cause(cause: &str) -> String {
     format!("it needs {cause}, which is held")
 }
 
-/// What needs a held node is held too: (held, cause). A power cycle is held anyway, and says so where nothing else is in its way.
+/// What needs a held node is held too: (held, cause). A power cycle is held anyway, and says so
+/// where nothing else is in its way.
 fn hold_dependants(nodes: &mut [PlanNode]) -> Vec<(usize, usize)> {
     let graph = node_graph(nodes);
-    let held: Vec<usize> = (0..nodes.len()).filter(|n| nodes[*n].held.is_some()).collect();
+    let held: Vec<usize> = (0..nodes.len())
+        .filter(|n| nodes[*n].held.is_some())
+        .collect();
     let mut pairs = Vec::new();
     for cause in held {
         for n in graph.with_dependants([cause]) {

@@ -1,5 +1,5 @@
-//! The rollout's rules with every number worked out: what stands in a plan is what was reviewed, whatever becomes of the
-//! number of hosts later.
+//! The rollout's rules with every number worked out: what stands in a plan is what was reviewed,
+//! whatever becomes of the number of hosts later.
 
 use railwright_base::{TargetKind, nodeset};
 use railwright_knowledge::spec::model::{DrainPods, NodeGroup, Spec};
@@ -18,10 +18,12 @@ pub struct RolloutPolicy {
     pub max_unavailable: usize,
     /// Nodes above this are held.
     pub max_disruption: Disruption,
-    /// How many hosts each wave after the first has, the last repeated; `max_unavailable` where there are none.
+    /// How many hosts each wave after the first has, the last repeated; `max_unavailable` where
+    /// there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub batches: Vec<usize>,
-    /// How many hosts may be lost before nothing new is begun; `max_unavailable` where it is not said.
+    /// How many hosts may be lost before nothing new is begun; `max_unavailable` where it is not
+    /// said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_budget: Option<usize>,
     /// Hardware classes with their hosts as node-sets, where there is more than one.
@@ -45,10 +47,12 @@ pub struct RolloutPolicy {
     /// The same of a switch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch_guard_s: Option<u32>,
-    /// Switches that railwright reaches, each with the hosts that are plugged into it as a node-set, as the cabling file has it.
+    /// Switches that railwright reaches, each with the hosts that are plugged into it as a
+    /// node-set, as the cabling file has it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub behind: BTreeMap<String, String>,
-    /// How nodes of the Kubernetes cluster are emptied before their hosts are disturbed; nothing where they are not.
+    /// How nodes of the Kubernetes cluster are emptied before their hosts are disturbed; nothing
+    /// where they are not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain: Option<DrainPolicy>,
 }
@@ -87,10 +91,12 @@ impl DrainPolicy {
 impl RolloutPolicy {
     /// Of a spec that was loaded.
     pub fn of(loaded: &LoadedSpec) -> Self {
-        // The others are disturbed by nobody here, so they are in no wave, and no share of them may be out of service.
+        // The others are disturbed by nobody here, so they are in no wave, and no share of them may
+        // be out of service.
         let (spec, hosts) = (&loaded.spec, &loaded.reached().collect::<Vec<_>>());
         let rollout = &spec.rollout;
-        let mut classes = fold_hosts_by_key(spec, hosts, |group| Some(describe_hardware_class(group)));
+        let mut classes =
+            fold_hosts_by_key(spec, hosts, |group| Some(describe_hardware_class(group)));
         if classes.len() < 2 {
             classes.clear();
         }
@@ -118,7 +124,9 @@ impl RolloutPolicy {
 
     /// The hosts that are plugged into a switch; nothing where the cabling file knows of none.
     pub fn hosts_behind(&self, switch: &str) -> Option<Vec<String>> {
-        self.behind.get(switch).and_then(|hosts| nodeset::expand_node_set(hosts).ok())
+        self.behind
+            .get(switch)
+            .and_then(|hosts| nodeset::expand_node_set(hosts).ok())
     }
 
     /// The hardware class of each host that has one.
@@ -138,7 +146,10 @@ impl RolloutPolicy {
 
     /// The windows, ready to be asked; what cannot be read never opens.
     pub fn openings(&self) -> Vec<Opening> {
-        self.windows.iter().filter_map(|window| window.read().ok()).collect()
+        self.windows
+            .iter()
+            .filter_map(|window| window.read().ok())
+            .collect()
     }
 
     /// After how many seconds a guard of this sort of target takes back what was not confirmed.
@@ -156,20 +167,35 @@ impl RolloutPolicy {
 
     /// How many hosts the waves after the first have, one after the other; it never ends.
     pub fn ladder(&self) -> impl Iterator<Item = usize> {
-        let last = self.batches.last().copied().unwrap_or(self.max_unavailable).max(1);
-        self.batches.iter().map(|batch| (*batch).max(1)).chain(std::iter::repeat(last))
+        let last = self
+            .batches
+            .last()
+            .copied()
+            .unwrap_or(self.max_unavailable)
+            .max(1);
+        self.batches
+            .iter()
+            .map(|batch| (*batch).max(1))
+            .chain(std::iter::repeat(last))
     }
 }
 
 /// Which of these node-sets each host is in.
 fn by_host(sets: &BTreeMap<String, String>) -> BTreeMap<String, &str> {
     let names = |set: &str| nodeset::expand_node_set(set).unwrap_or_default();
-    sets.iter().flat_map(|(key, set)| names(set).into_iter().map(move |name| (name, key.as_str()))).collect()
+    sets.iter()
+        .flat_map(|(key, set)| names(set).into_iter().map(move |name| (name, key.as_str())))
+        .collect()
 }
 
 /// The hosts behind each switch that is reached.
 fn collect_attached_hosts(loaded: &LoadedSpec) -> BTreeMap<String, String> {
-    let reached: BTreeSet<&str> = loaded.switches.iter().filter(|switch| switch.is_managed()).map(|switch| switch.name.as_str()).collect();
+    let reached: BTreeSet<&str> = loaded
+        .switches
+        .iter()
+        .filter(|switch| switch.is_managed())
+        .map(|switch| switch.name.as_str())
+        .collect();
     let hosts: BTreeSet<&str> = loaded.hosts.iter().map(|host| host.name.as_str()).collect();
     let mut behind: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for cable in loaded.cabling.iter().flat_map(|cabling| &cabling.cables) {
@@ -179,17 +205,32 @@ fn collect_attached_hosts(loaded: &LoadedSpec) -> BTreeMap<String, String> {
         }
     }
     let folded = |hosts: &BTreeSet<&str>| nodeset::fold_node_set(&hosts.iter().collect::<Vec<_>>());
-    behind.iter().map(|(switch, hosts)| ((*switch).to_owned(), folded(hosts))).collect()
+    behind
+        .iter()
+        .map(|(switch, hosts)| ((*switch).to_owned(), folded(hosts)))
+        .collect()
 }
 
 /// What a change could go wrong with on one host and not on another: GPU, NIC, operating system.
 fn describe_hardware_class(group: &NodeGroup) -> String {
-    let parts = [group.gpu.as_ref().map(|gpu| &gpu.model), group.nics.as_ref().map(|nics| &nics.model), group.os.as_ref()];
+    let parts = [
+        group.gpu.as_ref().map(|gpu| &gpu.model),
+        group.nics.as_ref().map(|nics| &nics.model),
+        group.os.as_ref(),
+    ];
     let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
-    if parts.is_empty() { "hosts of which the spec says nothing".to_owned() } else { parts.join(", ") }
+    if parts.is_empty() {
+        "hosts of which the spec says nothing".to_owned()
+    } else {
+        parts.join(", ")
+    }
 }
 
-fn fold_hosts_by_key(spec: &Spec, hosts: &[&Host], key: impl Fn(&NodeGroup) -> Option<String>) -> BTreeMap<String, String> {
+fn fold_hosts_by_key(
+    spec: &Spec,
+    hosts: &[&Host],
+    key: impl Fn(&NodeGroup) -> Option<String>,
+) -> BTreeMap<String, String> {
     let keys: Vec<Option<String>> = spec.nodes.iter().map(key).collect();
     let mut sets: BTreeMap<&String, Vec<&String>> = BTreeMap::new();
     for host in hosts {
@@ -197,7 +238,9 @@ fn fold_hosts_by_key(spec: &Spec, hosts: &[&Host], key: impl Fn(&NodeGroup) -> O
             sets.entry(key).or_default().push(&host.name);
         }
     }
-    sets.into_iter().map(|(key, names)| (key.clone(), nodeset::fold_node_set(&names))).collect()
+    sets.into_iter()
+        .map(|(key, names)| (key.clone(), nodeset::fold_node_set(&names)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -206,8 +249,13 @@ mod tests {
     use railwright_knowledge::spec::{SourceFile, load_spec};
 
     fn policy(text: &str) -> RolloutPolicy {
-        let file = SourceFile { name: "inv/a.yaml".to_owned(), text: format!("cluster: a\n{text}") };
-        RolloutPolicy::of(&load_spec(vec![file]).unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics)))
+        let file = SourceFile {
+            name: "inv/a.yaml".to_owned(),
+            text: format!("cluster: a\n{text}"),
+        };
+        RolloutPolicy::of(
+            &load_spec(vec![file]).unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics)),
+        )
     }
 
     #[test]
@@ -216,22 +264,62 @@ mod tests {
   - { name: 'g[1-20]', gpu: { model: H100, count: 8 }, os: debian-12, labels: { rack: r1 } }
   - { name: 'g[21-39]', gpu: { model: H100, count: 8, driver: '535' }, os: debian-12, labels: { rack: r2 } }
 ";
-        let one_class = policy(&format!("{two_racks}rollout: {{ max_unavailable: 10%, batches: [1, 10%, 50%], failure_budget: 5% }}"));
-        assert_eq!((one_class.max_unavailable, one_class.batches.clone(), one_class.failure_budget()), (3, vec![1, 3, 19], 1));
-        assert!(one_class.classes.is_empty() && one_class.domains.is_empty(), "a driver and a rack are no hardware: {one_class:?}");
-        assert_eq!(one_class.ladder().take(5).collect::<Vec<_>>(), [1, 3, 19, 19, 19]);
-        let login = "  - { name: login1, os: debian-12, labels: { rack: r2 } }\n  - { name: bare, labels: { rack: r2 } }\n";
-        let three = policy(&format!("{two_racks}{login}rollout: {{ failure_domain: rack }}"));
-        let sets: Vec<(&str, &str)> = three.classes.iter().map(|(key, set)| (key.as_str(), set.as_str())).collect();
-        assert_eq!(sets, [("H100, debian-12", "g[1-39]"), ("debian-12", "login1"), ("hosts of which the spec says nothing", "bare")]);
-        assert_eq!((three.domains["r1"].as_str(), three.domains["r2"].as_str()), ("g[1-20]", "bare,g[21-39],login1"));
-        assert_eq!((three.failure_budget(), three.ladder().next()), (1, Some(1)));
+        let one_class = policy(&format!(
+            "{two_racks}rollout: {{ max_unavailable: 10%, batches: [1, 10%, 50%], failure_budget: \
+             5% }}"
+        ));
+        assert_eq!(
+            (
+                one_class.max_unavailable,
+                one_class.batches.clone(),
+                one_class.failure_budget()
+            ),
+            (3, vec![1, 3, 19], 1)
+        );
+        assert!(
+            one_class.classes.is_empty() && one_class.domains.is_empty(),
+            "a driver and a rack are no hardware: {one_class:?}"
+        );
+        assert_eq!(
+            one_class.ladder().take(5).collect::<Vec<_>>(),
+            [1, 3, 19, 19, 19]
+        );
+        let login = "  - { name: login1, os: debian-12, labels: { rack: r2 } }\n  - { name: bare, \
+                     labels: { rack: r2 } }\n";
+        let three = policy(&format!(
+            "{two_racks}{login}rollout: {{ failure_domain: rack }}"
+        ));
+        let sets: Vec<(&str, &str)> = three
+            .classes
+            .iter()
+            .map(|(key, set)| (key.as_str(), set.as_str()))
+            .collect();
+        assert_eq!(
+            sets,
+            [
+                ("H100, debian-12", "g[1-39]"),
+                ("debian-12", "login1"),
+                ("hosts of which the spec says nothing", "bare")
+            ]
+        );
+        assert_eq!(
+            (three.domains["r1"].as_str(), three.domains["r2"].as_str()),
+            ("g[1-20]", "bare,g[21-39],login1")
+        );
+        assert_eq!(
+            (three.failure_budget(), three.ladder().next()),
+            (1, Some(1))
+        );
     }
 
     #[test]
     fn a_policy_of_an_older_plan_is_read_and_written_as_it_was() {
         let older = r#"{"canary":1,"max_unavailable":2,"max_disruption":"reboot"}"#;
         let policy: RolloutPolicy = serde_json::from_str(older).unwrap();
-        assert_eq!(serde_json::to_string(&policy).unwrap(), older, "else its plan's digest would no longer be right");
+        assert_eq!(
+            serde_json::to_string(&policy).unwrap(),
+            older,
+            "else its plan's digest would no longer be right"
+        );
     }
 }

@@ -6,7 +6,8 @@ use railwright_base::{Address, Diagnostic, Target, quote};
 use railwright_graph::Graph;
 use std::collections::BTreeSet;
 
-/// What the user narrowed the plan to. Each entry is a target (`host/gpu-001`) or a resource (`host/gpu-001/link/ens4`).
+/// What the user narrowed the plan to. Each entry is a target (`host/gpu-001`) or a resource
+/// (`host/gpu-001/link/ens4`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlanSelection {
     /// Only these and their prerequisites; empty means all.
@@ -24,7 +25,9 @@ impl PlanSelection {
     /// As it is recorded in the plan and shown on its screen.
     pub fn words(&self) -> Vec<String> {
         let targets = self.targets.iter().map(|t| format!("--target {t}"));
-        targets.chain(self.excludes.iter().map(|e| format!("--exclude {e}"))).collect()
+        targets
+            .chain(self.excludes.iter().map(|e| format!("--exclude {e}")))
+            .collect()
     }
 }
 
@@ -37,7 +40,9 @@ impl PlanSelection {
 
     /// Whether the whole target is left out by name.
     pub fn excludes(&self, target: &str) -> bool {
-        self.excludes.iter().any(|pattern| is_below(target, pattern))
+        self.excludes
+            .iter()
+            .any(|pattern| is_below(target, pattern))
     }
 
     /// Whether some entry is about this target or a resource of it.
@@ -46,12 +51,17 @@ impl PlanSelection {
             return false;
         }
         let target = target.to_string();
-        self.targets.iter().chain(&self.excludes).any(|pattern| is_below(&target, pattern) || is_below(pattern, &target))
+        self.targets
+            .iter()
+            .chain(&self.excludes)
+            .any(|pattern| is_below(&target, pattern) || is_below(pattern, &target))
     }
 }
 
 fn is_below(address: &str, pattern: &str) -> bool {
-    address.strip_prefix(pattern).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    address
+        .strip_prefix(pattern)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Which entries of a selection named something so far.
@@ -64,7 +74,11 @@ pub(super) struct SelectionMatches<'a> {
 impl<'a> SelectionMatches<'a> {
     /// Nothing yet.
     pub fn new(selection: &'a PlanSelection) -> Self {
-        SelectionMatches { selection, targets: vec![false; selection.targets.len()], excludes: vec![false; selection.excludes.len()] }
+        SelectionMatches {
+            selection,
+            targets: vec![false; selection.targets.len()],
+            excludes: vec![false; selection.excludes.len()],
+        }
     }
 
     /// The items that stay.
@@ -72,36 +86,89 @@ impl<'a> SelectionMatches<'a> {
         if self.selection.targets.is_empty() && self.selection.excludes.is_empty() {
             return (0..items.len()).collect();
         }
-        let addresses: Vec<String> = items.iter().map(|item| item.wish.address.to_string()).collect();
+        let addresses: Vec<String> = items
+            .iter()
+            .map(|item| item.wish.address.to_string())
+            .collect();
         let wanted = match_address_patterns(&self.selection.targets, &mut self.targets, &addresses);
-        let unwanted = match_address_patterns(&self.selection.excludes, &mut self.excludes, &addresses);
-        let mut kept = if self.selection.targets.is_empty() { (0..items.len()).collect() } else { graph.with_prerequisites(wanted) };
+        let unwanted =
+            match_address_patterns(&self.selection.excludes, &mut self.excludes, &addresses);
+        let mut kept = if self.selection.targets.is_empty() {
+            (0..items.len()).collect()
+        } else {
+            graph.with_prerequisites(wanted)
+        };
         for gone in graph.with_dependants(unwanted) {
             kept.remove(&gone);
         }
         kept
     }
 
-    /// An entry that matches neither a resource nor a target of the spec is an error, since it is most likely misspelt. A
-    /// target may have no resource here: one that could not be read is left out by its name all the same.
-    pub fn all<'r>(&self, targets: &[Target], resources: impl Iterator<Item = &'r Address>) -> Result<(), Vec<Diagnostic>> {
-        let targets: Vec<String> = match self.targets.iter().chain(&self.excludes).all(|named| *named) {
+    /// An entry that matches neither a resource nor a target of the spec is an error, since it is
+    /// most likely misspelt. A target may have no resource here: one that could not be read is left
+    /// out by its name all the same.
+    pub fn all<'r>(
+        &self,
+        targets: &[Target],
+        resources: impl Iterator<Item = &'r Address>,
+    ) -> Result<(), Vec<Diagnostic>> {
+        let targets: Vec<String> = match self
+            .targets
+            .iter()
+            .chain(&self.excludes)
+            .all(|named| *named)
+        {
             true => return Ok(()),
             false => targets.iter().map(Target::to_string).collect(),
         };
-        let wanted = self.selection.targets.iter().zip(&self.targets).map(|(pattern, named)| ("--target", pattern, *named));
-        let unwanted = self.selection.excludes.iter().zip(&self.excludes).map(|(pattern, named)| ("--exclude", pattern, *named));
-        let misspelt = wanted.chain(unwanted).filter(|(_, pattern, named)| !named && !targets.contains(pattern));
-        let called =
-            |address: &Address| [address.to_string(), format!("{}/{}/{}", address.target, address.kind_word(), address.name_words())];
-        let known: Vec<String> = targets.iter().cloned().chain(resources.flat_map(called)).collect();
-        let problems: Vec<Diagnostic> = misspelt.map(|(flag, pattern, _)| names_nothing(flag, pattern, &targets, &known)).collect();
-        if problems.is_empty() { Ok(()) } else { Err(problems) }
+        let wanted = self
+            .selection
+            .targets
+            .iter()
+            .zip(&self.targets)
+            .map(|(pattern, named)| ("--target", pattern, *named));
+        let unwanted = self
+            .selection
+            .excludes
+            .iter()
+            .zip(&self.excludes)
+            .map(|(pattern, named)| ("--exclude", pattern, *named));
+        let misspelt = wanted
+            .chain(unwanted)
+            .filter(|(_, pattern, named)| !named && !targets.contains(pattern));
+        let called = |address: &Address| {
+            [
+                address.to_string(),
+                format!(
+                    "{}/{}/{}",
+                    address.target,
+                    address.kind_word(),
+                    address.name_words()
+                ),
+            ]
+        };
+        let known: Vec<String> = targets
+            .iter()
+            .cloned()
+            .chain(resources.flat_map(called))
+            .collect();
+        let problems: Vec<Diagnostic> = misspelt
+            .map(|(flag, pattern, _)| names_nothing(flag, pattern, &targets, &known))
+            .collect();
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(problems)
+        }
     }
 }
 
 /// The addresses at or below some pattern; a pattern that has one is noted.
-fn match_address_patterns(patterns: &[String], named: &mut [bool], addresses: &[String]) -> Vec<usize> {
+fn match_address_patterns(
+    patterns: &[String],
+    named: &mut [bool],
+    addresses: &[String],
+) -> Vec<usize> {
     let mut all = Vec::new();
     for (pattern, named) in patterns.iter().zip(named) {
         let before = all.len();
@@ -113,12 +180,30 @@ fn match_address_patterns(patterns: &[String], named: &mut [bool], addresses: &[
 
 fn names_nothing(flag: &str, pattern: &str, targets: &[String], known: &[String]) -> Diagnostic {
     let is_on_target = targets.iter().any(|target| is_below(pattern, target));
-    let silent = if is_on_target { "; its target may be one that could not be read" } else { "" };
-    let near = find_nearest_word(pattern, known.iter().map(String::as_str).filter(|known| *known != pattern));
-    let problem =
-        Diagnostic::error("RW0301", format!("{flag} {pattern} names nothing in this plan{silent}")).state("nothing was planned or changed");
-    let problem = near.map_or(problem.clone(), |near| problem.next(format!("did you mean {}?", quote::quote_for_shell(near))));
+    let silent = if is_on_target {
+        "; its target may be one that could not be read"
+    } else {
+        ""
+    };
+    let near = find_nearest_word(
+        pattern,
+        known
+            .iter()
+            .map(String::as_str)
+            .filter(|known| *known != pattern),
+    );
+    let problem = Diagnostic::error(
+        "RW0301",
+        format!("{flag} {pattern} names nothing in this plan{silent}"),
+    )
+    .state("nothing was planned or changed");
+    let problem = near.map_or(problem.clone(), |near| {
+        problem.next(format!("did you mean {}?", quote::quote_for_shell(near)))
+    });
     problem
-        .next("name it as the plan prints it, such as 'gpu-001 link ens4', or by its address, such as host/gpu-001/link/ens4")
+        .next(
+            "name it as the plan prints it, such as 'gpu-001 link ens4', or by its address, such \
+             as host/gpu-001/link/ens4",
+        )
         .next("of a Kubernetes cluster: kube/NAME, or kube/NAME/KIND/NAMESPACE/OBJECT")
 }

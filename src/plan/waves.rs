@@ -1,19 +1,23 @@
-//! Hosts are taken in turn: the canary, then one batch after the other, with a gate after each wave.
+//! Hosts are taken in turn: the canary, then one batch after the other, with a gate after each
+//! wave.
 //!
 //! The rules:
 //!
-//! - Where an earlier run left hosts out of service, they are a wave before all others, with their steps if they have any:
+//! - Where an earlier run left hosts out of service, they are a wave before all others, with their
+//!   steps if they have any:
 //!   what broke them may break every further host, so nobody else is disturbed before a gate has passed them.
-//! - The first wave of the others has the first `canary` hosts of *each* hardware class: what breaks on one GPU, NIC or system only is
+//! - The first wave of the others has the first `canary` hosts of *each* hardware class: what
+//!   breaks on one GPU, NIC or system only is
 //!   seen on one host of it.
 //! - Each wave after it is a rung of the ladder, the last rung repeated.
-//! - With failure domains, a wave after the first has hosts of one domain only: where the domain has fewer hosts left
+//! - With failure domains, a wave after the first has hosts of one domain only: where the domain
+//!   has fewer hosts left
 //!   than the rung asks for, the wave ends with the domain, and the next one begins with the next domain. So what a wave
 //!   takes down is at most what a rack's power or a leaf switch takes down anyway. Domains follow each other in the order
 //!   of their first hosts.
 //!
-//! How many of a wave's hosts are out of service at the same time is not decided here: the scheduler keeps that budget,
-//! also where a wave is larger.
+//! How many of a wave's hosts are out of service at the same time is not decided here: the
+//! scheduler keeps that budget, also where a wave is larger.
 
 use super::model::{NodeKind, PlanNode};
 use super::part::TargetPlan;
@@ -24,40 +28,82 @@ use railwright_resource::Disruption;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Gives every part its wave and makes its first steps wait for the gate before it. The gates, one after each wave, each followed
-/// by what gives nodes back that it proved.
-/// Held nodes stay outside: they neither open a wave nor keep a gate waiting.
-pub fn roll_out(parts: &mut [TargetPlan], targets: &[Target], verified_first: &BTreeSet<Target>, policy: &RolloutPolicy) -> Vec<PlanNode> {
-    let active: BTreeSet<&Target> = parts.iter().filter(|part| part.is_open()).map(|part| &part.target).collect();
-    let hosts = targets.iter().filter(|t| t.kind == TargetKind::Host && (active.contains(t) || verified_first.contains(t))).cloned();
-    let (left, hosts): (Vec<Target>, Vec<Target>) = hosts.partition(|host| verified_first.contains(host));
-    let waves: Vec<Vec<Target>> = Some(left).filter(|left| !left.is_empty()).into_iter().chain(split_into_waves(&hosts, policy)).collect();
-    let wave_of: BTreeMap<&Target, usize> = waves.iter().enumerate().flat_map(|(w, hosts)| hosts.iter().map(move |h| (h, w))).collect();
+/// Gives every part its wave and makes its first steps wait for the gate before it. The gates, one
+/// after each wave, each followed by what gives nodes back that it proved. Held nodes stay outside:
+/// they neither open a wave nor keep a gate waiting.
+pub fn roll_out(
+    parts: &mut [TargetPlan],
+    targets: &[Target],
+    verified_first: &BTreeSet<Target>,
+    policy: &RolloutPolicy,
+) -> Vec<PlanNode> {
+    let active: BTreeSet<&Target> = parts
+        .iter()
+        .filter(|part| part.is_open())
+        .map(|part| &part.target)
+        .collect();
+    let hosts = targets
+        .iter()
+        .filter(|t| {
+            t.kind == TargetKind::Host && (active.contains(t) || verified_first.contains(t))
+        })
+        .cloned();
+    let (left, hosts): (Vec<Target>, Vec<Target>) =
+        hosts.partition(|host| verified_first.contains(host));
+    let waves: Vec<Vec<Target>> = Some(left)
+        .filter(|left| !left.is_empty())
+        .into_iter()
+        .chain(split_into_waves(&hosts, policy))
+        .collect();
+    let wave_of: BTreeMap<&Target, usize> = waves
+        .iter()
+        .enumerate()
+        .flat_map(|(w, hosts)| hosts.iter().map(move |h| (h, w)))
+        .collect();
     let mut ends: Vec<Vec<String>> = vec![Vec::new(); waves.len()];
     let mut given_back = Vec::new();
-    let first: Vec<String> =
-        parts.iter().filter(|part| part.before_hosts).flat_map(|part| part.last().map(|node| node.id.clone())).collect();
-    ends.first_mut().into_iter().for_each(|ends| ends.extend(first.iter().cloned()));
+    let first: Vec<String> = parts
+        .iter()
+        .filter(|part| part.before_hosts)
+        .flat_map(|part| part.last().map(|node| node.id.clone()))
+        .collect();
+    ends.first_mut()
+        .into_iter()
+        .for_each(|ends| ends.extend(first.iter().cloned()));
     for part in parts {
         let open = part.is_open();
         // What runs on the nodes comes once the nodes are right.
-        let after_all = if part.target.kind != TargetKind::Host && !part.before_hosts { waves.len() } else { 0 };
+        let after_all = if part.target.kind != TargetKind::Host && !part.before_hosts {
+            waves.len()
+        } else {
+            0
+        };
         part.wave = wave_of.get(&part.target).copied().unwrap_or(after_all);
         part.nodes.iter_mut().for_each(|node| node.wave = part.wave);
         if let Some(before) = part.wave.checked_sub(1) {
-            part.first().for_each(|node| node.after.push(gate_id(before)));
+            part.first()
+                .for_each(|node| node.after.push(gate_id(before)));
         } else if part.target.kind == TargetKind::Host {
-            part.first().for_each(|node| node.after.extend(first.iter().cloned()));
+            part.first()
+                .for_each(|node| node.after.extend(first.iter().cloned()));
         }
         if let Some(uncordon) = part.uncordon.take() {
-            given_back.push(PlanNode { wave: part.wave, after: vec![gate_id(part.wave)], ..uncordon });
+            given_back.push(PlanNode {
+                wave: part.wave,
+                after: vec![gate_id(part.wave)],
+                ..uncordon
+            });
         }
         if part.target.kind == TargetKind::Host && open {
             ends[part.wave].extend(part.last().map(|node| node.id.clone()));
         }
     }
-    let mut gates: Vec<PlanNode> =
-        waves.iter().zip(ends).enumerate().map(|(wave, (hosts, after))| build_gate_node(wave, hosts, after)).collect();
+    let mut gates: Vec<PlanNode> = waves
+        .iter()
+        .zip(ends)
+        .enumerate()
+        .map(|(wave, (hosts, after))| build_gate_node(wave, hosts, after))
+        .collect();
     gates.extend(given_back);
     gates.sort_by_key(|node| node.wave);
     gates
@@ -92,12 +138,16 @@ fn split_canary_hosts(hosts: &[Target], policy: &RolloutPolicy) -> (Vec<Target>,
     })
 }
 
-/// The hosts of each failure domain, in the order of their first hosts; all in one where waves do not keep to domains.
+/// The hosts of each failure domain, in the order of their first hosts; all in one where waves do
+/// not keep to domains.
 fn split_failure_domains(hosts: Vec<Target>, policy: &RolloutPolicy) -> Vec<Vec<Target>> {
     let domain_of = policy.domain_of();
     let mut domains: IndexMap<Option<&str>, Vec<Target>> = IndexMap::new();
     for host in hosts {
-        domains.entry(domain_of.get(&*host.name).copied()).or_default().push(host);
+        domains
+            .entry(domain_of.get(&*host.name).copied())
+            .or_default()
+            .push(host);
     }
     domains.into_values().collect()
 }
@@ -112,7 +162,9 @@ pub(super) fn build_gate_node(wave: usize, hosts: &[Target], mut after: Vec<Stri
     after.sort();
     PlanNode {
         id: gate_id(wave),
-        kind: NodeKind::Gate { hosts: hosts.iter().map(|h| h.name.to_string()).collect() },
+        kind: NodeKind::Gate {
+            hosts: hosts.iter().map(|h| h.name.to_string()).collect(),
+        },
         target: None,
         disruption: Disruption::None,
         interrupts: Arc::default(),
@@ -129,37 +181,98 @@ mod tests {
     use railwright_base::nodeset;
 
     fn hosts(set: &str) -> Vec<Target> {
-        nodeset::expand_node_set(set).unwrap().into_iter().map(Target::host).collect()
+        nodeset::expand_node_set(set)
+            .unwrap()
+            .into_iter()
+            .map(Target::host)
+            .collect()
     }
 
     fn sets(sets: &[(&str, &str)]) -> BTreeMap<String, String> {
-        sets.iter().map(|(key, set)| ((*key).to_owned(), (*set).to_owned())).collect()
+        sets.iter()
+            .map(|(key, set)| ((*key).to_owned(), (*set).to_owned()))
+            .collect()
     }
 
     fn shown(policy: &RolloutPolicy, set: &str) -> String {
-        let names = |wave: &Vec<Target>| nodeset::fold_node_set(&wave.iter().map(|host| host.name.clone()).collect::<Vec<_>>());
-        split_into_waves(&hosts(set), policy).iter().map(names).collect::<Vec<_>>().join(" > ")
+        let names = |wave: &Vec<Target>| {
+            nodeset::fold_node_set(
+                &wave
+                    .iter()
+                    .map(|host| host.name.clone())
+                    .collect::<Vec<_>>(),
+            )
+        };
+        split_into_waves(&hosts(set), policy)
+            .iter()
+            .map(names)
+            .collect::<Vec<_>>()
+            .join(" > ")
     }
 
     #[test]
     fn a_canary_of_each_class_and_a_ladder_whose_last_rung_repeats() {
-        let policy = RolloutPolicy { canary: 1, max_unavailable: 2, ..RolloutPolicy::default() };
+        let policy = RolloutPolicy {
+            canary: 1,
+            max_unavailable: 2,
+            ..RolloutPolicy::default()
+        };
         assert_eq!(shown(&policy, "n[1-6]"), "n1 > n[2-3] > n[4-5] > n6");
-        let ladder = RolloutPolicy { batches: vec![1, 3], ..policy };
+        let ladder = RolloutPolicy {
+            batches: vec![1, 3],
+            ..policy
+        };
         assert_eq!(shown(&ladder, "n[1-9]"), "n1 > n2 > n[3-5] > n[6-8] > n9");
-        let classes = RolloutPolicy { classes: sets(&[("a", "n[1-6]"), ("b", "n[7-8]")]), ..ladder };
-        assert_eq!(shown(&classes, "n[1-9]"), "n[1,7,9] > n2 > n[3-5] > n[6,8]", "n9 is in no class: one of its own");
-        assert_eq!(shown(&RolloutPolicy { canary: 9, ..classes }, "n[1-9]"), "n[1-2,7-9] > n3 > n[4-6]", "never more than may be out");
-        assert_eq!(split_into_waves(&[], &RolloutPolicy::default()), Vec::<Vec<Target>>::new());
-        assert_eq!(shown(&RolloutPolicy::default(), "n[1-2]"), "n1 > n2", "a plan that says nothing goes one by one");
+        let classes = RolloutPolicy {
+            classes: sets(&[("a", "n[1-6]"), ("b", "n[7-8]")]),
+            ..ladder
+        };
+        assert_eq!(
+            shown(&classes, "n[1-9]"),
+            "n[1,7,9] > n2 > n[3-5] > n[6,8]",
+            "n9 is in no class: one of its own"
+        );
+        assert_eq!(
+            shown(
+                &RolloutPolicy {
+                    canary: 9,
+                    ..classes
+                },
+                "n[1-9]"
+            ),
+            "n[1-2,7-9] > n3 > n[4-6]",
+            "never more than may be out"
+        );
+        assert_eq!(
+            split_into_waves(&[], &RolloutPolicy::default()),
+            Vec::<Vec<Target>>::new()
+        );
+        assert_eq!(
+            shown(&RolloutPolicy::default(), "n[1-2]"),
+            "n1 > n2",
+            "a plan that says nothing goes one by one"
+        );
     }
 
     #[test]
     fn a_wave_ends_with_its_failure_domain() {
         let domains = sets(&[("z", "n[1-4]"), ("a", "n[5-12]")]);
-        let policy = RolloutPolicy { canary: 1, max_unavailable: 3, batches: vec![1, 3], domains, ..RolloutPolicy::default() };
-        assert_eq!(shown(&policy, "n[1-12]"), "n1 > n2 > n[3-4] > n[5-7] > n[8-10] > n[11-12]");
-        assert_eq!(shown(&policy, "n[5-12],n[1-4]"), "n5 > n6 > n[7-9] > n[10-12] > n[1-3] > n4", "in the order of the spec");
+        let policy = RolloutPolicy {
+            canary: 1,
+            max_unavailable: 3,
+            batches: vec![1, 3],
+            domains,
+            ..RolloutPolicy::default()
+        };
+        assert_eq!(
+            shown(&policy, "n[1-12]"),
+            "n1 > n2 > n[3-4] > n[5-7] > n[8-10] > n[11-12]"
+        );
+        assert_eq!(
+            shown(&policy, "n[5-12],n[1-4]"),
+            "n5 > n6 > n[7-9] > n[10-12] > n[1-3] > n4",
+            "in the order of the spec"
+        );
     }
 
     proptest! {

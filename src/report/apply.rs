@@ -1,5 +1,6 @@
-//! A run as it goes on: one line a turn of events, and on a terminal one line at the bottom that says what is under way.
-//! With many hosts only what concerns a whole host, a gate or a failure gets a line.
+//! A run as it goes on: one line a turn of events, and on a terminal one line at the bottom that
+//! says what is under way. With many hosts only what concerns a whole host, a gate or a failure
+//! gets a line.
 
 use super::out;
 use super::wrap::{COLUMNS, break_words};
@@ -45,12 +46,20 @@ impl RunView {
     /// A view for a plan with this many hosts.
     pub fn new(hosts: usize) -> Self {
         let terminal = std::io::stderr().is_terminal();
-        RunView { terminal, in_full: hosts <= HOSTS_IN_FULL, began: Instant::now(), state: Mutex::default() }
+        RunView {
+            terminal,
+            in_full: hosts <= HOSTS_IN_FULL,
+            began: Instant::now(),
+            state: Mutex::default(),
+        }
     }
 
     /// Takes an event in and shows what it changes.
     pub fn show(&self, event: &RunEvent) {
-        let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut state = self
+            .state
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         state.take(event);
         if let Some(line) = render_event_line(event, self.in_full) {
             self.erase(&mut state);
@@ -60,21 +69,34 @@ impl RunView {
         self.draw(&mut state);
     }
 
-    /// Called once a second: the bottom line's clock goes on; elsewhere a sign of life now and then.
+    /// Called once a second: the bottom line's clock goes on; elsewhere a sign of life now and
+    /// then.
     pub fn tick(&self) {
-        let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let silent = state.last_line.is_none_or(|at| at.elapsed() >= SIGN_OF_LIFE);
+        let mut state = self
+            .state
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let silent = state
+            .last_line
+            .is_none_or(|at| at.elapsed() >= SIGN_OF_LIFE);
         if self.terminal {
             self.draw(&mut state);
         } else if silent && !state.active.is_empty() {
-            out::print_note(&format!("{}  {}", format_clock(self.began.elapsed()), state.bottom()));
+            out::print_note(&format!(
+                "{}  {}",
+                format_clock(self.began.elapsed()),
+                state.bottom()
+            ));
             state.last_line = Some(Instant::now());
         }
     }
 
     /// The run is over: the bottom line goes away.
     pub fn end(&self) {
-        let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut state = self
+            .state
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         self.erase(&mut state);
     }
 
@@ -87,7 +109,11 @@ impl RunView {
 
     fn draw(&self, state: &mut RunViewState) {
         if self.terminal {
-            let text: String = format!("{}  {}", format_clock(self.began.elapsed()), state.bottom()).chars().take(98).collect();
+            let text: String =
+                format!("{}  {}", format_clock(self.began.elapsed()), state.bottom())
+                    .chars()
+                    .take(98)
+                    .collect();
             out::note_raw(&format!("\r\x1b[K{text}"));
             state.drawn = true;
         }
@@ -98,7 +124,10 @@ impl RunViewState {
     fn take(&mut self, event: &RunEvent) {
         match event {
             RunEvent::RunStarted { steps, .. } => self.steps = *steps,
-            RunEvent::StepStarted { node } => drop(self.active.insert(node.clone(), (String::new(), Some(Instant::now())))),
+            RunEvent::StepStarted { node } => drop(
+                self.active
+                    .insert(node.clone(), (String::new(), Some(Instant::now()))),
+            ),
             RunEvent::ActionStarted { node, word, .. } => {
                 self.active.entry(node.clone()).or_default().0 = word.replace('_', " ");
             }
@@ -109,7 +138,10 @@ impl RunViewState {
                     self.counts.add(outcome);
                 }
             }
-            RunEvent::GateStarted { node, .. } => drop(self.active.insert(node.clone(), ("checks".to_owned(), Some(Instant::now())))),
+            RunEvent::GateStarted { node, .. } => drop(
+                self.active
+                    .insert(node.clone(), ("checks".to_owned(), Some(Instant::now()))),
+            ),
             RunEvent::GateFinished { node, .. } => drop(self.active.remove(node)),
             RunEvent::Interrupted { .. } => self.stopping = true,
             _ => {}
@@ -117,19 +149,41 @@ impl RunViewState {
     }
 
     fn bottom(&self) -> String {
-        let trouble = self.counts.failed + self.counts.unknown + self.counts.unreachable + self.counts.stale;
-        let stopping = if self.stopping { "stopping (Ctrl-C again leaves at once): " } else { "" };
-        let mut text = format!("{stopping}{} of {}", self.finished, format_count(self.steps, "step"));
+        let trouble =
+            self.counts.failed + self.counts.unknown + self.counts.unreachable + self.counts.stale;
+        let stopping = if self.stopping {
+            "stopping (Ctrl-C again leaves at once): "
+        } else {
+            ""
+        };
+        let mut text = format!(
+            "{stopping}{} of {}",
+            self.finished,
+            format_count(self.steps, "step")
+        );
         if trouble > 0 {
             text.push_str(&format!(", {trouble} not done"));
         }
-        let longest = self.active.iter().max_by_key(|(_, (_, since))| since.map(|at| at.elapsed()));
+        let longest = self
+            .active
+            .iter()
+            .max_by_key(|(_, (_, since))| since.map(|at| at.elapsed()));
         if let Some((node, (word, since))) = longest {
-            let waited = since.map_or(String::new(), |at| format!(" {}", format_clock(at.elapsed())));
-            let more = if self.active.len() > 1 { format!(", and {} more", self.active.len() - 1) } else { String::new() };
+            let waited = since.map_or(String::new(), |at| {
+                format!(" {}", format_clock(at.elapsed()))
+            });
+            let more = if self.active.len() > 1 {
+                format!(", and {} more", self.active.len() - 1)
+            } else {
+                String::new()
+            };
             let step = describe_step(node);
             // the reboot's only action has the step's own name
-            let word = if step.ends_with(word.as_str()) { String::new() } else { format!(" {word}") };
+            let word = if step.ends_with(word.as_str()) {
+                String::new()
+            } else {
+                format!(" {word}")
+            };
             text.push_str(&format!("; {step}{word}{waited}{more}"));
         }
         text
@@ -138,16 +192,34 @@ impl RunViewState {
 
 fn format_clock(elapsed: Duration) -> String {
     let seconds = elapsed.as_secs();
-    format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+    format!(
+        "{:02}:{:02}:{:02}",
+        seconds / 3600,
+        seconds / 60 % 60,
+        seconds % 60
+    )
 }
 
 /// A node's id as a person says it: `node1  link ens4`, `node1  packages`.
 pub(super) fn describe_step(node: &str) -> String {
-    if let Some(address) = node.parse::<Address>().ok().filter(|address| address.target.kind == TargetKind::Kube) {
-        return format!("{}  {}", one_line(&address.target.name, 60), one_line(&address.words(), 90));
+    if let Some(address) = node
+        .parse::<Address>()
+        .ok()
+        .filter(|address| address.target.kind == TargetKind::Kube)
+    {
+        return format!(
+            "{}  {}",
+            one_line(&address.target.name, 60),
+            one_line(&address.words(), 90)
+        );
     }
-    let named = ["host/", "switch/"].iter().find_map(|sort| node.strip_prefix(sort)).unwrap_or(node);
-    let mut parts = named.splitn(3, '/').map(|part| one_line(&part.replace("%2F", "/"), 60));
+    let named = ["host/", "switch/"]
+        .iter()
+        .find_map(|sort| node.strip_prefix(sort))
+        .unwrap_or(node);
+    let mut parts = named
+        .splitn(3, '/')
+        .map(|part| one_line(&part.replace("%2F", "/"), 60));
     match (parts.next(), parts.next(), parts.next()) {
         (Some(host), Some(kind), Some(name)) if kind == "transaction" => format!("{host}  {name}"),
         (Some(host), Some(kind), Some(name)) => format!("{host}  {kind} {name}"),
@@ -156,16 +228,37 @@ pub(super) fn describe_step(node: &str) -> String {
     }
 }
 
-/// Hosts that do not pass their gate before the change say nothing of it afterwards, which whoever waits has to know.
-fn render_attached_hosts_check(node: &str, hosts: &str, before: bool, failure: Option<&str>, in_full: bool) -> Option<String> {
-    let (hosts, when) = (sanitize_text(hosts), if before { "before the change" } else { "after the change" });
+/// Hosts that do not pass their gate before the change say nothing of it afterwards, which whoever
+/// waits has to know.
+fn render_attached_hosts_check(
+    node: &str,
+    hosts: &str,
+    before: bool,
+    failure: Option<&str>,
+    in_full: bool,
+) -> Option<String> {
+    let (hosts, when) = (
+        sanitize_text(hosts),
+        if before {
+            "before the change"
+        } else {
+            "after the change"
+        },
+    );
     let said = match failure {
         None if !in_full => return None,
         None => format!("{hosts} behind it pass their gate {when}"),
         Some(why) if before => {
-            format!("{hosts} behind it do not pass their gate as it is, and will prove nothing of the change: {}", one_line(why, 160))
+            format!(
+                "{hosts} behind it do not pass their gate as it is, and will prove nothing of the \
+                 change: {}",
+                one_line(why, 160)
+            )
         }
-        Some(why) => format!("{hosts} behind it DO NOT PASS their gate {when}: {}", one_line(why, 160)),
+        Some(why) => format!(
+            "{hosts} behind it DO NOT PASS their gate {when}: {}",
+            one_line(why, 160)
+        ),
     };
     let line = format!("{}  {said}", describe_step(node));
     Some(break_words(line.split(' '), CLOCK, CLOCK, COLUMNS))
@@ -174,79 +267,169 @@ fn render_attached_hosts_check(node: &str, hosts: &str, before: bool, failure: O
 /// The line of an event; none where it would only be noise.
 fn render_event_line(event: &RunEvent, in_full: bool) -> Option<String> {
     Some(match event {
-        RunEvent::RunStarted { run, steps } => format!("run {run}: {}", format_count(*steps, "step")),
-        RunEvent::HostReady { host, locked: true } if in_full => format!("{}  reached and locked", sanitize_text(host)),
-        RunEvent::HostReady { host, locked: false } if in_full => format!("{}  reached; over NVUE it keeps no lock", sanitize_text(host)),
-        RunEvent::HostBusy { host } => format!("{}  an earlier step is still running on it; waiting", sanitize_text(host)),
+        RunEvent::RunStarted { run, steps } => {
+            format!("run {run}: {}", format_count(*steps, "step"))
+        }
+        RunEvent::HostReady { host, locked: true } if in_full => {
+            format!("{}  reached and locked", sanitize_text(host))
+        }
+        RunEvent::HostReady {
+            host,
+            locked: false,
+        } if in_full => format!(
+            "{}  reached; over NVUE it keeps no lock",
+            sanitize_text(host)
+        ),
+        RunEvent::HostBusy { host } => format!(
+            "{}  an earlier step is still running on it; waiting",
+            sanitize_text(host)
+        ),
         RunEvent::HostGuarded { host } => {
-            format!("{}  a guard of an earlier run is still armed on it; waiting until it is over", sanitize_text(host))
+            format!(
+                "{}  a guard of an earlier run is still armed on it; waiting until it is over",
+                sanitize_text(host)
+            )
         }
         RunEvent::GuardArmed { node, seconds } if in_full => {
-            let whose = if node.starts_with("switch/") { "switch" } else { "host" };
-            format!("{}  guard armed: the {whose} takes it back after {seconds} s unless it is confirmed", describe_step(node))
+            let whose = if node.starts_with("switch/") {
+                "switch"
+            } else {
+                "host"
+            };
+            format!(
+                "{}  guard armed: the {whose} takes it back after {seconds} s unless it is \
+                 confirmed",
+                describe_step(node)
+            )
         }
-        RunEvent::BehindChecked { node, hosts, before, failure } => {
+        RunEvent::BehindChecked {
+            node,
+            hosts,
+            before,
+            failure,
+        } => {
             return render_attached_hosts_check(node, hosts, *before, failure.as_deref(), in_full);
         }
         RunEvent::GuardFires { node, seconds } => {
-            format!("{}  NOT CONFIRMED: its guard puts everything back, within {seconds} s", describe_step(node))
+            format!(
+                "{}  NOT CONFIRMED: its guard puts everything back, within {seconds} s",
+                describe_step(node)
+            )
         }
-        RunEvent::GuardOver { node, confirmed: true, .. } if in_full => {
-            format!("{}  confirmed over a new connection, guard disarmed", describe_step(node))
+        RunEvent::GuardOver {
+            node,
+            confirmed: true,
+            ..
+        } if in_full => {
+            format!(
+                "{}  confirmed over a new connection, guard disarmed",
+                describe_step(node)
+            )
         }
-        RunEvent::GuardOver { node, confirmed: false, failed } => match one_line(failed.trim(), 160) {
-            failed if failed.is_empty() => format!("{}  put back by its guard", describe_step(node)),
-            failed => format!("{}  NOT ALL PUT BACK by its guard: {failed}", describe_step(node)),
+        RunEvent::GuardOver {
+            node,
+            confirmed: false,
+            failed,
+        } => match one_line(failed.trim(), 160) {
+            failed if failed.is_empty() => {
+                format!("{}  put back by its guard", describe_step(node))
+            }
+            failed => format!(
+                "{}  NOT ALL PUT BACK by its guard: {failed}",
+                describe_step(node)
+            ),
         },
-        RunEvent::HostUnreachable { host, reason } => format!("{}  NOT REACHED: {}", sanitize_text(host), one_line(reason, 160)),
+        RunEvent::HostUnreachable { host, reason } => format!(
+            "{}  NOT REACHED: {}",
+            sanitize_text(host),
+            one_line(reason, 160)
+        ),
         RunEvent::StepWaits { node, words } => {
             let line = format!("{}  waits: {}", describe_step(node), one_line(words, 240));
             break_words(line.split(' '), CLOCK, CLOCK, COLUMNS)
         }
-        RunEvent::StepFinished { node, outcome } => return render_finished_step(node, outcome, in_full),
+        RunEvent::StepFinished { node, outcome } => {
+            return render_finished_step(node, outcome, in_full);
+        }
         RunEvent::Rebooting { host } => format!("{}  rebooting", sanitize_text(host)),
-        RunEvent::Rebooted { host } => format!("{}  back, with another boot id", sanitize_text(host)),
+        RunEvent::Rebooted { host } => {
+            format!("{}  back, with another boot id", sanitize_text(host))
+        }
         RunEvent::PowerCycled { host } => {
-            format!("{}  power cycle proven: another boot id, and what waited for it is in effect", sanitize_text(host))
+            format!(
+                "{}  power cycle proven: another boot id, and what waited for it is in effect",
+                sanitize_text(host)
+            )
         }
         RunEvent::GateStarted { hosts, .. } => {
-            format!("{}  gate: what `verify` proves, on what the hosts have", nodeset::fold_node_set(hosts))
+            format!(
+                "{}  gate: what `verify` proves, on what the hosts have",
+                nodeset::fold_node_set(hosts)
+            )
         }
         RunEvent::GateFinished { hosts, result, .. } => match result.failure() {
             None => format!("{}  gate passed", nodeset::fold_node_set(hosts)),
-            Some(why) => format!("{}  GATE FAILED: {}", nodeset::fold_node_set(hosts), one_line(&why, 200)),
+            Some(why) => format!(
+                "{}  GATE FAILED: {}",
+                nodeset::fold_node_set(hosts),
+                one_line(&why, 200)
+            ),
         },
         RunEvent::Ordered { order, who } => match order {
-            OrderKind::Pause => format!("PAUSED by {}: nothing new starts until `railwright rollout continue`", sanitize_text(who)),
+            OrderKind::Pause => format!(
+                "PAUSED by {}: nothing new starts until `railwright rollout continue`",
+                sanitize_text(who)
+            ),
             OrderKind::Continue => format!("goes on, by {}", sanitize_text(who)),
             OrderKind::Abort => format!("ABORTED by {}", sanitize_text(who)),
         },
         RunEvent::Halted { because, running } => {
-            let what = if *because == Skip::Deadline { "the deadline came" } else { "the maintenance window closed" };
+            let what = if *because == Skip::Deadline {
+                "the deadline came"
+            } else {
+                "the maintenance window closed"
+            };
             format!("{what}: nothing new starts, {running} steps are finished first")
         }
-        RunEvent::Interrupted { running, reboot_limit } => render_stop_notice(running, *reboot_limit),
+        RunEvent::Interrupted {
+            running,
+            reboot_limit,
+        } => render_stop_notice(running, *reboot_limit),
         _ => return None,
     })
 }
 
-/// What a first Ctrl-C waits for. A host with eight GPUs reboots for a quarter of an hour, so whoever stops a run has to
-/// know that, and how to leave all the same.
+/// What a first Ctrl-C waits for. A host with eight GPUs reboots for a quarter of an hour, so
+/// whoever stops a run has to know that, and how to leave all the same.
 fn render_stop_notice(running: &[String], reboot_limit: Option<Duration>) -> String {
     let leave = "Ctrl-C again leaves at once, and resume looks at what was left";
     if running.is_empty() {
         return format!("stopping: nothing new starts; {leave}");
     }
-    let mut shown: Vec<String> = running.iter().take(3).map(|node| describe_step(node)).collect();
+    let mut shown: Vec<String> = running
+        .iter()
+        .take(3)
+        .map(|node| describe_step(node))
+        .collect();
     if running.len() > shown.len() {
         shown.push(format!("{} more", running.len() - shown.len()));
     }
     let verb = if running.len() == 1 { "is" } else { "are" };
-    let wait = reboot_limit
-        .map_or(String::new(), |limit| format!("\n          a reboot is waited for up to {} min", limit.as_secs().div_ceil(60)));
-    let steps =
-        format!("stopping: nothing new starts; {} {verb} finished first: {}", format_count(running.len(), "step"), shown.join(", "));
-    format!("{}{wait}\n          {leave}", break_words(steps.split(' '), CLOCK, CLOCK, COLUMNS))
+    let wait = reboot_limit.map_or(String::new(), |limit| {
+        format!(
+            "\n          a reboot is waited for up to {} min",
+            limit.as_secs().div_ceil(60)
+        )
+    });
+    let steps = format!(
+        "stopping: nothing new starts; {} {verb} finished first: {}",
+        format_count(running.len(), "step"),
+        shown.join(", ")
+    );
+    format!(
+        "{}{wait}\n          {leave}",
+        break_words(steps.split(' '), CLOCK, CLOCK, COLUMNS)
+    )
 }
 
 fn render_finished_step(node: &str, outcome: &NodeOutcome, in_full: bool) -> Option<String> {
@@ -256,7 +439,9 @@ fn render_finished_step(node: &str, outcome: &NodeOutcome, in_full: bool) -> Opt
     let words = match outcome {
         NodeOutcome::Done { changed: true } if in_full => "done".to_owned(),
         NodeOutcome::Done { changed: false } if in_full => "is as wished".to_owned(),
-        NodeOutcome::Done { .. } | NodeOutcome::Held { .. } | NodeOutcome::Skipped { .. } => return None,
+        NodeOutcome::Done { .. } | NodeOutcome::Held { .. } | NodeOutcome::Skipped { .. } => {
+            return None;
+        }
         other => other.word().to_uppercase(),
     };
     Some(format!("{}  {words}", describe_step(node)))
@@ -275,18 +460,42 @@ pub struct Besides<'a> {
 
 /// What is said where no step of a plan may be carried out; nothing where none is needed.
 pub fn nothing_done(held: usize, plan: &Plan, inventory: &str) -> Option<String> {
-    let out = plan.unavailable.iter().filter(|some| some.is_left_by_run()).map(|some| some.names().len()).sum();
-    let parts = [(held, "held"), (plan.unknown.len(), "could not be found out"), (out, "out of service")]
-        .into_iter()
-        .filter(|(number, _)| *number > 0);
-    let parts: Vec<String> = parts.map(|(number, words)| format!("{number} {words}")).collect();
+    let out = plan
+        .unavailable
+        .iter()
+        .filter(|some| some.is_left_by_run())
+        .map(|some| some.names().len())
+        .sum();
+    let parts = [
+        (held, "held"),
+        (plan.unknown.len(), "could not be found out"),
+        (out, "out of service"),
+    ]
+    .into_iter()
+    .filter(|(number, _)| *number > 0);
+    let parts: Vec<String> = parts
+        .map(|(number, words)| format!("{number} {words}"))
+        .collect();
     let next = format!("next: mend what is said above, then railwright plan {inventory}");
-    (!parts.is_empty()).then(|| format!("incomplete: nothing was done; {}\n{next}\n", parts.join(", ")))
+    (!parts.is_empty()).then(|| {
+        format!(
+            "incomplete: nothing was done; {}\n{next}\n",
+            parts.join(", ")
+        )
+    })
 }
 
 /// The last lines of a run: what came of it as a whole, and what to run next.
-pub fn render_run_summary(outcome: &ApplyOutcome, ending: RunExitClass, besides: Besides<'_>) -> String {
-    let Besides { inventory, unknown, provable } = besides;
+pub fn render_run_summary(
+    outcome: &ApplyOutcome,
+    ending: RunExitClass,
+    besides: Besides<'_>,
+) -> String {
+    let Besides {
+        inventory,
+        unknown,
+        provable,
+    } = besides;
     if outcome.ending == RunExitClass::Refused {
         return "refused: nothing was changed\n".to_owned();
     }
@@ -307,22 +516,40 @@ pub fn render_run_summary(outcome: &ApplyOutcome, ending: RunExitClass, besides:
             parts.push(format!("{number} {words}"));
         }
     }
-    let steps = if parts.is_empty() { "no steps".to_owned() } else { parts.join(", ") };
-    let run = outcome.run.as_deref().map_or(String::new(), |run| format!("run {run} "));
+    let steps = if parts.is_empty() {
+        "no steps".to_owned()
+    } else {
+        parts.join(", ")
+    };
+    let run = outcome
+        .run
+        .as_deref()
+        .map_or(String::new(), |run| format!("run {run} "));
     let open = counts.failed + counts.unknown + counts.unreachable + counts.held + counts.skipped;
     let next = match outcome.ending {
         RunExitClass::Done if unknown > 0 => format!("next: railwright plan {inventory}"),
         RunExitClass::Done if provable => format!("next: railwright verify {inventory}"),
         RunExitClass::Done => format!("next: railwright drift {inventory}"),
-        RunExitClass::Interrupted if outcome.run.is_none() => "next: the same command once more".to_owned(),
+        RunExitClass::Interrupted if outcome.run.is_none() => {
+            "next: the same command once more".to_owned()
+        }
         RunExitClass::Interrupted => format!("next: railwright resume {inventory}"),
         RunExitClass::Waiting => {
-            format!("next: when a host was switched off and on, railwright resume {inventory}; it tells which still wait")
+            format!(
+                "next: when a host was switched off and on, railwright resume {inventory}; it \
+                 tells which still wait"
+            )
         }
         // what was refused as stale would be refused again
-        RunExitClass::Incomplete if counts.stale > 0 && open == 0 => format!("next: railwright plan {inventory}"),
-        _ if !outcome.resumable => format!("next: mend what is said above, then railwright plan {inventory}"),
-        _ => format!("next: mend what is said above, then railwright resume {inventory}, or make a new plan"),
+        RunExitClass::Incomplete if counts.stale > 0 && open == 0 => {
+            format!("next: railwright plan {inventory}")
+        }
+        _ if !outcome.resumable => {
+            format!("next: mend what is said above, then railwright plan {inventory}")
+        }
+        _ => format!(
+            "next: mend what is said above, then railwright resume {inventory}, or make a new plan"
+        ),
     };
     let waits = power_cycles(&outcome.power_cycles);
     format!("{run}{}: {steps}\n{waits}{next}\n", ending.word())
@@ -334,7 +561,10 @@ fn power_cycles(waves: &[Vec<String>]) -> String {
     match waves {
         [] => String::new(),
         [_] => format!("power cycle, by hand: {all}\n"),
-        [first, ..] => format!("power cycle, by hand: {all} ({} first)\n", nodeset::fold_node_set(first)),
+        [first, ..] => format!(
+            "power cycle, by hand: {all} ({} first)\n",
+            nodeset::fold_node_set(first)
+        ),
     }
 }
 
@@ -344,22 +574,50 @@ mod tests {
 
     #[test]
     fn who_interrupts_before_a_run_has_begun_is_sent_to_no_run() {
-        let told =
-            |outcome: &ApplyOutcome| render_run_summary(outcome, outcome.ending, Besides { inventory: "inv", unknown: 0, provable: false });
+        let told = |outcome: &ApplyOutcome| {
+            render_run_summary(
+                outcome,
+                outcome.ending,
+                Besides {
+                    inventory: "inv",
+                    unknown: 0,
+                    provable: false,
+                },
+            )
+        };
         let early = ApplyOutcome::not_begun(Vec::new(), true);
-        assert_eq!(told(&early), "interrupted: no steps\nnext: the same command once more\n");
-        let late = ApplyOutcome { run: Some("r0001".to_owned()), resumable: true, ..early };
-        assert_eq!(told(&late), "run r0001 interrupted: no steps\nnext: railwright resume inv\n");
+        assert_eq!(
+            told(&early),
+            "interrupted: no steps\nnext: the same command once more\n"
+        );
+        let late = ApplyOutcome {
+            run: Some("r0001".to_owned()),
+            resumable: true,
+            ..early
+        };
+        assert_eq!(
+            told(&late),
+            "run r0001 interrupted: no steps\nnext: railwright resume inv\n"
+        );
     }
 
     #[test]
     fn whoever_stops_a_run_learns_what_is_waited_for_and_how_to_leave() {
         let told = |running: &[&str], minutes: Option<u64>| {
             let running = running.iter().map(|node| (*node).to_owned()).collect();
-            let event = RunEvent::Interrupted { running, reboot_limit: minutes.map(|minutes| Duration::from_secs(minutes * 60)) };
+            let event = RunEvent::Interrupted {
+                running,
+                reboot_limit: minutes.map(|minutes| Duration::from_secs(minutes * 60)),
+            };
             let mut state = RunViewState::default();
             state.take(&event);
-            assert!(state.bottom().starts_with("stopping (Ctrl-C again leaves at once): 0 of 0 steps"), "{}", state.bottom());
+            assert!(
+                state
+                    .bottom()
+                    .starts_with("stopping (Ctrl-C again leaves at once): 0 of 0 steps"),
+                "{}",
+                state.bottom()
+            );
             render_event_line(&event, false).unwrap()
         };
         insta::assert_snapshot!(told(&["host/node1/reboot"], Some(20)), @r"
@@ -372,13 +630,19 @@ mod tests {
                   gate  1, 1 more
                   Ctrl-C again leaves at once, and resume looks at what was left
         ");
-        insta::assert_snapshot!(told(&[], None), @"stopping: nothing new starts; Ctrl-C again leaves at once, and resume looks at what was left");
+        insta::assert_snapshot!(told(&[], None), @"stopping: nothing new starts; Ctrl-C again \
+                                                   leaves at once, and resume looks at what was \
+                                                   left");
     }
 
     #[test]
     fn what_is_waited_for_stays_on_the_screen() {
-        let words = "2 pods are on it still: ml/train-0 (Job train): The disruption budget train needs 2 healthy pods and has 2 currently";
-        let event = RunEvent::StepWaits { node: "host/gpu-001/drain".to_owned(), words: words.to_owned() };
+        let words = "2 pods are on it still: ml/train-0 (Job train): The disruption budget train \
+                     needs 2 healthy pods and has 2 currently";
+        let event = RunEvent::StepWaits {
+            node: "host/gpu-001/drain".to_owned(),
+            words: words.to_owned(),
+        };
         insta::assert_snapshot!(render_event_line(&event, false).unwrap(), @r"
         gpu-001  drain  waits: 2 pods are on it still: ml/train-0 (Job train): The disruption
                   budget train needs 2 healthy pods and has 2 currently

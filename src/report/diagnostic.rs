@@ -1,5 +1,6 @@
-//! Diagnostics on the screen and as JSON: what, where with a caret, what it means for the fabric, the state that things
-//! are in, what to do next. Alike findings of many hosts are one, with the hosts folded.
+//! Diagnostics on the screen and as JSON: what, where with a caret, what it means for the fabric,
+//! the state that things are in, what to do next. Alike findings of many hosts are one, with the
+//! hosts folded.
 
 mod alike;
 mod excerpt;
@@ -18,9 +19,17 @@ use serde::Serialize;
 const SHOWN_MAX: usize = 20;
 
 /// All findings as text, at most twenty, then how many more there are.
-pub fn render_diagnostics(diagnostics: &[Diagnostic], sources: &Sources, look: ScreenStyle) -> String {
+pub fn render_diagnostics(
+    diagnostics: &[Diagnostic],
+    sources: &Sources,
+    look: ScreenStyle,
+) -> String {
     let folded = alike::fold_diagnostics(diagnostics);
-    let mut parts: Vec<String> = folded.iter().take(SHOWN_MAX).map(|diagnostic| render_diagnostic(diagnostic, sources, look)).collect();
+    let mut parts: Vec<String> = folded
+        .iter()
+        .take(SHOWN_MAX)
+        .map(|diagnostic| render_diagnostic(diagnostic, sources, look))
+        .collect();
     if folded.len() > SHOWN_MAX {
         parts.push(format!("and {} more\n", folded.len() - SHOWN_MAX));
     }
@@ -67,13 +76,24 @@ pub struct FindingLabel {
     text: String,
 }
 
-/// All findings for JSON, each with its code, its first place as file, line and column, and every label.
-pub fn build_diagnostic_documents(diagnostics: &[Diagnostic], sources: &Sources) -> Vec<DiagnosticDocument> {
-    diagnostics.iter().map(|diagnostic| build_diagnostic_document(diagnostic, sources)).collect()
+/// All findings for JSON, each with its code, its first place as file, line and column, and every
+/// label.
+pub fn build_diagnostic_documents(
+    diagnostics: &[Diagnostic],
+    sources: &Sources,
+) -> Vec<DiagnosticDocument> {
+    diagnostics
+        .iter()
+        .map(|diagnostic| build_diagnostic_document(diagnostic, sources))
+        .collect()
 }
 
 fn build_diagnostic_document(diagnostic: &Diagnostic, sources: &Sources) -> DiagnosticDocument {
-    let labels: Vec<FindingLabel> = diagnostic.labels.iter().map(|label| finding_label(label, sources)).collect();
+    let labels: Vec<FindingLabel> = diagnostic
+        .labels
+        .iter()
+        .map(|label| finding_label(label, sources))
+        .collect();
     let first = labels.first();
     DiagnosticDocument {
         code: diagnostic.code.to_string(),
@@ -92,9 +112,21 @@ fn build_diagnostic_document(diagnostic: &Diagnostic, sources: &Sources) -> Diag
 }
 
 fn finding_label(label: &Label, sources: &Sources) -> FindingLabel {
-    let place = |offset: usize| sources.get(&label.file).map(|source| source.line_column(offset)).unzip();
+    let place = |offset: usize| {
+        sources
+            .get(&label.file)
+            .map(|source| source.line_column(offset))
+            .unzip()
+    };
     let ((line, column), (end_line, end_column)) = (place(label.span.start), place(label.span.end));
-    FindingLabel { file: label.file.clone(), line, column, end_line, end_column, text: label.text.clone() }
+    FindingLabel {
+        file: label.file.clone(),
+        line,
+        column,
+        end_line,
+        end_column,
+        text: label.text.clone(),
+    }
 }
 
 fn render_diagnostic(diagnostic: &Diagnostic, sources: &Sources, look: ScreenStyle) -> String {
@@ -102,13 +134,29 @@ fn render_diagnostic(diagnostic: &Diagnostic, sources: &Sources, look: ScreenSty
         Severity::Error => ("error", AnsiColor::Red),
         Severity::Warning => ("warning", AnsiColor::Yellow),
     };
-    let style = if look.color { Style::new().bold().fg_color(Some(color.into())) } else { Style::new() };
+    let style = if look.color {
+        Style::new().bold().fg_color(Some(color.into()))
+    } else {
+        Style::new()
+    };
     let begin = word.len() + diagnostic.code.len() + 3;
-    // What is quoted begins no line of its own: programs that read a log act on what stands in the first column.
-    let line =
-        |(n, line): (usize, &str)| break_words(line.split_whitespace(), if n == 0 { begin } else { TEXT_COLUMN }, TEXT_COLUMN, look.width);
+    // What is quoted begins no line of its own: programs that read a log act on what stands in the
+    // first column.
+    let line = |(n, line): (usize, &str)| {
+        break_words(
+            line.split_whitespace(),
+            if n == 0 { begin } else { TEXT_COLUMN },
+            TEXT_COLUMN,
+            look.width,
+        )
+    };
     let between = format!("\n{}", " ".repeat(TEXT_COLUMN));
-    let message = sanitize_text(&diagnostic.message).lines().enumerate().map(line).collect::<Vec<_>>().join(&between);
+    let message = sanitize_text(&diagnostic.message)
+        .lines()
+        .enumerate()
+        .map(line)
+        .collect::<Vec<_>>()
+        .join(&between);
     let mut out = format!("{style}{word} {}{style:#}: {message}\n", diagnostic.code);
     let (shown, elsewhere) = Excerpt::split(diagnostic, sources);
     if let Some(excerpt) = shown {
@@ -118,10 +166,20 @@ fn render_diagnostic(diagnostic: &Diagnostic, sources: &Sources, look: ScreenSty
         .into_iter()
         .map(|text| ("also", text))
         .chain(diagnostic.subject.iter().map(|text| ("on", text.clone())))
-        .chain(diagnostic.effect.iter().map(|text| ("effect", text.clone())))
+        .chain(
+            diagnostic
+                .effect
+                .iter()
+                .map(|text| ("effect", text.clone())),
+        )
         .chain(diagnostic.state.iter().map(|text| ("state", text.clone())))
         .chain(diagnostic.next.iter().map(|text| ("next", text.clone())))
-        .chain(diagnostic.source.iter().map(|text| ("source", text.clone())));
+        .chain(
+            diagnostic
+                .source
+                .iter()
+                .map(|text| ("source", text.clone())),
+        );
     for (label, text) in lines {
         out.push_str(&labelled_line(label, &sanitize_text(&text), look));
     }
@@ -130,9 +188,21 @@ fn render_diagnostic(diagnostic: &Diagnostic, sources: &Sources, look: ScreenSty
 
 /// `  effect: text`, wrapped at words, further lines under the text.
 fn labelled_line(label: &str, text: &str, look: ScreenStyle) -> String {
-    let style = if look.color { Style::new().bold() } else { Style::new() };
+    let style = if look.color {
+        Style::new().bold()
+    } else {
+        Style::new()
+    };
     let blank = " ".repeat(TEXT_COLUMN.saturating_sub(label.len() + 3));
-    format!("  {style}{label}{style:#}:{blank}{}\n", break_words(text.split_whitespace(), TEXT_COLUMN, TEXT_COLUMN, look.width))
+    format!(
+        "  {style}{label}{style:#}:{blank}{}\n",
+        break_words(
+            text.split_whitespace(),
+            TEXT_COLUMN,
+            TEXT_COLUMN,
+            look.width
+        )
+    )
 }
 
 /// Where text begins below a message.

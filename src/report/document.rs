@@ -1,5 +1,6 @@
-//! Everything that can be printed as JSON, each kind of document with a name, a version and a schema. Readers ignore
-//! keys that they do not know; the major of `format_version` grows when a key changes its meaning.
+//! Everything that can be printed as JSON, each kind of document with a name, a version and a
+//! schema. Readers ignore keys that they do not know; the major of `format_version` grows when a
+//! key changes its meaning.
 
 use crate::cabling::document::CablingDocument;
 use crate::diagnostic::{self, DiagnosticDocument};
@@ -51,7 +52,11 @@ pub struct DriftDocument<'a> {
 impl<'a> DriftDocument<'a> {
     /// Of a report.
     pub fn of(report: &'a DriftReport) -> Self {
-        DriftDocument { report, drift: report.has_drift(), incomplete: report.is_incomplete() }
+        DriftDocument {
+            report,
+            drift: report.has_drift(),
+            incomplete: report.is_incomplete(),
+        }
     }
 }
 
@@ -67,7 +72,10 @@ pub struct VerifyDocument<'a> {
 impl<'a> VerifyDocument<'a> {
     /// Of a report.
     pub fn of(report: &'a VerifyReport) -> Self {
-        VerifyDocument { report, verdict: report.verdict() }
+        VerifyDocument {
+            report,
+            verdict: report.verdict(),
+        }
     }
 }
 
@@ -102,15 +110,25 @@ pub struct StepDocument {
 impl ApplyRunDocument {
     /// Of a run.
     pub fn of(outcome: &ApplyOutcome) -> Self {
-        let step = |(node, outcome): &(String, NodeOutcome)| StepDocument { node: node.clone(), outcome: outcome.clone() };
+        let step = |(node, outcome): &(String, NodeOutcome)| StepDocument {
+            node: node.clone(),
+            outcome: outcome.clone(),
+        };
         ApplyRunDocument {
             format_version: FORMAT_VERSION,
             run: outcome.run.clone(),
             ending: outcome.ending,
             counts: outcome.counts,
-            power_cycles: outcome.power_cycles.iter().map(|hosts| nodeset::fold_node_set(hosts)).collect(),
+            power_cycles: outcome
+                .power_cycles
+                .iter()
+                .map(|hosts| nodeset::fold_node_set(hosts))
+                .collect(),
             steps: outcome.outcomes.iter().map(step).collect(),
-            problems: diagnostic::build_diagnostic_documents(&outcome.problems, &Sources::default()),
+            problems: diagnostic::build_diagnostic_documents(
+                &outcome.problems,
+                &Sources::default(),
+            ),
         }
     }
 }
@@ -126,7 +144,10 @@ pub struct RolloutDocument<'a> {
 impl<'a> RolloutDocument<'a> {
     /// Of a run.
     pub fn of(status: &'a RolloutStatus) -> Self {
-        RolloutDocument { format_version: FORMAT_VERSION, status }
+        RolloutDocument {
+            format_version: FORMAT_VERSION,
+            status,
+        }
     }
 }
 
@@ -151,9 +172,20 @@ impl StateDocument {
         out_of_service: Outages,
         taken_over: &BTreeMap<&str, &TakeOver>,
     ) -> Self {
-        let resources: BTreeMap<_, _> = resources.into_iter().map(|(address, applied)| (address.clone(), applied.clone())).collect();
-        let taken_over = taken_over.iter().map(|(name, taken)| ((*name).to_owned(), (*taken).clone())).collect();
-        StateDocument { format_version: FORMAT_VERSION, resources: LastApplied { resources }, out_of_service, taken_over }
+        let resources: BTreeMap<_, _> = resources
+            .into_iter()
+            .map(|(address, applied)| (address.clone(), applied.clone()))
+            .collect();
+        let taken_over = taken_over
+            .iter()
+            .map(|(name, taken)| ((*name).to_owned(), (*taken).clone()))
+            .collect();
+        StateDocument {
+            format_version: FORMAT_VERSION,
+            resources: LastApplied { resources },
+            out_of_service,
+            taken_over,
+        }
     }
 }
 
@@ -188,7 +220,12 @@ pub struct SpecSummary {
 
 impl ValidationDocument {
     /// Of an inventory; `spec` is there when it is valid.
-    pub fn of(inventory: &str, diagnostics: &[railwright_base::Diagnostic], sources: &Sources, spec: Option<SpecSummary>) -> Self {
+    pub fn of(
+        inventory: &str,
+        diagnostics: &[railwright_base::Diagnostic],
+        sources: &Sources,
+        spec: Option<SpecSummary>,
+    ) -> Self {
         ValidationDocument {
             format_version: FORMAT_VERSION,
             inventory: inventory.to_owned(),
@@ -219,7 +256,11 @@ pub struct CatalogDocument<R> {
 impl<R: Serialize> CatalogDocument<R> {
     /// Of rows of one sort.
     pub fn of(sort: &'static str, rows: impl IntoIterator<Item = R>) -> Self {
-        CatalogDocument { format_version: FORMAT_VERSION, sort, rows: rows.into_iter().collect() }
+        CatalogDocument {
+            format_version: FORMAT_VERSION,
+            sort,
+            rows: rows.into_iter().collect(),
+        }
     }
 }
 
@@ -267,7 +308,10 @@ impl<'a> RulesDocument<'a> {
             source: &rule.source,
             own: rule.own,
         };
-        RulesDocument { format_version: FORMAT_VERSION, rules: rules.into_iter().map(rule).collect() }
+        RulesDocument {
+            format_version: FORMAT_VERSION,
+            rules: rules.into_iter().map(rule).collect(),
+        }
     }
 }
 
@@ -282,7 +326,10 @@ pub struct ExplanationDocument {
 impl ExplanationDocument {
     /// Of a host.
     pub fn of(explanation: Explanation) -> Self {
-        ExplanationDocument { format_version: FORMAT_VERSION, explanation }
+        ExplanationDocument {
+            format_version: FORMAT_VERSION,
+            explanation,
+        }
     }
 }
 
@@ -299,8 +346,15 @@ pub struct VersionDocument {
 impl VersionDocument {
     /// Of this program.
     pub fn of<'a>(version: &str, counts: impl IntoIterator<Item = (&'a str, usize)>) -> Self {
-        let counts = counts.into_iter().map(|(what, count)| (what.to_owned(), count)).collect();
-        VersionDocument { format_version: FORMAT_VERSION, version: version.to_owned(), counts }
+        let counts = counts
+            .into_iter()
+            .map(|(what, count)| (what.to_owned(), count))
+            .collect();
+        VersionDocument {
+            format_version: FORMAT_VERSION,
+            version: version.to_owned(),
+            counts,
+        }
     }
 }
 
@@ -347,13 +401,19 @@ pub struct RbacDocument<'a> {
 impl<'a> RbacDocument<'a> {
     /// Of these identities.
     pub fn of(cluster: &'a str, roles: &'a [RbacRole]) -> Self {
-        RbacDocument { format_version: FORMAT_VERSION, cluster, roles }
+        RbacDocument {
+            format_version: FORMAT_VERSION,
+            cluster,
+            roles,
+        }
     }
 }
 
-/// A document with a line break at its end. What a terminal would act upon is written as its number.
+/// A document with a line break at its end. What a terminal would act upon is written as its
+/// number.
 pub fn render_json_document(document: &impl Serialize) -> String {
-    let text = serde_json::to_string_pretty(document).expect("our own types have string keys and serialise without fail");
+    let text = serde_json::to_string_pretty(document)
+        .expect("our own types have string keys and serialise without fail");
     escape_unseen(&text) + "\n"
 }
 
@@ -368,13 +428,19 @@ const DOCUMENTS: [(&str, Make); 28] = [
     ("verify", || schemars::schema_for!(VerifyDocument<'_>)),
     ("cabling", || schemars::schema_for!(CablingDocument<'_>)),
     ("ladder", || schemars::schema_for!(LadderDocument<'_>)),
-    ("traffic", || schemars::schema_for!(WatchTrafficDocument<'_>)),
+    ("traffic", || {
+        schemars::schema_for!(WatchTrafficDocument<'_>)
+    }),
     ("fabric", || schemars::schema_for!(FabricDocument<'_>)),
     ("jobs", || schemars::schema_for!(JobsDocument<'_>)),
     ("job-pair", || schemars::schema_for!(PairDocument<'_>)),
     ("ray-proof", || schemars::schema_for!(RayProofDocument<'_>)),
-    ("job-comparison", || schemars::schema_for!(ComparisonDocument<'_>)),
-    ("watched-job", || schemars::schema_for!(WatchedJobDocument<'_>)),
+    ("job-comparison", || {
+        schemars::schema_for!(ComparisonDocument<'_>)
+    }),
+    ("watched-job", || {
+        schemars::schema_for!(WatchedJobDocument<'_>)
+    }),
     ("job-proof", || schemars::schema_for!(ProofDocument<'_>)),
     ("diagnosis", || schemars::schema_for!(DiagnosisDocument<'_>)),
     ("run", || schemars::schema_for!(ApplyRunDocument)),
@@ -386,7 +452,9 @@ const DOCUMENTS: [(&str, Make); 28] = [
     ("version", || schemars::schema_for!(VersionDocument)),
     ("explanation", || schemars::schema_for!(ExplanationDocument)),
     ("rbac", || schemars::schema_for!(RbacDocument<'_>)),
-    ("translation", || schemars::schema_for!(TranslationDocument<'_>)),
+    ("translation", || {
+        schemars::schema_for!(TranslationDocument<'_>)
+    }),
     ("job", || schemars::schema_for!(JobDocument<'_>)),
     ("refused-job", || schemars::schema_for!(RefusedJobDocument)),
     ("image", || schemars::schema_for!(ImageDocument<'_>)),
@@ -400,5 +468,9 @@ pub fn list_document_names() -> impl Iterator<Item = &'static str> {
 /// The JSON Schema of a document; nothing for an unknown name.
 pub fn find_document_schema(name: &str) -> Option<String> {
     let (_, schema) = DOCUMENTS.iter().find(|(known, _)| *known == name)?;
-    Some(render_named_schema(schema(), &format!("urn:railwright:{name}"), &format!("railwright {name}")))
+    Some(render_named_schema(
+        schema(),
+        &format!("urn:railwright:{name}"),
+        &format!("railwright {name}"),
+    ))
 }

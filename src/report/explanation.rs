@@ -1,5 +1,6 @@
-//! Why a host gets what it gets: the rows of the catalogue that are about it, and for each resource the module, the
-//! conditions with the facts that they looked at, and the lines of the spec that its values come from.
+//! Why a host gets what it gets: the rows of the catalogue that are about it, and for each resource
+//! the module, the conditions with the facts that they looked at, and the lines of the spec that
+//! its values come from.
 
 use super::wrap::{COLUMNS, render_heading, wrap_labelled_text};
 use indexmap::IndexMap;
@@ -34,7 +35,8 @@ pub struct Explanation {
     pub resources: Vec<ResourceExplained>,
     /// Findings of rules about it: code and message, those that are waived too.
     pub rules: Vec<RuleExplained>,
-    /// Modules that the host lacks something for: those that the spec enables, and without SSH all that would be for it.
+    /// Modules that the host lacks something for: those that the spec enables, and without SSH all
+    /// that would be for it.
     pub left_out: Vec<LeftOut>,
 }
 
@@ -110,8 +112,18 @@ pub struct ModuleReason {
 impl ModuleReason {
     /// Of what the modules said.
     pub fn of(why: &ResourceProvenance) -> Self {
-        let ResourceProvenance { module, summary, conditions, facts } = why.clone();
-        ModuleReason { module, summary, conditions, facts }
+        let ResourceProvenance {
+            module,
+            summary,
+            conditions,
+            facts,
+        } = why.clone();
+        ModuleReason {
+            module,
+            summary,
+            conditions,
+            facts,
+        }
     }
 }
 
@@ -120,42 +132,70 @@ pub fn render_explanation_screen(explanation: &Explanation, attribute: Option<&s
     let named = match (&explanation.host, &explanation.switch, &explanation.cluster) {
         (Some(host), ..) => format!("host {host}"),
         (None, Some(switch), _) => format!("switch {switch}"),
-        (None, None, cluster) => format!("Kubernetes cluster {}", cluster.as_deref().unwrap_or_default()),
+        (None, None, cluster) => format!(
+            "Kubernetes cluster {}",
+            cluster.as_deref().unwrap_or_default()
+        ),
     };
-    let mut out = format!("{named}   {}\n", format_count(explanation.resources.len(), "resource"));
+    let mut out = format!(
+        "{named}   {}\n",
+        format_count(explanation.resources.len(), "resource")
+    );
     if attribute.is_none() && !explanation.catalogue.is_empty() {
         out.push_str(&render_heading("CATALOGUE: what is known of its parts"));
         out.extend(explanation.catalogue.iter().map(render_explained_entry));
     }
     // a kernel alone goes together with everything
     if attribute.is_none() && explanation.releases.iter().any(|one| one.part != "kernel") {
-        out.push_str(&render_heading("RELEASES: of the spec, and the newest of the rest that go together with them"));
+        out.push_str(&render_heading(
+            "RELEASES: of the spec, and the newest of the rest that go together with them",
+        ));
         out.extend(explanation.releases.iter().map(render_explained_release));
     }
     if attribute.is_none() && !explanation.rules.is_empty() {
         out.push_str(&render_heading("RULES"));
         for one in &explanation.rules {
             let waived = if one.waived { " (waived)" } else { "" };
-            out.push_str(&wrap_labelled_text(&format!(" ! {} ", one.code), &format!("{}{waived}", one.message), COLUMNS));
+            out.push_str(&wrap_labelled_text(
+                &format!(" ! {} ", one.code),
+                &format!("{}{waived}", one.message),
+                COLUMNS,
+            ));
         }
     }
     if attribute.is_none() && !explanation.left_out.is_empty() {
-        let (unreached, lacking): (Vec<&LeftOut>, Vec<&LeftOut>) = explanation.left_out.iter().partition(|one| one.is_for_want_of_ssh());
+        let (unreached, lacking): (Vec<&LeftOut>, Vec<&LeftOut>) = explanation
+            .left_out
+            .iter()
+            .partition(|one| one.is_for_want_of_ssh());
         if let Some(first) = unreached.first() {
-            out.push_str(&render_heading(&format!("NOT HERE: what needs {}", first.needs)));
+            out.push_str(&render_heading(&format!(
+                "NOT HERE: what needs {}",
+                first.needs
+            )));
             let modules: Vec<&str> = unreached.iter().map(|one| one.module.as_str()).collect();
             out.push_str(&wrap_labelled_text(" - ", &modules.join(", "), COLUMNS));
         }
         if !lacking.is_empty() {
-            out.push_str(&render_heading("NOT HERE: modules that the spec enables, and what this host lacks for them"));
+            out.push_str(&render_heading(
+                "NOT HERE: modules that the spec enables, and what this host lacks for them",
+            ));
         }
         for one in lacking {
-            out.push_str(&wrap_labelled_text(&format!(" - {} ", one.module), &format!("needs {}", one.needs), COLUMNS));
+            out.push_str(&wrap_labelled_text(
+                &format!(" - {} ", one.module),
+                &format!("needs {}", one.needs),
+                COLUMNS,
+            ));
         }
     }
     let mut modules: IndexMap<String, Vec<&ResourceExplained>> = IndexMap::new();
     for resource in &explanation.resources {
-        let names = resource.because.iter().map(|why| format!("{} {}", why.module, why.conditions.join(" and "))).collect::<Vec<_>>();
+        let names = resource
+            .because
+            .iter()
+            .map(|why| format!("{} {}", why.module, why.conditions.join(" and ")))
+            .collect::<Vec<_>>();
         modules.entry(names.join(", ")).or_default().push(resource);
     }
     for resources in modules.values() {
@@ -166,59 +206,139 @@ pub fn render_explanation_screen(explanation: &Explanation, attribute: Option<&s
 
 fn render_explained_entry(one: &RowExplained) -> String {
     let label = format!(" . {:<9} ", one.sort);
-    let Some(row) = &one.row else { return wrap_labelled_text(&label, &format!("{}: no row is about it", one.named), COLUMNS) };
-    let source = one.source.as_deref().map_or(String::new(), |source| wrap_labelled_text("             source  ", source, COLUMNS));
-    let place = one.place.as_deref().map_or(String::new(), |place| wrap_labelled_text("             row     ", place, COLUMNS));
-    format!("{}{place}{source}", wrap_labelled_text(&label, &format!("{}: {row}", one.named), COLUMNS))
+    let Some(row) = &one.row else {
+        return wrap_labelled_text(
+            &label,
+            &format!("{}: no row is about it", one.named),
+            COLUMNS,
+        );
+    };
+    let source = one.source.as_deref().map_or(String::new(), |source| {
+        wrap_labelled_text("             source  ", source, COLUMNS)
+    });
+    let place = one.place.as_deref().map_or(String::new(), |place| {
+        wrap_labelled_text("             row     ", place, COLUMNS)
+    });
+    format!(
+        "{}{place}{source}",
+        wrap_labelled_text(&label, &format!("{}: {row}", one.named), COLUMNS)
+    )
 }
 
 fn render_explained_release(one: &ReleaseExplained) -> String {
     let label = format!(" . {:<9} ", one.part);
     let Some(release) = &one.release else {
-        return wrap_labelled_text(&label, "not chosen: too little is known, or the wishes exclude each other", COLUMNS);
+        return wrap_labelled_text(
+            &label,
+            "not chosen: too little is known, or the wishes exclude each other",
+            COLUMNS,
+        );
     };
-    let of = one.place.as_ref().map_or("chosen".to_owned(), |place| format!("of the spec, {place} {}", place.path));
+    let of = one.place.as_ref().map_or("chosen".to_owned(), |place| {
+        format!("of the spec, {place} {}", place.path)
+    });
     let mut out = wrap_labelled_text(&label, &format!("{release}: {of}"), COLUMNS);
     for why in &one.because {
         out.push_str(&wrap_labelled_text("             because ", why, COLUMNS));
     }
-    let more = [("row     ", &one.row), ("source  ", &one.source)].into_iter().filter_map(|(name, text)| Some((name, text.as_deref()?)));
-    out.extend(more.map(|(name, text)| wrap_labelled_text(&format!("             {name}"), text, COLUMNS)));
+    let more = [("row     ", &one.row), ("source  ", &one.source)]
+        .into_iter()
+        .filter_map(|(name, text)| Some((name, text.as_deref()?)));
+    out.extend(
+        more.map(|(name, text)| wrap_labelled_text(&format!("             {name}"), text, COLUMNS)),
+    );
     out
 }
 
 /// Resources that the same part of a module wants for the same reasons.
 fn render_resource_group(resources: &[&ResourceExplained], attribute: Option<&str>) -> String {
-    let Some(first) = resources.first() else { return String::new() };
-    let modules: Vec<&str> = first.because.iter().map(|why| why.module.as_str()).collect();
+    let Some(first) = resources.first() else {
+        return String::new();
+    };
+    let modules: Vec<&str> = first
+        .because
+        .iter()
+        .map(|why| why.module.as_str())
+        .collect();
     let summary = first.because.first().map_or("", |why| why.summary.as_str());
     let mut out = render_heading(&modules.join(", "));
     out.push_str(&wrap_labelled_text("   ", summary, COLUMNS));
-    let names: Vec<String> = resources.iter().map(|resource| format_resource_name(&resource.address)).collect();
+    let names: Vec<String> = resources
+        .iter()
+        .map(|resource| format_resource_name(&resource.address))
+        .collect();
     let more = names.len().saturating_sub(NAMES_SHOWN);
-    let shown = names.iter().take(NAMES_SHOWN).cloned().collect::<Vec<_>>().join(", ");
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    out.push_str(&wrap_labelled_text("   wants    ", &format!("{shown}{more}"), COLUMNS));
+    let shown = names
+        .iter()
+        .take(NAMES_SHOWN)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
+    let more = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
+    out.push_str(&wrap_labelled_text(
+        "   wants    ",
+        &format!("{shown}{more}"),
+        COLUMNS,
+    ));
     let wanted = &first.wanted;
     let body = match attribute {
         Some(attribute) => {
             let inner = || wanted.pointer(&format!("/{}", attribute.replace('.', "/")));
             let found = wanted.get(attribute).or_else(inner);
-            format!("{attribute}: {}", found.map_or("not said; it is left alone".to_owned(), Value::to_string))
+            format!(
+                "{attribute}: {}",
+                found.map_or("not said; it is left alone".to_owned(), Value::to_string)
+            )
         }
         None => format_body_fields(wanted),
     };
-    let of = if resources.len() > 1 { format!(" (of {})", names[0]) } else { String::new() };
-    out.push_str(&wrap_labelled_text("   as       ", &format!("{body}{of}"), COLUMNS));
+    let of = if resources.len() > 1 {
+        format!(" (of {})", names[0])
+    } else {
+        String::new()
+    };
+    out.push_str(&wrap_labelled_text(
+        "   as       ",
+        &format!("{body}{of}"),
+        COLUMNS,
+    ));
     for why in &first.because {
-        let facts: Vec<String> = why.facts.iter().map(|(name, value)| format!("{name} is {}", format_plain_value(value))).collect();
-        let facts = if facts.is_empty() { String::new() } else { format!("; {}", facts.join(", ")) };
-        let conditions = if why.conditions.is_empty() { "always".to_owned() } else { why.conditions.join(" and ") };
-        out.push_str(&wrap_labelled_text("   because  ", &format!("{conditions}{facts}"), COLUMNS));
+        let facts: Vec<String> = why
+            .facts
+            .iter()
+            .map(|(name, value)| format!("{name} is {}", format_plain_value(value)))
+            .collect();
+        let facts = if facts.is_empty() {
+            String::new()
+        } else {
+            format!("; {}", facts.join(", "))
+        };
+        let conditions = if why.conditions.is_empty() {
+            "always".to_owned()
+        } else {
+            why.conditions.join(" and ")
+        };
+        out.push_str(&wrap_labelled_text(
+            "   because  ",
+            &format!("{conditions}{facts}"),
+            COLUMNS,
+        ));
     }
-    let places: Vec<String> = first.places.iter().map(|place| format!("{}:{} {}", place.file, place.line, place.path)).collect();
+    let places: Vec<String> = first
+        .places
+        .iter()
+        .map(|place| format!("{}:{} {}", place.file, place.line, place.path))
+        .collect();
     if !places.is_empty() {
-        out.push_str(&wrap_labelled_text("   from     ", &places.join(", "), COLUMNS));
+        out.push_str(&wrap_labelled_text(
+            "   from     ",
+            &places.join(", "),
+            COLUMNS,
+        ));
     }
     out
 }
@@ -231,13 +351,20 @@ fn format_resource_name(address: &Address) -> String {
 /// The fields of a body, long texts by their lines.
 fn format_body_fields(body: &Value) -> String {
     let shown = |value: &Value| match value {
-        Value::String(text) if text.lines().count() > 1 => format_count(text.lines().count(), "line") + " of text",
+        Value::String(text) if text.lines().count() > 1 => {
+            format_count(text.lines().count(), "line") + " of text"
+        }
         other => one_line(&format_plain_value(other), 80),
     };
     let fields = body.as_object().into_iter().flatten();
-    fields.map(|(name, value)| format!("{name} {}", shown(value))).collect::<Vec<_>>().join(", ")
+    fields
+        .map(|(name, value)| format!("{name} {}", shown(value)))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn format_plain_value(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }

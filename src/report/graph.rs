@@ -1,4 +1,5 @@
-//! The plan's graph for Graphviz or Mermaid. Hosts whose steps are the same are drawn once, with their node-set.
+//! The plan's graph for Graphviz or Mermaid. Hosts whose steps are the same are drawn once, with
+//! their node-set.
 
 use railwright_base::nodeset;
 use railwright_base::text::sanitize_text;
@@ -26,34 +27,62 @@ pub fn render_plan_graph(plan: &Plan, format: GraphFormat) -> String {
 
 /// The steps of one target with the target's name taken out: equal texts are drawn once.
 fn build_shape_key(target: &str, nodes: &[&PlanNode]) -> String {
-    nodes.iter().map(|n| format!("{}<{:?}<{:?};", n.id, n.after, n.held.is_some())).collect::<String>().replace(&format!("{target}/"), "/")
+    nodes
+        .iter()
+        .map(|n| format!("{}<{:?}<{:?};", n.id, n.after, n.held.is_some()))
+        .collect::<String>()
+        .replace(&format!("{target}/"), "/")
 }
 
 fn collect_drawn_nodes(plan: &Plan) -> Vec<GraphNode> {
     let mut by_target: BTreeMap<String, Vec<&PlanNode>> = BTreeMap::new();
     for node in &plan.nodes {
-        by_target.entry(node.target.as_ref().map_or("gates".to_owned(), ToString::to_string)).or_default().push(node);
+        by_target
+            .entry(
+                node.target
+                    .as_ref()
+                    .map_or("gates".to_owned(), ToString::to_string),
+            )
+            .or_default()
+            .push(node);
     }
     let mut alike: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (target, nodes) in &by_target {
-        alike.entry(build_shape_key(target, nodes)).or_default().push(target.clone());
+        alike
+            .entry(build_shape_key(target, nodes))
+            .or_default()
+            .push(target.clone());
     }
-    let label_of: BTreeMap<&String, String> = alike.values().map(|targets| (&targets[0], nodeset::fold_node_set(targets))).collect();
+    let label_of: BTreeMap<&String, String> = alike
+        .values()
+        .map(|targets| (&targets[0], nodeset::fold_node_set(targets)))
+        .collect();
     let shown: Vec<(&PlanNode, String)> = plan
         .nodes
         .iter()
         .filter_map(|n| {
-            let target = n.target.as_ref().map_or("gates".to_owned(), ToString::to_string);
+            let target = n
+                .target
+                .as_ref()
+                .map_or("gates".to_owned(), ToString::to_string);
             label_of.get(&target).map(|label| (n, label.clone()))
         })
         .collect();
-    let number: BTreeMap<&str, usize> = shown.iter().enumerate().map(|(n, (node, _))| (node.id.as_str(), n)).collect();
+    let number: BTreeMap<&str, usize> = shown
+        .iter()
+        .enumerate()
+        .map(|(n, (node, _))| (node.id.as_str(), n))
+        .collect();
     shown
         .iter()
         .map(|(node, group)| GraphNode {
             label: render_node_label(node),
             group: sanitize_text(group),
-            after: node.after.iter().filter_map(|id| number.get(id.as_str()).copied()).collect(),
+            after: node
+                .after
+                .iter()
+                .filter_map(|id| number.get(id.as_str()).copied())
+                .collect(),
         })
         .collect()
 }
@@ -62,8 +91,16 @@ fn render_node_label(node: &PlanNode) -> String {
     let text = match &node.kind {
         NodeKind::Gate { hosts } => format!("gate\n{}", nodeset::fold_node_set(hosts)),
         NodeKind::Change { members, .. } => {
-            let names: Vec<String> = members.iter().take(6).map(|m| m.wish.address.words()).collect();
-            let more = if members.len() > 6 { format!("\nand {} more", members.len() - 6) } else { String::new() };
+            let names: Vec<String> = members
+                .iter()
+                .take(6)
+                .map(|m| m.wish.address.words())
+                .collect();
+            let more = if members.len() > 6 {
+                format!("\nand {} more", members.len() - 6)
+            } else {
+                String::new()
+            };
             format!("{}{more}", names.join("\n"))
         }
         NodeKind::Adopt { members } => format!("record {} as found", members.len()),
@@ -72,5 +109,9 @@ fn render_node_label(node: &PlanNode) -> String {
         NodeKind::Uncordon { .. } => "uncordon".to_owned(),
         NodeKind::Barrier => "barrier".to_owned(),
     };
-    sanitize_text(&if node.held.is_some() { format!("{text}\n(held)") } else { text })
+    sanitize_text(&if node.held.is_some() {
+        format!("{text}\n(held)")
+    } else {
+        text
+    })
 }

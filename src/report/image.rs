@@ -1,9 +1,12 @@
-//! The screen of `image check`: the answer first, then each thing that programs load, with what was found, what it means and what to do.
+//! The screen of `image check`: the answer first, then each thing that programs load, with what was
+//! found, what it means and what to do.
 
 use super::wrap::{COLUMNS, render_heading, wrap_labelled_text};
 use railwright_base::text::{clean_line, one_line};
 use railwright_verify::CheckVerdict;
-use railwright_verify::image::{ImageCheckItem, ImageFinding, ImageRequirements, compute_image_verdict};
+use railwright_verify::image::{
+    ImageCheckItem, ImageFinding, ImageRequirements, compute_image_verdict,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -42,7 +45,11 @@ pub struct ImageFindingDocument<'a> {
 
 impl<'a> ImageDocument<'a> {
     /// Of what was found.
-    pub fn of(looked_into: &'a str, wanted: &'a ImageRequirements, findings: &'a [ImageFinding]) -> Self {
+    pub fn of(
+        looked_into: &'a str,
+        wanted: &'a ImageRequirements,
+        findings: &'a [ImageFinding],
+    ) -> Self {
         let finding = |finding: &'a ImageFinding| ImageFindingDocument {
             item: finding.item,
             name: &finding.name,
@@ -64,15 +71,25 @@ impl<'a> ImageDocument<'a> {
 }
 
 /// The whole screen. What several findings say alike is said once, behind the last of them.
-pub fn render_image_screen(looked_into: &str, wanted: &ImageRequirements, findings: &[ImageFinding]) -> String {
-    let mut out = format!("image check {}   for a fabric of kind {}\n", one_line(looked_into, 80), wanted.fabric);
+pub fn render_image_screen(
+    looked_into: &str,
+    wanted: &ImageRequirements,
+    findings: &[ImageFinding],
+) -> String {
+    let mut out = format!(
+        "image check {}   for a fabric of kind {}\n",
+        one_line(looked_into, 80),
+        wanted.fabric
+    );
     out.push_str(&render_heading(match compute_image_verdict(findings) {
         CheckVerdict::Failed => "MISSING: jobs would go without RDMA",
         CheckVerdict::Unknown => "NOT KNOWN: not all of it could be looked at",
         _ => "COMPLETE: what programs load to use RDMA is there",
     }));
     for (n, finding) in findings.iter().enumerate() {
-        let is_said_again = findings.get(n + 1).is_some_and(|next| says_alike(finding, next));
+        let is_said_again = findings
+            .get(n + 1)
+            .is_some_and(|next| says_alike(finding, next));
         out.push_str(&render_image_finding(finding, is_said_again));
     }
     out
@@ -80,7 +97,9 @@ pub fn render_image_screen(looked_into: &str, wanted: &ImageRequirements, findin
 
 fn says_alike(one: &ImageFinding, other: &ImageFinding) -> bool {
     let (one, other) = (&one.judgement, &other.judgement);
-    one.code.is_some() && other.code.is_some() && (&one.effect, &one.next) == (&other.effect, &other.next)
+    one.code.is_some()
+        && other.code.is_some()
+        && (&one.effect, &one.next) == (&other.effect, &other.next)
 }
 
 fn render_image_finding(finding: &ImageFinding, is_said_again: bool) -> String {
@@ -93,12 +112,27 @@ fn render_image_finding(finding: &ImageFinding, is_said_again: bool) -> String {
         CheckVerdict::Passed => ' ',
     };
     let label = format!(" {mark} {:<12} {:<16} ", finding.item.word(), finding.name);
-    let Some(code) = judgement.code else { return wrap_labelled_text(&label, &judgement.measured, COLUMNS) };
+    let Some(code) = judgement.code else {
+        return wrap_labelled_text(&label, &judgement.measured, COLUMNS);
+    };
     let mut out = format!("{label}{code}\n");
-    let end = if is_said_again { ["", ""] } else { [judgement.effect.as_str(), &judgement.next] };
-    let rows = [("found", judgement.measured.as_str()), ("wanted", &judgement.expected), ("means", end[0]), ("next", end[1])];
+    let end = if is_said_again {
+        ["", ""]
+    } else {
+        [judgement.effect.as_str(), &judgement.next]
+    };
+    let rows = [
+        ("found", judgement.measured.as_str()),
+        ("wanted", &judgement.expected),
+        ("means", end[0]),
+        ("next", end[1]),
+    ];
     for (word, text) in rows.into_iter().filter(|(_, text)| !text.is_empty()) {
-        out.push_str(&wrap_labelled_text(&format!("       {word:<8}"), text, COLUMNS));
+        out.push_str(&wrap_labelled_text(
+            &format!("       {word:<8}"),
+            text,
+            COLUMNS,
+        ));
     }
     out
 }

@@ -13,38 +13,75 @@ use std::collections::BTreeMap;
 const CELL: usize = 26;
 
 /// All rows of a sort: a line each, the name and what tells it from the others.
-pub fn render_catalog_table<R: CatalogRow + Serialize>(table: &CatalogTable<R>, columns: &[&str]) -> String {
+pub fn render_catalog_table<R: CatalogRow + Serialize>(
+    table: &CatalogTable<R>,
+    columns: &[&str],
+) -> String {
     let cells = |row: &R| {
         let value = serde_json::to_value(row).unwrap_or_default();
         columns
             .iter()
-            .map(|column| value.get(*column).map_or(String::new(), |value| format_entry_field(row, column, value)))
+            .map(|column| {
+                value.get(*column).map_or(String::new(), |value| {
+                    format_entry_field(row, column, value)
+                })
+            })
             .collect::<Vec<String>>()
     };
-    let mut lines: Vec<(String, Vec<String>)> = table.entries().map(|entry| (entry.row.identity(), cells(&entry.row))).collect();
+    let mut lines: Vec<(String, Vec<String>)> = table
+        .entries()
+        .map(|entry| (entry.row.identity(), cells(&entry.row)))
+        .collect();
     lines.sort();
-    let head = columns.iter().map(|column| column.replace('_', " ")).collect::<Vec<_>>();
-    let name_width = lines.iter().map(|(name, _)| name.chars().count()).chain([4]).max().unwrap_or(4);
+    let head = columns
+        .iter()
+        .map(|column| column.replace('_', " "))
+        .collect::<Vec<_>>();
+    let name_width = lines
+        .iter()
+        .map(|(name, _)| name.chars().count())
+        .chain([4])
+        .max()
+        .unwrap_or(4);
     let mut left = COLUMNS.saturating_sub(name_width);
     let mut widths = Vec::new();
     for at in 0..columns.len() {
-        let widest = lines.iter().map(|(_, cells)| cells[at].chars().count()).chain([head[at].chars().count()]).max().unwrap_or(0);
+        let widest = lines
+            .iter()
+            .map(|(_, cells)| cells[at].chars().count())
+            .chain([head[at].chars().count()])
+            .max()
+            .unwrap_or(0);
         let width = widest.min(CELL).min(left.saturating_sub(2));
         widths.push(width);
         left = left.saturating_sub(width + 2);
     }
     let line = |name: &str, cells: &[String]| {
-        let cells: Vec<String> = cells.iter().zip(&widths).map(|(cell, width)| format!("{:<width$}", one_line(cell, *width))).collect();
-        format!("{name:<name_width$}  {}", cells.join("  ")).trim_end().to_owned() + "\n"
+        let cells: Vec<String> = cells
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{:<width$}", one_line(cell, *width)))
+            .collect();
+        format!("{name:<name_width$}  {}", cells.join("  "))
+            .trim_end()
+            .to_owned()
+            + "\n"
     };
     let mut out = line(R::KEY, &head);
     out.extend(lines.iter().map(|(name, cells)| line(name, cells)));
-    sanitize_text(&format!("{out}\n{}. One in full: railwright catalog {} NAME\n", format_count(lines.len(), "row"), R::KEY))
+    sanitize_text(&format!(
+        "{out}\n{}. One in full: railwright catalog {} NAME\n",
+        format_count(lines.len(), "row"),
+        R::KEY
+    ))
 }
 
 /// How much there is of what.
 pub fn render_knowledge_counts(counts: &[(&str, usize)]) -> String {
-    counts.iter().map(|(what, count)| format!("  {what:<32} {count:>5}\n")).collect()
+    counts
+        .iter()
+        .map(|(what, count)| format!("  {what:<32} {count:>5}\n"))
+        .collect()
 }
 
 /// One row in full.
@@ -52,7 +89,11 @@ pub fn render_catalog_entry<R: CatalogRow + Serialize>(row: &R, place: &str) -> 
     let mut out = format!("{} {}   {place}\n", R::KEY, row.identity());
     if let Ok(Value::Object(fields)) = serde_json::to_value(row) {
         for (key, value) in fields.iter().filter(|(key, _)| key.as_str() != "name") {
-            out.push_str(&wrap_labelled_text(&format!("  {:<18} ", key.replace('_', " ")), &format_entry_field(row, key, value), COLUMNS));
+            out.push_str(&wrap_labelled_text(
+                &format!("  {:<18} ", key.replace('_', " ")),
+                &format_entry_field(row, key, value),
+                COLUMNS,
+            ));
         }
     }
     sanitize_text(&out)
@@ -60,15 +101,23 @@ pub fn render_catalog_entry<R: CatalogRow + Serialize>(row: &R, place: &str) -> 
 
 /// One row in a line: what tells it from others.
 pub fn row_in_short<R: CatalogRow + Serialize>(row: &R) -> String {
-    let Ok(Value::Object(fields)) = serde_json::to_value(row) else { return String::new() };
+    let Ok(Value::Object(fields)) = serde_json::to_value(row) else {
+        return String::new();
+    };
     let left_out = ["name", "aliases", "source", "note", "pci_ids"];
-    let shown = fields.iter().filter(|(key, value)| !left_out.contains(&key.as_str()) && **value != Value::Bool(false));
-    shown.map(|(key, value)| format!("{} {}", key.replace('_', " "), format_value_words(value))).collect::<Vec<_>>().join("; ")
+    let shown = fields
+        .iter()
+        .filter(|(key, value)| !left_out.contains(&key.as_str()) && **value != Value::Bool(false));
+    shown
+        .map(|(key, value)| format!("{} {}", key.replace('_', " "), format_value_words(value)))
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 /// A field of a row in words.
 fn format_entry_field<R: CatalogRow>(row: &R, key: &str, value: &Value) -> String {
-    row.in_words(key).unwrap_or_else(|| format_value_words(value))
+    row.in_words(key)
+        .unwrap_or_else(|| format_value_words(value))
 }
 
 /// A value in words: lists without brackets, `yes` and `no`.
@@ -77,10 +126,16 @@ fn format_value_words(value: &Value) -> String {
         Value::Bool(true) => "yes".to_owned(),
         Value::Bool(false) => "no".to_owned(),
         Value::String(text) => text.clone(),
-        Value::Array(items) => items.iter().map(format_value_words).collect::<Vec<_>>().join(", "),
-        Value::Object(fields) => {
-            fields.iter().map(|(key, value)| format!("{key}={}", format_value_words(value))).collect::<Vec<_>>().join(" ")
-        }
+        Value::Array(items) => items
+            .iter()
+            .map(format_value_words)
+            .collect::<Vec<_>>()
+            .join(", "),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, value)| format!("{key}={}", format_value_words(value)))
+            .collect::<Vec<_>>()
+            .join(" "),
         other => other.to_string(),
     }
 }
@@ -92,7 +147,11 @@ pub fn render_rule_list(set: &RuleSet) -> String {
         families.entry(&rule.family).or_default().push(rule);
     }
     let mut groups: Vec<_> = families.into_iter().collect();
-    groups.sort_by(|(_, one), (_, other)| one.first().map(|rule| &rule.code).cmp(&other.first().map(|rule| &rule.code)));
+    groups.sort_by(|(_, one), (_, other)| {
+        one.first()
+            .map(|rule| &rule.code)
+            .cmp(&other.first().map(|rule| &rule.code))
+    });
     let mut out = String::new();
     for (family, rules) in groups {
         let summary = set.families.get(family).map_or("", String::as_str);
@@ -137,34 +196,66 @@ pub fn render_rule_page(rule: &Rule) -> String {
         ("mend", &rule.mend_in_words()),
         ("source", &rule.source),
     ] {
-        out.push_str(&wrap_labelled_text(&format!("  {label:<12} "), text, COLUMNS));
+        out.push_str(&wrap_labelled_text(
+            &format!("  {label:<12} "),
+            text,
+            COLUMNS,
+        ));
     }
     if let Some(more) = &rule.more {
         out.push('\n');
         for paragraph in more.trim().split("\n\n") {
-            out.push_str(&wrap_labelled_text("  ", &paragraph.split_whitespace().collect::<Vec<_>>().join(" "), COLUMNS));
+            out.push_str(&wrap_labelled_text(
+                "  ",
+                &paragraph.split_whitespace().collect::<Vec<_>>().join(" "),
+                COLUMNS,
+            ));
         }
     }
     out.push_str("\n  Accepted for a while, in the spec:\n");
-    out.push_str(&format!("    rules: {{ waive: [{{ code: {}, reason: ..., owner: ..., until: 2026-12-31 }}] }}\n", rule.code));
+    out.push_str(&format!(
+        "    rules: {{ waive: [{{ code: {}, reason: ..., owner: ..., until: 2026-12-31 }}] }}\n",
+        rule.code
+    ));
     sanitize_text(&out)
 }
 
-/// What the rules find in a line, for commands that do something else; nothing where there is nothing.
+/// What the rules find in a line, for commands that do something else; nothing where there is
+/// nothing.
 pub fn in_short(judgement: &RulesReport, inventory: &str) -> Option<String> {
     let mut codes: BTreeMap<(Severity, String), usize> = BTreeMap::new();
     for diagnostic in judgement.diagnostics() {
-        *codes.entry((diagnostic.severity, diagnostic.code.to_string())).or_default() += 1;
+        *codes
+            .entry((diagnostic.severity, diagnostic.code.to_string()))
+            .or_default() += 1;
     }
     let of = |severity: Severity| {
-        let found: Vec<_> = codes.iter().filter(|((level, _), _)| *level == severity).collect();
+        let found: Vec<_> = codes
+            .iter()
+            .filter(|((level, _), _)| *level == severity)
+            .collect();
         let count = found.iter().map(|(_, count)| **count).sum::<usize>();
-        let names = found.iter().map(|((_, code), _)| code.as_str()).collect::<Vec<_>>().join(", ");
-        (count > 0).then(|| format!("{} ({names})", format_count(count, describe_severity(severity))))
+        let names = found
+            .iter()
+            .map(|((_, code), _)| code.as_str())
+            .collect::<Vec<_>>()
+            .join(", ");
+        (count > 0).then(|| {
+            format!(
+                "{} ({names})",
+                format_count(count, describe_severity(severity))
+            )
+        })
     };
-    let found: Vec<String> = [Severity::Error, Severity::Warning].into_iter().filter_map(of).collect();
+    let found: Vec<String> = [Severity::Error, Severity::Warning]
+        .into_iter()
+        .filter_map(of)
+        .collect();
     (!found.is_empty()).then(|| {
-        let text = format!("{}; railwright validate {inventory} tells more.", found.join(" and "));
+        let text = format!(
+            "{}; railwright validate {inventory} tells more.",
+            found.join(" and ")
+        );
         sanitize_text(wrap_labelled_text("rules: ", &text, COLUMNS).trim_end())
     })
 }
@@ -174,11 +265,26 @@ pub fn render_waived_rules(waived: &[WaivedFinding]) -> String {
     if waived.is_empty() {
         return String::new();
     }
-    let mut out = render_heading("WAIVED: rules that the spec breaks and accepts until the day is over");
+    let mut out =
+        render_heading("WAIVED: rules that the spec breaks and accepts until the day is over");
     for one in waived {
-        let nodes = one.nodes.as_deref().map_or(String::new(), |nodes| format!("{nodes}: "));
-        out.push_str(&wrap_labelled_text(&format!(" . {} ", one.code), &format!("{nodes}{}", one.message), COLUMNS));
-        out.push_str(&wrap_labelled_text("          ", &format!("accepted by {} until {}: {}", one.owner, one.until, one.reason), COLUMNS));
+        let nodes = one
+            .nodes
+            .as_deref()
+            .map_or(String::new(), |nodes| format!("{nodes}: "));
+        out.push_str(&wrap_labelled_text(
+            &format!(" . {} ", one.code),
+            &format!("{nodes}{}", one.message),
+            COLUMNS,
+        ));
+        out.push_str(&wrap_labelled_text(
+            "          ",
+            &format!(
+                "accepted by {} until {}: {}",
+                one.owner, one.until, one.reason
+            ),
+            COLUMNS,
+        ));
     }
     out
 }

@@ -10,15 +10,22 @@ use railwright_system::identity::ProcessLiveness;
 use std::collections::BTreeMap;
 
 /// What stands in the place of a lock over NVUE.
-const NOT_KEPT: &str = "keeps no lock: it is reached over NVUE, where the revisions of others are looked at before and after a change";
+const NOT_KEPT: &str = "keeps no lock: it is reached over NVUE, where the revisions of others are \
+                        looked at before and after a change";
 
 /// The lock on this side, then those on the hosts, hosts with the same to say in one line.
 pub fn render_lock_list(here: Option<&LocalLock>, hosts: &BTreeMap<String, HostLock>) -> String {
     let mut out = match here {
         None => "here           free\n".to_owned(),
         Some(lock) => {
-            let note = if lock.note.is_empty() { String::new() } else { format!(", {}", lock.note) };
-            let age = lock.age_s.map_or(String::new(), |age| format!("; seen alive {} ago", format_duration(age)));
+            let note = if lock.note.is_empty() {
+                String::new()
+            } else {
+                format!(", {}", lock.note)
+            };
+            let age = lock.age_s.map_or(String::new(), |age| {
+                format!("; seen alive {} ago", format_duration(age))
+            });
             render_lock_line("here", &format!("{}{note}{age}", lock.holder))
         }
     };
@@ -30,7 +37,10 @@ pub fn render_lock_list(here: Option<&LocalLock>, hosts: &BTreeMap<String, HostL
     };
     fold_hosts_by_text(hosts.iter().map(|(host, lock)| (host, text(lock))))
         .for_each(|(hosts, text)| out.push_str(&render_lock_line(&hosts, &text)));
-    if hosts.values().any(|lock| matches!(lock, HostLock::Held(held) if !held.is_young())) {
+    if hosts
+        .values()
+        .any(|lock| matches!(lock, HostLock::Held(held) if !held.is_young()))
+    {
         out.push_str(&format!("\n{}\n", describe_heartbeat_rule()));
     }
     sanitize_text(&out)
@@ -42,17 +52,26 @@ pub fn render_steal_outcomes(stolen: &BTreeMap<String, Stolen>, inventory: &str)
         Stolen::Taken(held) => format!("taken away from {}", held.describe()),
         Stolen::Free => "was free".to_owned(),
         Stolen::NotKept => NOT_KEPT.to_owned(),
-        Stolen::Young(held) => format!("NOT TAKEN: {}; {}", held.describe(), describe_holder_liveness(held)),
+        Stolen::Young(held) => format!(
+            "NOT TAKEN: {}; {}",
+            held.describe(),
+            describe_holder_liveness(held)
+        ),
         Stolen::Unknown { reason } => format!("NOT TAKEN: {reason}"),
     };
     let mut out = String::new();
     fold_hosts_by_text(stolen.iter().map(|(host, one)| (host, text(one))))
         .for_each(|(hosts, text)| out.push_str(&render_lock_line(&hosts, &text)));
     if stolen.values().any(|one| matches!(one, Stolen::Young(_))) {
-        out.push_str(&format!("\n{}\n--force does not ask\n", describe_heartbeat_rule()));
+        out.push_str(&format!(
+            "\n{}\n--force does not ask\n",
+            describe_heartbeat_rule()
+        ));
     }
     let any = |wanted: fn(&Stolen) -> bool| stolen.values().any(wanted);
-    let next = match !any(|one| matches!(one, Stolen::Taken(_))) && any(|one| matches!(one, Stolen::Young(_) | Stolen::Unknown { .. })) {
+    let next = match !any(|one| matches!(one, Stolen::Taken(_)))
+        && any(|one| matches!(one, Stolen::Young(_) | Stolen::Unknown { .. }))
+    {
         true => format!("lock list {inventory} shows who has the locks that were not taken"),
         false => format!("plan {inventory} shows what that run left to be done"),
     };
@@ -62,21 +81,31 @@ pub fn render_steal_outcomes(stolen: &BTreeMap<String, Stolen>, inventory: &str)
 
 /// By tens of seconds, so that hosts that were asked one after the other are still alike.
 fn describe_holder_liveness(held: &HeldLock) -> String {
-    let age = if held.age_s < 10 { "a moment".to_owned() } else { format_duration(held.age_s / 10 * 10) };
+    let age = if held.age_s < 10 {
+        "a moment".to_owned()
+    } else {
+        format_duration(held.age_s / 10 * 10)
+    };
     match held.life {
-        ProcessLiveness::Alive => format!("its process lives on this machine; its latest heartbeat came {age} ago"),
+        ProcessLiveness::Alive => {
+            format!("its process lives on this machine; its latest heartbeat came {age} ago")
+        }
         ProcessLiveness::Dead => format!("its process is gone; seen alive {age} ago"),
         ProcessLiveness::Unknown if held.is_young() => format!("seen alive {age} ago"),
         ProcessLiveness::Unknown => format!("seen alive {age} ago, likely dead"),
     }
 }
 
-fn fold_hosts_by_text<'a>(lines: impl Iterator<Item = (&'a String, String)>) -> impl Iterator<Item = (String, String)> {
+fn fold_hosts_by_text<'a>(
+    lines: impl Iterator<Item = (&'a String, String)>,
+) -> impl Iterator<Item = (String, String)> {
     let mut alike: IndexMap<String, Vec<&String>> = IndexMap::new();
     for (host, text) in lines {
         alike.entry(text).or_default().push(host);
     }
-    alike.into_iter().map(|(text, hosts)| (nodeset::fold_node_set(&hosts), text))
+    alike
+        .into_iter()
+        .map(|(text, hosts)| (nodeset::fold_node_set(&hosts), text))
 }
 
 fn render_lock_line(who: &str, text: &str) -> String {
@@ -89,7 +118,14 @@ mod tests {
 
     fn held(age_s: u64, line: &str) -> HeldLock {
         let holder = railwright_state::LockHolder::parse(line);
-        HeldLock { holder, line: line.to_owned(), note: "run r1".to_owned(), age_s, life: ProcessLiveness::Unknown, fence: 3 }
+        HeldLock {
+            holder,
+            line: line.to_owned(),
+            note: "run r1".to_owned(),
+            age_s,
+            life: ProcessLiveness::Unknown,
+            fence: 3,
+        }
     }
 
     #[test]
@@ -101,10 +137,22 @@ mod tests {
             ("n3", HostLock::Held(Box::new(held(7200, "x\u{1b}[2J")))),
             ("n4", HostLock::Free),
             ("leaf1", HostLock::NotKept),
-            ("n5", HostLock::Unknown { reason: "no route".to_owned() }),
+            (
+                "n5",
+                HostLock::Unknown {
+                    reason: "no route".to_owned(),
+                },
+            ),
         ];
-        let hosts = hosts.into_iter().map(|(host, lock)| (host.to_owned(), lock)).collect();
-        let here = LocalLock { holder: "apply by ann".to_owned(), note: "run r1".to_owned(), age_s: Some(3) };
+        let hosts = hosts
+            .into_iter()
+            .map(|(host, lock)| (host.to_owned(), lock))
+            .collect();
+        let here = LocalLock {
+            holder: "apply by ann".to_owned(),
+            note: "run r1".to_owned(),
+            age_s: Some(3),
+        };
         insta::assert_snapshot!(render_lock_list(Some(&here), &hosts), @r##"
         here           apply by ann, run r1; seen alive 3 s ago
         leaf1          keeps no lock: it is reached over NVUE, where the revisions of others are looked at
@@ -117,8 +165,15 @@ mod tests {
 
         a holder gives a heartbeat every 60 s, and is taken for dead after 180 s without
         "##);
-        let stolen_of = [("n1", Stolen::Young(held(12, ann))), ("n2", Stolen::Taken(held(300, ann))), ("n3", Stolen::Free)];
-        let stolen_of = stolen_of.into_iter().map(|(host, one)| (host.to_owned(), one)).collect();
+        let stolen_of = [
+            ("n1", Stolen::Young(held(12, ann))),
+            ("n2", Stolen::Taken(held(300, ann))),
+            ("n3", Stolen::Free),
+        ];
+        let stolen_of = stolen_of
+            .into_iter()
+            .map(|(host, one)| (host.to_owned(), one))
+            .collect();
         insta::assert_snapshot!(render_steal_outcomes(&stolen_of, "inv"), @r##"
         n1             NOT TAKEN: apply by ann on ops1 (process 7) since 2026-01-01T00:00:00Z, run r1; seen
                        alive 10 s ago
@@ -129,8 +184,14 @@ mod tests {
         --force does not ask
         next: railwright plan inv shows what that run left to be done
         "##);
-        let young: BTreeMap<String, Stolen> = [("n1".to_owned(), Stolen::Young(held(12, ann)))].into();
+        let young: BTreeMap<String, Stolen> =
+            [("n1".to_owned(), Stolen::Young(held(12, ann)))].into();
         let not_taken = render_steal_outcomes(&young, "inv");
-        assert!(not_taken.ends_with("next: railwright lock list inv shows who has the locks that were not taken\n"), "{not_taken}");
+        assert!(
+            not_taken.ends_with(
+                "next: railwright lock list inv shows who has the locks that were not taken\n"
+            ),
+            "{not_taken}"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! The two streams: stdout carries the result, stderr everything else. A closed pipe is not an error; a full disk is,
-//! and is remembered until the end of the command.
+//! The two streams: stdout carries the result, stderr everything else. A closed pipe is not an
+//! error; a full disk is, and is remembered until the end of the command.
 
 use railwright_system::{environment, terminal};
 use std::io::{self, IsTerminal as _, Write};
@@ -21,7 +21,10 @@ pub struct ScreenStyle {
 
 impl ScreenStyle {
     /// No colours, 100 columns: for files, pipes and tests.
-    pub const PLAIN: ScreenStyle = ScreenStyle { color: false, width: 100 };
+    pub const PLAIN: ScreenStyle = ScreenStyle {
+        color: false,
+        width: 100,
+    };
 
     /// For the result on stdout.
     pub fn of_stdout() -> ScreenStyle {
@@ -34,14 +37,23 @@ impl ScreenStyle {
     }
 
     fn on(is_terminal: bool, columns: Option<usize>) -> ScreenStyle {
-        let width = columns.filter(|_| is_terminal).map_or(ScreenStyle::PLAIN.width, |columns| columns.clamp(WIDTHS.0, WIDTHS.1));
-        ScreenStyle { color: may_color(is_terminal), width }
+        let width = columns
+            .filter(|_| is_terminal)
+            .map_or(ScreenStyle::PLAIN.width, |columns| {
+                columns.clamp(WIDTHS.0, WIDTHS.1)
+            });
+        ScreenStyle {
+            color: may_color(is_terminal),
+            width,
+        }
     }
 }
 
 /// `NO_COLOR` set to anything but nothing turns colours off (no-color.org).
 fn may_color(is_terminal: bool) -> bool {
-    is_terminal && environment::read_variable("NO_COLOR").is_none() && environment::read_variable("TERM").as_deref() != Some("dumb")
+    is_terminal
+        && environment::read_variable("NO_COLOR").is_none()
+        && environment::read_variable("TERM").as_deref() != Some("dumb")
 }
 
 /// Writes a part of the result to stdout and ends the line if the text does not.
@@ -57,7 +69,9 @@ pub fn print_note(text: &str) {
 /// Writes to stderr as it is, without ending the line: for a line that is drawn again in place.
 pub fn note_raw(text: &str) {
     let mut stream = io::stderr().lock();
-    let _ = stream.write_all(text.as_bytes()).and_then(|()| stream.flush());
+    let _ = stream
+        .write_all(text.as_bytes())
+        .and_then(|()| stream.flush());
 }
 
 /// Why something could not be written, if so.
@@ -66,8 +80,15 @@ pub fn find_write_failure() -> Option<&'static str> {
 }
 
 fn write_terminated_text(stream: &mut impl Write, text: &str) {
-    let end = if text.ends_with('\n') || text.is_empty() { "" } else { "\n" };
-    let written = stream.write_all(text.as_bytes()).and_then(|()| stream.write_all(end.as_bytes())).and_then(|()| stream.flush());
+    let end = if text.ends_with('\n') || text.is_empty() {
+        ""
+    } else {
+        "\n"
+    };
+    let written = stream
+        .write_all(text.as_bytes())
+        .and_then(|()| stream.write_all(end.as_bytes()))
+        .and_then(|()| stream.flush());
     if let Err(error) = written
         && error.kind() != io::ErrorKind::BrokenPipe
     {

@@ -1,4 +1,5 @@
-//! Hosts that are out of service whatever a plan does: which, why, and how much of the budget they use up.
+//! Hosts that are out of service whatever a plan does: which, why, and how much of the budget they
+//! use up.
 
 use super::wrap::{COLUMNS, render_heading, wrap_labelled_text};
 use indexmap::IndexMap;
@@ -10,13 +11,21 @@ use railwright_plan::{Plan, Unavailable};
 pub fn by_words(unavailable: &[Unavailable]) -> IndexMap<String, String> {
     let mut hosts: IndexMap<String, Vec<String>> = IndexMap::new();
     for some in unavailable {
-        hosts.entry(one_line(&some.why.words(), 400)).or_default().extend(some.names());
+        hosts
+            .entry(one_line(&some.why.words(), 400))
+            .or_default()
+            .extend(some.names());
     }
-    hosts.into_iter().map(|(why, names)| (why, clean_line(&nodeset::fold_node_set(&names)))).collect()
+    hosts
+        .into_iter()
+        .map(|(why, names)| (why, clean_line(&nodeset::fold_node_set(&names))))
+        .collect()
 }
 
 fn render_unavailable_entries(unavailable: &[Unavailable]) -> String {
-    let entry = |(why, hosts): (&String, &String)| wrap_labelled_text(&format!(" ! {hosts:<14} "), why, COLUMNS);
+    let entry = |(why, hosts): (&String, &String)| {
+        wrap_labelled_text(&format!(" ! {hosts:<14} "), why, COLUMNS)
+    };
     by_words(unavailable).iter().map(entry).collect()
 }
 
@@ -25,7 +34,8 @@ pub fn render_out_of_service_section(unavailable: &[Unavailable]) -> String {
     if unavailable.is_empty() {
         return String::new();
     }
-    render_heading("OUT OF SERVICE: counts in the budget of every run") + &render_unavailable_entries(unavailable)
+    render_heading("OUT OF SERVICE: counts in the budget of every run")
+        + &render_unavailable_entries(unavailable)
 }
 
 /// Of a plan, with what is left of its budget.
@@ -33,11 +43,18 @@ pub fn of_plan(plan: &Plan) -> String {
     if plan.unavailable.is_empty() {
         return String::new();
     }
-    let (out, most) = (plan.unavailable.iter().map(|some| some.names().len()).sum::<usize>(), plan.rollout.max_unavailable);
+    let (out, most) = (
+        plan.unavailable
+            .iter()
+            .map(|some| some.names().len())
+            .sum::<usize>(),
+        plan.rollout.max_unavailable,
+    );
     let left = match most.saturating_sub(out) {
         0 => "no other host is disturbed".to_owned(),
         left => format!("{left} more may be"),
     };
-    render_heading(&format!("OUT OF SERVICE before anything is done: {out}, and {most} may be; {left}"))
-        + &render_unavailable_entries(&plan.unavailable)
+    render_heading(&format!(
+        "OUT OF SERVICE before anything is done: {out}, and {most} may be; {left}"
+    )) + &render_unavailable_entries(&plan.unavailable)
 }

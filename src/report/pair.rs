@@ -39,32 +39,64 @@ impl<'a> PairDocument<'a> {
     }
 }
 
-/// The commands that go on: one half after the other, by the words that were typed, then both are compared.
+/// The commands that go on: one half after the other, by the words that were typed, then both are
+/// compared.
 pub fn list_pair_commands(typed: &[String], name: &str, place: &str) -> Vec<String> {
     let submit = |half: Half| {
-        let words = [&["railwright", "job", "render", "compare", "--only", half.word()].map(str::to_owned)[..], typed].concat();
-        format!("{} | railwright job submit {place} --watch -", format_shell_words(&words))
+        let words = [
+            &[
+                "railwright",
+                "job",
+                "render",
+                "compare",
+                "--only",
+                half.word(),
+            ]
+            .map(str::to_owned)[..],
+            typed,
+        ]
+        .concat();
+        format!(
+            "{} | railwright job submit {place} --watch -",
+            format_shell_words(&words)
+        )
     };
-    vec![submit(Half::Rdma), submit(Half::Tcp), format!("railwright job compare {name} {place}")]
+    vec![
+        submit(Half::Rdma),
+        submit(Half::Tcp),
+        format!("railwright job compare {name} {place}"),
+    ]
 }
 
 /// They are told below objects.
 pub fn render_pair_hint(next: &[String]) -> String {
     format!(
         "Run one after the other, as they would share the network:\n{}",
-        next.iter().map(|line| format!("  {line}\n")).collect::<String>()
+        next.iter()
+            .map(|line| format!("  {line}\n"))
+            .collect::<String>()
     )
 }
 
 /// In what the two differ, each with its reason.
 pub fn render_pair_explanation(pair: &Pair, next: &[String]) -> String {
     let (rdma, tcp) = (&pair.rdma, &pair.tcp);
-    let mut out = format!("{} {}/{} and {}, alike but for what is below\n", rdma.kind.word(), rdma.namespace, rdma.name, tcp.name);
+    let mut out = format!(
+        "{} {}/{} and {}, alike but for what is below\n",
+        rdma.kind.word(),
+        rdma.namespace,
+        rdma.name,
+        tcp.name
+    );
     out.push_str(&render_heading("THE DIFFERENCE"));
     for one in &pair.differences {
         out.push_str(&wrap_labelled_text(" ", &one.name, COLUMNS));
         for (label, value) in [("rdma", &one.rdma), ("tcp", &one.tcp)] {
-            out.push_str(&wrap_labelled_text(&format!("   {label:<8} "), value.as_deref().unwrap_or("(not there)"), COLUMNS));
+            out.push_str(&wrap_labelled_text(
+                &format!("   {label:<8} "),
+                value.as_deref().unwrap_or("(not there)"),
+                COLUMNS,
+            ));
         }
         out.push_str(&wrap_labelled_text("   why      ", &one.reason, COLUMNS));
     }

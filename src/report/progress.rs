@@ -1,5 +1,5 @@
-//! Progress of reading and proving: on a terminal one line in place; elsewhere nothing while it is quick, and a line now
-//! and then when it is not.
+//! Progress of reading and proving: on a terminal one line in place; elsewhere nothing while it is
+//! quick, and a line now and then when it is not.
 
 use super::out;
 use railwright_base::nodeset;
@@ -17,7 +17,9 @@ struct ProgressLine {
 
 impl ProgressLine {
     fn new() -> Self {
-        ProgressLine { terminal: std::io::stderr().is_terminal() }
+        ProgressLine {
+            terminal: std::io::stderr().is_terminal(),
+        }
     }
 
     fn draw(&self, text: &str) {
@@ -44,7 +46,11 @@ pub struct HostReadProgress {
 impl HostReadProgress {
     /// For so many hosts.
     pub fn new(hosts: usize) -> Self {
-        HostReadProgress { line: ProgressLine::new(), hosts, through: Mutex::default() }
+        HostReadProgress {
+            line: ProgressLine::new(),
+            hosts,
+            through: Mutex::default(),
+        }
     }
 
     /// Takes an event in.
@@ -55,8 +61,15 @@ impl HostReadProgress {
             observe::ObservationEvent::Failed { .. } => through.1 += 1,
             _ => {}
         }
-        let failed = if through.1 > 0 { format!(", {} not reached", through.1) } else { String::new() };
-        self.line.draw(&format!("reading hosts: {} of {}{failed}", through.0, self.hosts));
+        let failed = if through.1 > 0 {
+            format!(", {} not reached", through.1)
+        } else {
+            String::new()
+        };
+        self.line.draw(&format!(
+            "reading hosts: {} of {}{failed}",
+            through.0, self.hosts
+        ));
     }
 
     /// The line goes away.
@@ -73,7 +86,9 @@ pub struct Proving {
 
 impl Default for Proving {
     fn default() -> Self {
-        Proving { line: ProgressLine::new() }
+        Proving {
+            line: ProgressLine::new(),
+        }
     }
 }
 
@@ -81,11 +96,26 @@ impl Proving {
     /// Takes an event in.
     pub fn show(&self, event: &VerifyEvent) {
         match event {
-            VerifyEvent::Judged(result) => self.line.draw(&format!("{}: {}", nodeset::fold_node_set(&result.hosts), result.check.word())),
-            VerifyEvent::Round { rail, number, of, pairs } => {
-                self.line.draw(&format!("rail {rail}: round {number} of {of}, {} at once", format_count(pairs.len(), "pair")));
+            VerifyEvent::Judged(result) => self.line.draw(&format!(
+                "{}: {}",
+                nodeset::fold_node_set(&result.hosts),
+                result.check.word()
+            )),
+            VerifyEvent::Round {
+                rail,
+                number,
+                of,
+                pairs,
+            } => {
+                self.line.draw(&format!(
+                    "rail {rail}: round {number} of {of}, {} at once",
+                    format_count(pairs.len(), "pair")
+                ));
             }
-            VerifyEvent::Nccl(hosts) => self.line.draw(&format!("NCCL's tests between {}", nodeset::fold_node_set(hosts))),
+            VerifyEvent::Nccl(hosts) => self.line.draw(&format!(
+                "NCCL's tests between {}",
+                nodeset::fold_node_set(hosts)
+            )),
         }
     }
 

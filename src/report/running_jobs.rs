@@ -83,11 +83,28 @@ impl<'a> JobsDocument<'a> {
         let job = |found: &'a ClusterJob| {
             let (phase, why) = found.kind.phase(&found.job);
             let (name, created) = (found.job.name.as_str(), found.job.created.as_str());
-            ListedJob { kind: found.kind, name, phase, why, created, submitted: found.job.job.is_some() }
+            ListedJob {
+                kind: found.kind,
+                name,
+                phase,
+                why,
+                created,
+                submitted: found.job.job.is_some(),
+            }
         };
-        let unread = looked.unread.iter().map(|(kind, why)| UnreadKind { kind: *kind, why }).collect();
+        let unread = looked
+            .unread
+            .iter()
+            .map(|(kind, why)| UnreadKind { kind: *kind, why })
+            .collect();
         let jobs = looked.jobs.iter().map(job).collect();
-        JobsDocument { format_version: FORMAT_VERSION, namespace, jobs, unread, not_served: &looked.unknown }
+        JobsDocument {
+            format_version: FORMAT_VERSION,
+            namespace,
+            jobs,
+            unread,
+            not_served: &looked.unknown,
+        }
     }
 }
 
@@ -128,10 +145,20 @@ pub fn render_job_list(namespace: &str, looked: &JobListing, now: i64) -> String
     let row = |found: &ClusterJob| {
         let (phase, why) = found.kind.phase(&found.job);
         let age = format_job_age(&found.job.created, now);
-        (one_line(&found.job.name, 40), found.kind.word(), phase.word(), age, one_line(&why.unwrap_or_default(), 60))
+        (
+            one_line(&found.job.name, 40),
+            found.kind.word(),
+            phase.word(),
+            age,
+            one_line(&why.unwrap_or_default(), 60),
+        )
     };
     let rows: Vec<_> = looked.jobs.iter().map(row).collect();
-    let width = rows.iter().map(|(name, ..)| name.chars().count()).max().unwrap_or_default();
+    let width = rows
+        .iter()
+        .map(|(name, ..)| name.chars().count())
+        .max()
+        .unwrap_or_default();
     for (name, kind, phase, age, why) in &rows {
         let line = format!("  {name:width$}  {kind:<10}  {phase:<9}  {age:>12}  {why}");
         text.push_str(line.trim_end());
@@ -139,16 +166,26 @@ pub fn render_job_list(namespace: &str, looked: &JobListing, now: i64) -> String
     }
     if !looked.unknown.is_empty() {
         let kinds: Vec<&str> = looked.unknown.iter().map(|kind| kind.word()).collect();
-        text.push_str(&format!("\nThe cluster does not have the kinds {}: their operators are not installed.\n", kinds.join(", ")));
+        text.push_str(&format!(
+            "\nThe cluster does not have the kinds {}: their operators are not installed.\n",
+            kinds.join(", ")
+        ));
     }
     for (kind, why) in &looked.unread {
-        text.push_str(&format!("\n{} could not be read: {}\n", kind.word(), one_line(why, 300)));
+        text.push_str(&format!(
+            "\n{} could not be read: {}\n",
+            kind.word(),
+            one_line(why, 300)
+        ));
     }
     text
 }
 
 fn format_job_age(created: &str, now: i64) -> String {
-    let since = created.parse::<jiff::Timestamp>().ok().and_then(|at| u64::try_from(now - at.as_second()).ok());
+    let since = created
+        .parse::<jiff::Timestamp>()
+        .ok()
+        .and_then(|at| u64::try_from(now - at.as_second()).ok());
     since.map_or_else(|| "-".to_owned(), format_duration)
 }
 
@@ -162,12 +199,23 @@ mod tests {
     fn a_list_says_how_far_each_is_and_what_is_not_there() {
         let found = |kind: JobKind, name: &str, status: serde_json::Value| {
             let (name, created) = (name.to_owned(), "2026-01-01T00:00:00Z".to_owned());
-            ClusterJob { kind, api_version: String::new(), job: JobNow { name, created, status, ..JobNow::default() } }
+            ClusterJob {
+                kind,
+                api_version: String::new(),
+                job: JobNow {
+                    name,
+                    created,
+                    status,
+                    ..JobNow::default()
+                },
+            }
         };
-        let failed =
-            json!({ "conditions": [{ "type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "x\u{1b}[2J" }] });
+        let failed = json!({ "conditions": [{ "type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "x\u{1b}[2J" }] });
         let looked = JobListing {
-            jobs: vec![found(JobKind::Mpi, "nccl", failed), found(JobKind::Ray, "a-longer-name", json!({ "state": "ready" }))],
+            jobs: vec![
+                found(JobKind::Mpi, "nccl", failed),
+                found(JobKind::Ray, "a-longer-name", json!({ "state": "ready" })),
+            ],
             unread: vec![(JobKind::Deployment, "verb list is missing".to_owned())],
             unknown: vec![JobKind::Pytorch],
         };
@@ -181,6 +229,9 @@ mod tests {
 
         Deployment could not be read: verb list is missing
         ");
-        assert_eq!(render_job_list("ml", &JobListing::default(), 0), "No job is in namespace ml.\n");
+        assert_eq!(
+            render_job_list("ml", &JobListing::default(), 0),
+            "No job is in namespace ml.\n"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The screen of `watch traffic`: a few lines a look, hosts folded where they carry alike, and the verdict at the end; and the same as JSON.
+//! The screen of `watch traffic`: a few lines a look, hosts folded where they carry alike, and the
+//! verdict at the end; and the same as JSON.
 
 use super::document as documents;
 use super::wrap::{COLUMNS, render_heading, wrap_labelled_text};
@@ -7,7 +8,9 @@ use railwright_base::text::{clean_line, one_line};
 use railwright_resource::Fact;
 use railwright_resource::traffic::{RailTrafficRates, Rate};
 use railwright_verify::CheckVerdict;
-use railwright_verify::flow::{Flow, Look, RailTrafficState, classify_rail_traffic, find_fastest_rates};
+use railwright_verify::flow::{
+    Flow, Look, RailTrafficState, classify_rail_traffic, find_fastest_rates,
+};
 use railwright_verify::result::CheckOutcome;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -28,7 +31,10 @@ pub fn render_traffic_sample(seconds: u64, look: &Look) -> String {
             let why = match fact {
                 // Where nothing passes anywhere, nobody stands still beside others.
                 Fact::Is(rates) => {
-                    alike.entry(classify_rail_traffic(fact, most)).or_default().push((host, rates));
+                    alike
+                        .entry(classify_rail_traffic(fact, most))
+                        .or_default()
+                        .push((host, rates));
                     continue;
                 }
                 Fact::Unknown(why) => why,
@@ -39,12 +45,21 @@ pub fn render_traffic_sample(seconds: u64, look: &Look) -> String {
             hosts.insert(host);
         }
         for (how, rails) in alike {
-            let mark = if how == RailTrafficState::BothWays || most.is_nothing() { ' ' } else { '!' };
-            let hosts = nodeset::fold_node_set(&rails.iter().map(|(host, _)| *host).collect::<Vec<_>>());
+            let mark = if how == RailTrafficState::BothWays || most.is_nothing() {
+                ' '
+            } else {
+                '!'
+            };
+            let hosts =
+                nodeset::fold_node_set(&rails.iter().map(|(host, _)| *host).collect::<Vec<_>>());
             let received = format_rate_range(rails.iter().map(|(_, rates)| rates.received));
             let sent = format_rate_range(rails.iter().map(|(_, rates)| rates.sent));
             let head = format!("{time}{mark} {:<12} ", one_line(netdev, 15));
-            out.push_str(&wrap_labelled_text(&head, &format!("rx {received:<20} tx {sent:<20} {}", one_line(&hosts, 200)), COLUMNS));
+            out.push_str(&wrap_labelled_text(
+                &head,
+                &format!("rx {received:<20} tx {sent:<20} {}", one_line(&hosts, 200)),
+                COLUMNS,
+            ));
             time = " ".repeat(time.len());
         }
     }
@@ -53,12 +68,19 @@ pub fn render_traffic_sample(seconds: u64, look: &Look) -> String {
         let hosts = nodeset::fold_node_set(&hosts.into_iter().collect::<Vec<_>>());
         out.push_str(&wrap_labelled_text(
             &format!("{time}? "),
-            &format!("{} of {}: {}", one_line(&netdevs, 80), one_line(&hosts, 200), clean_line(why)),
+            &format!(
+                "{} of {}: {}",
+                one_line(&netdevs, 80),
+                one_line(&hosts, 200),
+                clean_line(why)
+            ),
             COLUMNS,
         ));
         time = " ".repeat(time.len());
     }
-    out.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+    out.lines()
+        .map(|line| format!("{}\n", line.trim_end()))
+        .collect()
 }
 
 /// The least and the most of them.
@@ -88,11 +110,25 @@ pub fn render_traffic_verdict(judgement: &CheckOutcome) -> String {
         _ => "ALL RAILS CARRY",
     };
     let mut out = render_heading(title);
-    let code = judgement.code.map_or(String::new(), |code| format!("{code}   "));
-    out.push_str(&wrap_labelled_text("   found   ", &format!("{code}{}", judgement.measured), COLUMNS));
-    let rows = [("wanted", &judgement.expected), ("means", &judgement.effect), ("next", &judgement.next)];
-    let told = rows.into_iter().filter(|(_, text)| !text.is_empty() && judgement.code.is_some());
-    out.extend(told.map(|(word, text)| wrap_labelled_text(&format!("   {word:<8}"), text, COLUMNS)));
+    let code = judgement
+        .code
+        .map_or(String::new(), |code| format!("{code}   "));
+    out.push_str(&wrap_labelled_text(
+        "   found   ",
+        &format!("{code}{}", judgement.measured),
+        COLUMNS,
+    ));
+    let rows = [
+        ("wanted", &judgement.expected),
+        ("means", &judgement.effect),
+        ("next", &judgement.next),
+    ];
+    let told = rows
+        .into_iter()
+        .filter(|(_, text)| !text.is_empty() && judgement.code.is_some());
+    out.extend(
+        told.map(|(word, text)| wrap_labelled_text(&format!("   {word:<8}"), text, COLUMNS)),
+    );
     out
 }
 
@@ -129,9 +165,12 @@ pub struct RailDocument<'a> {
 
 /// All of it as JSON.
 pub fn render_traffic_json(inventory: &str, flow: &Flow, judgement: &CheckOutcome) -> String {
-    let rail = |(netdev, host, fact, carried): (&'_ str, &'_ str, &Fact<RailTrafficRates>, RailTrafficState)| {
-        (netdev.to_owned(), host.to_owned(), fact.clone(), carried)
-    };
+    let rail = |(netdev, host, fact, carried): (
+        &'_ str,
+        &'_ str,
+        &Fact<RailTrafficRates>,
+        RailTrafficState,
+    )| { (netdev.to_owned(), host.to_owned(), fact.clone(), carried) };
     let rails: Vec<_> = flow.rails().map(rail).collect();
     let document = WatchTrafficDocument {
         format_version: FORMAT_VERSION,
@@ -160,14 +199,27 @@ mod tests {
     #[test]
     fn hosts_are_folded_where_they_carry_alike() {
         let rates = |received, sent| {
-            Fact::Is(RailTrafficRates { received: Rate::GigabitsPerSecond(received), sent: Rate::GigabitsPerSecond(sent) })
+            Fact::Is(RailTrafficRates {
+                received: Rate::GigabitsPerSecond(received),
+                sent: Rate::GigabitsPerSecond(sent),
+            })
         };
-        let mut hosts: BTreeMap<String, Fact<RailTrafficRates>> =
-            (1..=1000).map(|n| (format!("gpu{n:04}"), rates(190.0 + f64::from(n % 7), 188.0))).collect();
+        let mut hosts: BTreeMap<String, Fact<RailTrafficRates>> = (1..=1000)
+            .map(|n| (format!("gpu{n:04}"), rates(190.0 + f64::from(n % 7), 188.0)))
+            .collect();
         hosts.insert("gpu0007".to_owned(), rates(0.0, 0.0));
-        hosts.insert("gpu0009".to_owned(), Fact::Unknown("no answer (RW0402)".to_owned()));
-        let soft = Fact::Is(RailTrafficRates { received: Rate::PacketsPerSecond(10.0), sent: Rate::PacketsPerSecond(12.0) });
-        let seen = Look::from([("ens1f0np0".to_owned(), hosts), ("eth9".to_owned(), [("gpu0001".to_owned(), soft)].into())]);
+        hosts.insert(
+            "gpu0009".to_owned(),
+            Fact::Unknown("no answer (RW0402)".to_owned()),
+        );
+        let soft = Fact::Is(RailTrafficRates {
+            received: Rate::PacketsPerSecond(10.0),
+            sent: Rate::PacketsPerSecond(12.0),
+        });
+        let seen = Look::from([
+            ("ens1f0np0".to_owned(), hosts),
+            ("eth9".to_owned(), [("gpu0001".to_owned(), soft)].into()),
+        ]);
         insta::assert_snapshot!(render_traffic_sample(4, &seen), @r"
             4 s    ens1f0np0    rx 190.00..196.00 Gb/s  tx 188.00 Gb/s
                                 gpu[0001-0006,0008,0010-1000]

@@ -1,11 +1,13 @@
-//! The screen of `translate`: what each command says as spec lines, what railwright does instead, and all of it together.
+//! The screen of `translate`: what each command says as spec lines, what railwright does instead,
+//! and all of it together.
 
 use super::wrap::{COLUMNS, render_heading, wrap_labelled_text};
 use railwright_base::text::{format_count, one_line, sanitize_text};
 use railwright_base::{Diagnostic, text};
 use railwright_knowledge::catalog::Catalog;
 use railwright_knowledge::translate::{
-    Covers, ScriptCommandText, Translation, TranslationAnswer, TranslationCategory, TranslationConflict,
+    Covers, ScriptCommandText, Translation, TranslationAnswer, TranslationCategory,
+    TranslationConflict,
 };
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -15,38 +17,71 @@ const COMMAND_MAX: usize = 90;
 
 /// The whole screen.
 pub fn render_translation_screen(translation: &Translation) -> String {
-    let mut out = translation.answers.iter().map(render_translation_entry).collect::<Vec<_>>().join("\n");
-    let with_lines = translation.answers.iter().filter(|answer| answer.lines().is_some()).count();
+    let mut out = translation
+        .answers
+        .iter()
+        .map(render_translation_entry)
+        .collect::<Vec<_>>()
+        .join("\n");
+    let with_lines = translation
+        .answers
+        .iter()
+        .filter(|answer| answer.lines().is_some())
+        .count();
     if with_lines > 1 {
         out.push_str(&render_heading("ALL TOGETHER, for the spec"));
         out.push_str(&render_spec_yaml(&translation.spec, "  "));
     }
     if with_lines > 0 {
-        let hint = "These are parts of a spec: `fabric` has a `kind` too, each entry of `nodes` a `name`, `gpu` and `nics` a `model`; \
-                    `railwright validate` says what is missing.";
+        let hint = "These are parts of a spec: `fabric` has a `kind` too, each entry of `nodes` a \
+                    `name`, `gpu` and `nics` a `model`; `railwright validate` says what is \
+                    missing.";
         out.push('\n');
         out.push_str(&wrap_labelled_text("", hint, COLUMNS));
     }
-    format!("{}\n{}", sanitize_text(&out), render_translation_summary(translation))
+    format!(
+        "{}\n{}",
+        sanitize_text(&out),
+        render_translation_summary(translation)
+    )
 }
 
 /// How many commands were understood.
 fn render_translation_summary(translation: &Translation) -> String {
     let commands = |answers: &mut dyn Iterator<Item = &TranslationAnswer>| {
-        answers.flat_map(|answer| &answer.commands).map(|said| (said.line, said.text.as_str())).collect::<BTreeSet<_>>().len()
+        answers
+            .flat_map(|answer| &answer.commands)
+            .map(|said| (said.line, said.text.as_str()))
+            .collect::<BTreeSet<_>>()
+            .len()
     };
     let all = commands(&mut translation.answers.iter());
-    let not = commands(&mut translation.answers.iter().filter(|answer| !answer.is_understood()));
-    let understood = if not == 0 { "all understood".to_owned() } else { format!("{not} of them not understood, or not wholly") };
+    let not = commands(
+        &mut translation
+            .answers
+            .iter()
+            .filter(|answer| !answer.is_understood()),
+    );
+    let understood = if not == 0 {
+        "all understood".to_owned()
+    } else {
+        format!("{not} of them not understood, or not wholly")
+    };
     let mut prose = String::new();
     if !translation.prose.is_empty() {
         let lines: Vec<String> = translation.prose.iter().map(usize::to_string).collect();
         let verb = if lines.len() == 1 { "is" } else { "are" };
-        let text =
-            format!("{} {verb} text and no command: {}", format_count(lines.len(), "line"), format_number_ranges(&translation.prose));
+        let text = format!(
+            "{} {verb} text and no command: {}",
+            format_count(lines.len(), "line"),
+            format_number_ranges(&translation.prose)
+        );
         prose = wrap_labelled_text("", &text, COLUMNS);
     }
-    format!("{prose}{}, {understood}. Nothing was run.\n", format_count(all, "command"))
+    format!(
+        "{prose}{}, {understood}. Nothing was run.\n",
+        format_count(all, "command")
+    )
 }
 
 /// Numbers in their order, neighbours as a range: `1-3, 7`.
@@ -59,7 +94,13 @@ fn format_number_ranges(numbers: &[usize]) -> String {
         }
     }
     out.into_iter()
-        .map(|(first, last)| if first == last { first.to_string() } else { format!("{first}-{last}") })
+        .map(|(first, last)| {
+            if first == last {
+                first.to_string()
+            } else {
+                format!("{first}-{last}")
+            }
+        })
         .collect::<Vec<_>>()
         .join(", ")
 }
@@ -68,13 +109,24 @@ fn render_translation_entry(answer: &TranslationAnswer) -> String {
     let mut out = render_command_lines(&answer.commands);
     match answer.sort {
         TranslationCategory::Unknown => {
-            let what = if answer.left.is_empty() { "no translation of this command" } else { "no translation of this part of it" };
+            let what = if answer.left.is_empty() {
+                "no translation of this command"
+            } else {
+                "no translation of this part of it"
+            };
             out.push_str(&render_translation_field("not known", what));
         }
-        TranslationCategory::Aside => out.push_str(&render_translation_field("does", &format!("{}: {}", answer.does, answer.why))),
+        TranslationCategory::Aside => out.push_str(&render_translation_field(
+            "does",
+            &format!("{}: {}", answer.does, answer.why),
+        )),
         TranslationCategory::Set | TranslationCategory::Look | TranslationCategory::Open => {
             if let Some(spec) = &answer.spec {
-                out.push_str(if answer.better.is_some() { "  the same\n" } else { "  spec\n" });
+                out.push_str(if answer.better.is_some() {
+                    "  the same\n"
+                } else {
+                    "  spec\n"
+                });
                 out.push_str(&render_spec_yaml(spec, "    "));
             }
             if let Some(better) = &answer.better {
@@ -94,7 +146,11 @@ fn render_translation_entry(answer: &TranslationAnswer) -> String {
         }
     }
     if !answer.left.is_empty() {
-        let left: Vec<String> = answer.left.iter().map(|word| format!("`{}`", one_line(word, 60))).collect();
+        let left: Vec<String> = answer
+            .left
+            .iter()
+            .map(|word| format!("`{}`", one_line(word, 60)))
+            .collect();
         out.push_str(&render_translation_field("left over", &left.join(", ")));
     }
     out
@@ -114,7 +170,11 @@ fn render_command_lines(commands: &[ScriptCommandText]) -> String {
         }
     }
     let line = |(text, lines): &(&str, Vec<usize>)| {
-        let numbers = lines.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+        let numbers = lines
+            .iter()
+            .map(usize::to_string)
+            .collect::<Vec<_>>()
+            .join(", ");
         format!("{numbers}: {}\n", one_line(text, COMMAND_MAX))
     };
     texts.iter().map(line).collect()
@@ -122,8 +182,16 @@ fn render_command_lines(commands: &[ScriptCommandText]) -> String {
 
 /// What does it, in words.
 fn describe_coverage(covers: &Covers) -> String {
-    let group = |word: &str, names: &[String]| (!names.is_empty()).then(|| format!("{word} {}", names.join(", ")));
-    let plural = |word: &str, names: &[String]| if names.len() == 1 { word.to_owned() } else { format!("{word}s") };
+    let group = |word: &str, names: &[String]| {
+        (!names.is_empty()).then(|| format!("{word} {}", names.join(", ")))
+    };
+    let plural = |word: &str, names: &[String]| {
+        if names.len() == 1 {
+            word.to_owned()
+        } else {
+            format!("{word}s")
+        }
+    };
     [
         group(&plural("module", &covers.modules), &covers.modules),
         group(&plural("rule", &covers.rules), &covers.rules),
@@ -147,7 +215,10 @@ fn write_yaml_block(value: &Value, indent: &str, out: &mut String) {
     match value {
         Value::Object(fields) => {
             for (key, value) in fields {
-                out.push_str(&format!("{indent}{}:", format_yaml_scalar(&Value::from(key.as_str()))));
+                out.push_str(&format!(
+                    "{indent}{}:",
+                    format_yaml_scalar(&Value::from(key.as_str()))
+                ));
                 write_nested_yaml(value, indent, out);
             }
         }
@@ -183,41 +254,92 @@ fn write_nested_yaml(value: &Value, indent: &str, out: &mut String) {
 
 /// A text without quotes where YAML takes it for the same text, with the quotes of JSON elsewhere.
 fn format_yaml_scalar(value: &Value) -> String {
-    let Value::String(text) = value else { return value.to_string() };
+    let Value::String(text) = value else {
+        return value.to_string();
+    };
     let plain = text.starts_with(|c: char| c.is_ascii_alphabetic())
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c))
-        && !["true", "false", "null", "yes", "no", "on", "off", "y", "n"].contains(&text.to_ascii_lowercase().as_str());
-    if plain { text.clone() } else { Value::from(text::clean_line(text)).to_string() }
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c))
+        && !["true", "false", "null", "yes", "no", "on", "off", "y", "n"]
+            .contains(&text.to_ascii_lowercase().as_str());
+    if plain {
+        text.clone()
+    } else {
+        Value::from(text::clean_line(text)).to_string()
+    }
 }
 
 /// The sort of NIC, and its models, that the catalogue has this value in the environment for.
-fn environment_of(conflict: &TranslationConflict, value: &Value, catalog: &Catalog) -> Option<String> {
+fn environment_of(
+    conflict: &TranslationConflict,
+    value: &Value,
+    catalog: &Catalog,
+) -> Option<String> {
     let name = conflict.path.strip_prefix("jobs.environment.")?;
     let rows = catalog.acs.entries().map(|entry| &entry.row);
-    let rows: Vec<_> = rows.filter(|row| row.environment.get(name).is_some_and(|known| Some(known.as_str()) == value.as_str())).collect();
+    let rows: Vec<_> = rows
+        .filter(|row| {
+            row.environment
+                .get(name)
+                .is_some_and(|known| Some(known.as_str()) == value.as_str())
+        })
+        .collect();
     let models: BTreeSet<&str> = rows.iter().map(|row| row.name.as_str()).collect();
     let first = rows.first()?;
     rows.iter()
         .all(|row| row.nic_type == first.nic_type)
-        .then(|| format!("NICs of type {} ({})", first.nic_type, models.into_iter().collect::<Vec<_>>().join(", ")))
+        .then(|| {
+            format!(
+                "NICs of type {} ({})",
+                first.nic_type,
+                models.into_iter().collect::<Vec<_>>().join(", ")
+            )
+        })
 }
 
-/// Where commands say different things, as warnings. Environments of jobs that are for different NICs of the same cloud exclude
-/// each other: which one it is follows from the model.
-pub fn build_conflict_warnings(conflicts: &[TranslationConflict], catalog: &Catalog) -> Vec<Diagnostic> {
+/// Where commands say different things, as warnings. Environments of jobs that are for different
+/// NICs of the same cloud exclude each other: which one it is follows from the model.
+pub fn build_conflict_warnings(
+    conflicts: &[TranslationConflict],
+    catalog: &Catalog,
+) -> Vec<Diagnostic> {
     let warning = |conflict: &TranslationConflict| {
-        let (earlier, later) = (one_line(&conflict.earlier.to_string(), 60), one_line(&conflict.later.to_string(), 60));
-        Diagnostic::warning("RW1036", format!("the commands say {earlier} and {later} for `{}`", one_line(&conflict.path, 80)))
-            .effect(format!("the spec lines for all of them together say {later}"))
-            .next(match (environment_of(conflict, &conflict.earlier, catalog), environment_of(conflict, &conflict.later, catalog)) {
+        let (earlier, later) = (
+            one_line(&conflict.earlier.to_string(), 60),
+            one_line(&conflict.later.to_string(), 60),
+        );
+        Diagnostic::warning(
+            "RW1036",
+            format!(
+                "the commands say {earlier} and {later} for `{}`",
+                one_line(&conflict.path, 80)
+            ),
+        )
+        .effect(format!(
+            "the spec lines for all of them together say {later}"
+        ))
+        .next(
+            match (
+                environment_of(conflict, &conflict.earlier, catalog),
+                environment_of(conflict, &conflict.later, catalog),
+            ) {
                 (Some(earlier), Some(later)) if earlier != later => {
-                    format!("they exclude each other: the first is for {earlier}, the second for {later}; keep the lines of one and write `jobs.acs`")
+                    format!(
+                        "they exclude each other: the first is for {earlier}, the second for \
+                         {later}; keep the lines of one and write `jobs.acs`"
+                    )
                 }
                 _ if conflict.path.starts_with("jobs.environment.") => {
-                    "they exclude each other: an environment is one or the other; translate each by itself, and keep one".to_owned()
+                    "they exclude each other: an environment is one or the other; translate each \
+                     by itself, and keep one"
+                        .to_owned()
                 }
-                _ => "decide which of the two is right; hosts that differ are groups of their own in `nodes`".to_owned(),
-            })
+                _ => "decide which of the two is right; hosts that differ are groups of their own \
+                      in `nodes`"
+                    .to_owned(),
+            },
+        )
     };
     conflicts.iter().take(20).map(warning).collect()
 }
@@ -230,12 +352,16 @@ mod tests {
     use railwright_knowledge::spec::decode::decode_or_report;
     use railwright_knowledge::spec::yaml::{AliasBudget, YamlDocument};
     use railwright_knowledge::spec::{SourceFile, SourceText};
-    use railwright_knowledge::translate::{Dictionary, TRANSLATIONS_FOLDER, load_translations, translate_script};
+    use railwright_knowledge::translate::{
+        Dictionary, TRANSLATIONS_FOLDER, load_translations, translate_script,
+    };
     use std::sync::{Arc, OnceLock};
 
     fn dictionary() -> &'static Dictionary {
         static DICTIONARY: OnceLock<Dictionary> = OnceLock::new();
-        DICTIONARY.get_or_init(|| load_translations().unwrap_or_else(|(problems, _)| panic!("{problems:#?}")))
+        DICTIONARY.get_or_init(|| {
+            load_translations().unwrap_or_else(|(problems, _)| panic!("{problems:#?}"))
+        })
     }
 
     /// The case of each shipped translation.
@@ -244,15 +370,23 @@ mod tests {
             let file: Value = serde_yaml::from_str(&text).unwrap();
             file["translations"].as_array().unwrap().clone()
         };
-        let entries = yaml_files(TRANSLATIONS_FOLDER).into_iter().flat_map(entries);
-        entries.map(|entry| entry["case"]["input"].as_str().unwrap().to_owned()).collect()
+        let entries = yaml_files(TRANSLATIONS_FOLDER)
+            .into_iter()
+            .flat_map(entries);
+        entries
+            .map(|entry| entry["case"]["input"].as_str().unwrap().to_owned())
+            .collect()
     }
 
     /// What the spec's own reader finds in a text.
     fn read_again(text: &str) -> Option<Value> {
-        let source = SourceText::new(SourceFile { name: "spec.yaml".to_owned(), text: text.to_owned() });
+        let source = SourceText::new(SourceFile {
+            name: "spec.yaml".to_owned(),
+            text: text.to_owned(),
+        });
         let mut problems = Vec::new();
-        let document = YamlDocument::parse(Arc::new(source), &mut AliasBudget::default(), &mut problems)?;
+        let document =
+            YamlDocument::parse(Arc::new(source), &mut AliasBudget::default(), &mut problems)?;
         let value = decode_or_report(&document, document.root()?, &mut problems);
         value.filter(|_| problems.is_empty())
     }
@@ -264,7 +398,12 @@ mod tests {
         assert!(scripts.len() > 60);
         for script in scripts {
             let translation = translate_script(&script, dictionary()).unwrap();
-            for lines in translation.answers.iter().flat_map(|answer| [&answer.spec, &answer.better]).flatten() {
+            for lines in translation
+                .answers
+                .iter()
+                .flat_map(|answer| [&answer.spec, &answer.better])
+                .flatten()
+            {
                 let text = render_spec_yaml(lines, "");
                 assert_eq!(read_again(&text).as_ref(), Some(lines), "{text}");
             }

@@ -1,4 +1,5 @@
-//! What could not be found out, of `plan`, `drift` and `facts`: folded by node-set, with the code and what to do.
+//! What could not be found out, of `plan`, `drift` and `facts`: folded by node-set, with the code
+//! and what to do.
 
 use super::wrap;
 use indexmap::{IndexMap, IndexSet};
@@ -11,46 +12,84 @@ const BELOW: &str = "       ";
 /// A resource, and the hosts that have the same trouble with it.
 type Alike<'a> = (String, Vec<(String, &'a UnknownFinding)>);
 
-/// One entry for all targets with the same trouble; single resources with the same reason are one entry as well.
+/// One entry for all targets with the same trouble; single resources with the same reason are one
+/// entry as well.
 pub fn render_unknown_findings(findings: &[UnknownFinding]) -> String {
     let mut folded: IndexMap<(String, &str), Vec<(String, &UnknownFinding)>> = IndexMap::new();
     for finding in findings {
         let (who, what) = who_and_what(&finding.subject);
-        let alike = finding.trouble.as_ref().map_or(finding.reason.as_str(), |trouble| trouble.alike.as_str());
-        folded.entry((what, alike)).or_default().push((who, finding));
+        let alike = finding
+            .trouble
+            .as_ref()
+            .map_or(finding.reason.as_str(), |trouble| trouble.alike.as_str());
+        folded
+            .entry((what, alike))
+            .or_default()
+            .push((who, finding));
     }
-    // Resources of the same hosts with the same trouble, whose names count on (the rails' netdevs), are one entry.
+    // Resources of the same hosts with the same trouble, whose names count on (the rails' netdevs),
+    // are one entry.
     let mut by_name: IndexMap<(String, &str, Vec<String>), Vec<Alike>> = IndexMap::new();
     for ((what, alike), members) in folded {
         let hosts = members.iter().map(|(who, _)| who.clone()).collect();
-        let stem = if what.contains(['[', ',']) { what.clone() } else { nodeset::mask_digits(&what) };
-        by_name.entry((stem, alike, hosts)).or_default().push((what, members));
+        let stem = if what.contains(['[', ',']) {
+            what.clone()
+        } else {
+            nodeset::mask_digits(&what)
+        };
+        by_name
+            .entry((stem, alike, hosts))
+            .or_default()
+            .push((what, members));
     }
     // Of a target that tells nothing every value has the same trouble: that is one entry, too.
     let mut by_hosts: IndexMap<(&str, Vec<String>), Vec<Alike>> = IndexMap::new();
     for ((_, alike, hosts), of_names) in by_name {
         let whats: Vec<&str> = of_names.iter().map(|(what, _)| what.as_str()).collect();
         let what = nodeset::fold_alike(&whats).replace("%2F", "/");
-        by_hosts.entry((alike, hosts)).or_default().extend(of_names.into_iter().next().map(|(_, members)| (what, members)));
+        by_hosts.entry((alike, hosts)).or_default().extend(
+            of_names
+                .into_iter()
+                .next()
+                .map(|(_, members)| (what, members)),
+        );
     }
     let all = |((alike, _), entries): ((&str, Vec<String>), Vec<Alike>)| match &entries[..] {
-        [(_, members), _, _, _, _, ..] => {
-            render_unknown_entry(&describe_many_values(entries.iter().map(|(what, _)| what.as_str())), alike, members)
-        }
-        few => few.iter().map(|(what, members)| render_unknown_entry(what, alike, members)).collect(),
+        [(_, members), _, _, _, _, ..] => render_unknown_entry(
+            &describe_many_values(entries.iter().map(|(what, _)| what.as_str())),
+            alike,
+            members,
+        ),
+        few => few
+            .iter()
+            .map(|(what, members)| render_unknown_entry(what, alike, members))
+            .collect(),
     };
     by_hosts.into_iter().map(all).collect()
 }
 
 /// `24 values of switch_port/swp[2-3], switch_qos/swp[2-3]`.
 fn describe_many_values<'a>(whats: impl Iterator<Item = &'a str> + Clone) -> String {
-    let resources: IndexSet<&str> = whats.clone().map(|what| what.split('#').next().unwrap_or_default()).collect();
-    format!("{} values of {}", whats.count(), resources.into_iter().collect::<Vec<_>>().join(", "))
+    let resources: IndexSet<&str> = whats
+        .clone()
+        .map(|what| what.split('#').next().unwrap_or_default())
+        .collect();
+    format!(
+        "{} values of {}",
+        whats.count(),
+        resources.into_iter().collect::<Vec<_>>().join(", ")
+    )
 }
 
-/// Hosts by their name alone: `host/n1/link/ens4` is `n1` and `link/ens4`; of a cluster `kube/prod` and the rest, of a switch `switch/leaf1`.
+/// Hosts by their name alone: `host/n1/link/ens4` is `n1` and `link/ens4`; of a cluster `kube/prod`
+/// and the rest, of a switch `switch/leaf1`.
 fn who_and_what(subject: &str) -> (String, String) {
-    let parts = |rest: &str| rest.split_once('/').map_or((rest.to_owned(), String::new()), |(who, what)| (who.to_owned(), what.to_owned()));
+    let parts = |rest: &str| {
+        rest.split_once('/')
+            .map_or((rest.to_owned(), String::new()), |(who, what)| {
+                (who.to_owned(), what.to_owned())
+            })
+    };
     match subject.split_once('/') {
         Some(("host", rest)) => parts(rest),
         Some((kind @ ("kube" | "switch"), rest)) => {
@@ -62,17 +101,53 @@ fn who_and_what(subject: &str) -> (String, String) {
 }
 
 fn render_unknown_entry(what: &str, alike: &str, members: &[(String, &UnknownFinding)]) -> String {
-    let Some((first, finding)) = members.first() else { return String::new() };
+    let Some((first, finding)) = members.first() else {
+        return String::new();
+    };
     let names: Vec<&str> = members.iter().map(|(who, _)| who.as_str()).collect();
-    let what = if what.is_empty() { "the whole target" } else { what };
-    let code = finding.trouble.as_ref().map_or(String::new(), |trouble| format!("   {}", trouble.code));
-    let reason = if members.len() == 1 { &finding.reason } else { alike };
-    let mut out = wrap::wrap_labelled_text(" ? ", &format!("{} {}{code}", nodeset::fold_node_set(&names), text::clean_line(what)), 100);
-    out.push_str(&wrap::wrap_labelled_text(BELOW, &text::one_line(reason, 300), 100));
-    let next = finding.trouble.as_ref().map_or(&[][..], |trouble| &trouble.next);
-    let same = members.iter().all(|(_, other)| other.trouble.as_ref().is_some_and(|trouble| trouble.next == next));
+    let what = if what.is_empty() {
+        "the whole target"
+    } else {
+        what
+    };
+    let code = finding
+        .trouble
+        .as_ref()
+        .map_or(String::new(), |trouble| format!("   {}", trouble.code));
+    let reason = if members.len() == 1 {
+        &finding.reason
+    } else {
+        alike
+    };
+    let mut out = wrap::wrap_labelled_text(
+        " ? ",
+        &format!(
+            "{} {}{code}",
+            nodeset::fold_node_set(&names),
+            text::clean_line(what)
+        ),
+        100,
+    );
+    out.push_str(&wrap::wrap_labelled_text(
+        BELOW,
+        &text::one_line(reason, 300),
+        100,
+    ));
+    let next = finding
+        .trouble
+        .as_ref()
+        .map_or(&[][..], |trouble| &trouble.next);
+    let same = members.iter().all(|(_, other)| {
+        other
+            .trouble
+            .as_ref()
+            .is_some_and(|trouble| trouble.next == next)
+    });
     if !next.is_empty() && !same {
-        out.push_str(&format!("{BELOW}on {}, for example:\n", text::clean_line(first)));
+        out.push_str(&format!(
+            "{BELOW}on {}, for example:\n",
+            text::clean_line(first)
+        ));
     }
     for next in next {
         // Not broken into lines: it is there to be copied.
@@ -93,10 +168,21 @@ mod tests {
 
     #[test]
     fn rails_of_the_same_hosts_that_could_not_be_read_are_one_entry() {
-        let of = |host: &str, rail: usize| UnknownFinding::new(format!("host/{host}/link/ens{rail}f0np0#mtu"), "it was not read");
-        let mut findings: Vec<UnknownFinding> = ["n1", "n2"].iter().flat_map(|host| (0..8).map(|rail| of(host, rail))).collect();
+        let of = |host: &str, rail: usize| {
+            UnknownFinding::new(
+                format!("host/{host}/link/ens{rail}f0np0#mtu"),
+                "it was not read",
+            )
+        };
+        let mut findings: Vec<UnknownFinding> = ["n1", "n2"]
+            .iter()
+            .flat_map(|host| (0..8).map(|rail| of(host, rail)))
+            .collect();
         findings.push(of("n1", 8));
-        findings.push(UnknownFinding::new("host/n1/file/%2Fetc%2Fx#content", "it was not read"));
+        findings.push(UnknownFinding::new(
+            "host/n1/file/%2Fetc%2Fx#content",
+            "it was not read",
+        ));
         insta::assert_snapshot!(render_unknown_findings(&findings), @r#"
     ? n[1-2] link/ens[0-7]f0np0#mtu
           it was not read
@@ -113,11 +199,21 @@ mod tests {
             let address = format!("10.0.{}.{}:22", number / 250, number % 250);
             silent(
                 host,
-                &TransportError::Unreachable { host: host.to_owned(), address, reason: "Connection refused (os error 111)".into() },
+                &TransportError::Unreachable {
+                    host: host.to_owned(),
+                    address,
+                    reason: "Connection refused (os error 111)".into(),
+                },
             )
         };
-        let names: Vec<String> = (1..=1000).map(|number| format!("gpu-{number:04}")).collect();
-        let mut findings: Vec<UnknownFinding> = names.iter().enumerate().map(|(number, host)| down(host, number)).collect();
+        let names: Vec<String> = (1..=1000)
+            .map(|number| format!("gpu-{number:04}"))
+            .collect();
+        let mut findings: Vec<UnknownFinding> = names
+            .iter()
+            .enumerate()
+            .map(|(number, host)| down(host, number))
+            .collect();
         findings.push(silent(
             "gpu-2000",
             &TransportError::HostKeyUnknown {
@@ -128,7 +224,10 @@ mod tests {
                 malformed: Vec::new(),
             },
         ));
-        findings.push(UnknownFinding::new("host/gpu-2001/sysctl/net.core.rmem_max", "the read ran past its time limit"));
+        findings.push(UnknownFinding::new(
+            "host/gpu-2001/sysctl/net.core.rmem_max",
+            "the read ran past its time limit",
+        ));
         insta::assert_snapshot!(render_unknown_findings(&findings), @r"
          ? gpu-[0001-1000] the whole target   RW0401
                not reachable: Connection refused (os error 111)

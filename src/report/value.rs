@@ -16,7 +16,10 @@ const EMPTY: &str = "empty";
 
 /// A text that would be read as one of our own words for having no value: it is told in quotes.
 fn reads_as_none(text: &str) -> bool {
-    [ABSENT, EMPTY].contains(&text) || ["unknown (", "not applicable ("].iter().any(|words| text.starts_with(words))
+    [ABSENT, EMPTY].contains(&text)
+        || ["unknown (", "not applicable ("]
+            .iter()
+            .any(|words| text.starts_with(words))
 }
 
 /// A reading on one line, cut at `width` characters.
@@ -39,11 +42,22 @@ fn format_value(value: &Value, width: usize) -> String {
         Value::String(text) if reads_as_none(text) => format!("\"{}\"", one_line(text, width)),
         Value::String(text) => one_line(text, width),
         Value::Array(items) if items.is_empty() => "none".to_owned(),
-        Value::Array(items) => one_line(&items.iter().map(|v| self::format_value(v, width)).collect::<Vec<_>>().join(", "), width),
+        Value::Array(items) => one_line(
+            &items
+                .iter()
+                .map(|v| self::format_value(v, width))
+                .collect::<Vec<_>>()
+                .join(", "),
+            width,
+        ),
         Value::Object(map) if map.is_empty() => "none".to_owned(),
-        Value::Object(map) => {
-            one_line(&map.iter().map(|(k, v)| format!("{k}: {}", self::format_value(v, width))).collect::<Vec<_>>().join(", "), width)
-        }
+        Value::Object(map) => one_line(
+            &map.iter()
+                .map(|(k, v)| format!("{k}: {}", self::format_value(v, width)))
+                .collect::<Vec<_>>()
+                .join(", "),
+            width,
+        ),
         Value::Bool(true) => "yes".to_owned(),
         Value::Bool(false) => "no".to_owned(),
         other => one_line(&other.to_string(), width),
@@ -60,7 +74,8 @@ pub enum ChangeDescription {
         /// What is wanted.
         wanted: String,
     },
-    /// What of it can be told: secrets stay hidden, and a text of many lines is shown by what is added and removed.
+    /// What of it can be told: secrets stay hidden, and a text of many lines is shown by what is
+    /// added and removed.
     Whole(String),
 }
 
@@ -84,23 +99,34 @@ pub fn describe_change(found: &Reading, wanted: &Reading, width: usize) -> Chang
         let (added, removed) = count_changed_lines(old, new);
         return ChangeDescription::Whole(format!("text changes: +{added} -{removed} lines"));
     }
-    ChangeDescription::Sides { found: self::format_reading(found, width), wanted: self::format_reading(wanted, width) }
+    ChangeDescription::Sides {
+        found: self::format_reading(found, width),
+        wanted: self::format_reading(wanted, width),
+    }
 }
 
 /// Both sides are known by their seals alone.
 pub fn differ_unseen(one: &Reading, other: &Reading) -> bool {
-    let sealed = |reading: &Reading| reading.value().and_then(Value::as_str).is_some_and(seal::is_seal);
+    let sealed = |reading: &Reading| {
+        reading
+            .value()
+            .and_then(Value::as_str)
+            .is_some_and(seal::is_seal)
+    };
     sealed(one) && sealed(other)
 }
 
 fn count_changed_lines(old: &str, new: &str) -> (usize, usize) {
     let diff = similar::TextDiff::from_lines(old, new);
     let count = |tag| diff.iter_all_changes().filter(|c| c.tag() == tag).count();
-    (count(similar::ChangeTag::Insert), count(similar::ChangeTag::Delete))
+    (
+        count(similar::ChangeTag::Insert),
+        count(similar::ChangeTag::Delete),
+    )
 }
 
-/// True for a word by which a kind says of something without a value that it is there, unless the wish itself has the word: then it
-/// is a value like any other.
+/// True for a word by which a kind says of something without a value that it is there, unless the
+/// wish itself has the word: then it is a value like any other.
 pub fn is_presence(text: &str, body: &Value) -> bool {
     ["present", "in place", "installed"].contains(&text) && !has_text_value(body, text)
 }
@@ -142,18 +168,35 @@ mod tests {
 
     #[test]
     fn a_text_is_told_from_our_words_for_none() {
-        let change = |found: Reading, wanted: Value| describe_change(&found, &Reading::Is(wanted), NARROW).to_string();
-        assert_eq!(change(Reading::Absent, json!("absent")), "absent -> \"absent\"");
+        let change = |found: Reading, wanted: Value| {
+            describe_change(&found, &Reading::Is(wanted), NARROW).to_string()
+        };
+        assert_eq!(
+            change(Reading::Absent, json!("absent")),
+            "absent -> \"absent\""
+        );
         assert_eq!(change(Reading::Absent, json!("")), "absent -> empty");
-        assert_eq!(change(Reading::is(""), json!("empty")), "empty -> \"empty\"");
-        assert_eq!(change(Reading::is("absently"), json!(["absent"])), "absently -> \"absent\"");
-        assert_eq!(format_reading(&Reading::is("unknown (not asked)"), WIDE), "\"unknown (not asked)\"");
+        assert_eq!(
+            change(Reading::is(""), json!("empty")),
+            "empty -> \"empty\""
+        );
+        assert_eq!(
+            change(Reading::is("absently"), json!(["absent"])),
+            "absently -> \"absent\""
+        );
+        assert_eq!(
+            format_reading(&Reading::is("unknown (not asked)"), WIDE),
+            "\"unknown (not asked)\""
+        );
     }
 
     #[test]
     fn a_word_of_a_kind_is_a_value_where_the_wish_has_it() {
         assert!(is_presence("present", &json!({ "name": "a" })));
-        assert!(!is_presence("present", &json!({ "values": { "gpu-1": "present" } })));
+        assert!(!is_presence(
+            "present",
+            &json!({ "values": { "gpu-1": "present" } })
+        ));
         assert!(!is_presence("8", &json!({})));
     }
 }

@@ -1,4 +1,5 @@
-//! A rendered job: as YAML for `kubectl apply -f -`, as a screen that gives the reason and the cost of everything, and as JSON.
+//! A rendered job: as YAML for `kubectl apply -f -`, as a screen that gives the reason and the cost
+//! of everything, and as JSON.
 
 use super::diagnostic::{self, DiagnosticDocument};
 use super::wrap::{COLUMNS, render_heading, wrap_labelled_text};
@@ -67,26 +68,53 @@ pub struct RefusedJobDocument {
 impl RefusedJobDocument {
     /// Of what is wrong with it.
     pub fn of(diagnostics: &[Diagnostic], sources: &Sources) -> Self {
-        RefusedJobDocument { format_version: "1.0", lawful: false, findings: diagnostic::build_diagnostic_documents(diagnostics, sources) }
+        RefusedJobDocument {
+            format_version: "1.0",
+            lawful: false,
+            findings: diagnostic::build_diagnostic_documents(diagnostics, sources),
+        }
     }
 }
 
 /// The objects, one document each.
 pub fn render_job_objects(rendered: &RenderedJob) -> String {
-    let documents: Vec<String> = rendered.objects.iter().map(|object| yaml::render_yaml_document(object, &yaml::Comments::new())).collect();
+    let documents: Vec<String> = rendered
+        .objects
+        .iter()
+        .map(|object| yaml::render_yaml_document(object, &yaml::Comments::new()))
+        .collect();
     documents.join("---\n")
 }
 
 /// Every variable and every argument with its reason and its cost.
 pub fn render_job_explanation(rendered: &RenderedJob) -> String {
-    let kinds: Vec<&str> = rendered.objects.iter().filter_map(|object| object.get("kind")?.as_str()).collect();
-    let mut out = format!("{} {}/{}: {}\n", rendered.kind.word(), rendered.namespace, rendered.name, kinds.join(", "));
+    let kinds: Vec<&str> = rendered
+        .objects
+        .iter()
+        .filter_map(|object| object.get("kind")?.as_str())
+        .collect();
+    let mut out = format!(
+        "{} {}/{}: {}\n",
+        rendered.kind.word(),
+        rendered.namespace,
+        rendered.name,
+        kinds.join(", ")
+    );
     if !rendered.variables.is_empty() {
-        out.push_str(&render_heading(&format!("ENVIRONMENT: {}", format_count(rendered.variables.len(), "variable"))));
-        rendered.variables.iter().for_each(|one| out.push_str(&render_variable(one)));
+        out.push_str(&render_heading(&format!(
+            "ENVIRONMENT: {}",
+            format_count(rendered.variables.len(), "variable")
+        )));
+        rendered
+            .variables
+            .iter()
+            .for_each(|one| out.push_str(&render_variable(one)));
     }
     if !rendered.arguments.is_empty() {
-        out.push_str(&render_heading(&format!("MPIRUN AND THE TEST BEHIND IT: {}", format_count(rendered.arguments.len(), "argument"))));
+        out.push_str(&render_heading(&format!(
+            "MPIRUN AND THE TEST BEHIND IT: {}",
+            format_count(rendered.arguments.len(), "argument")
+        )));
         let mut environment_told = false;
         for one in &rendered.arguments {
             let passes = one.words.first().is_some_and(|word| word == "-x");
@@ -100,7 +128,11 @@ pub fn render_job_explanation(rendered: &RenderedJob) -> String {
 }
 
 fn render_variable(variable: &Variable) -> String {
-    let value = if variable.value.is_empty() { "(empty)".to_owned() } else { variable.value.clone() };
+    let value = if variable.value.is_empty() {
+        "(empty)".to_owned()
+    } else {
+        variable.value.clone()
+    };
     let from = match variable.origin {
         VariableOrigin::Asked => "yours",
         VariableOrigin::Spec => "spec",
@@ -109,11 +141,18 @@ fn render_variable(variable: &Variable) -> String {
         VariableOrigin::Arena => "Arena",
         VariableOrigin::Pair => "pair",
     };
-    let mut out = wrap_labelled_text(&format!(" {from:<8} "), &format!("{}={value}", variable.name), COLUMNS);
-    let instead = variable.instead_of.as_ref().map(|before| match before.is_empty() {
-        true => "the empty value".to_owned(),
-        false => before.clone(),
-    });
+    let mut out = wrap_labelled_text(
+        &format!(" {from:<8} "),
+        &format!("{}={value}", variable.name),
+        COLUMNS,
+    );
+    let instead = variable
+        .instead_of
+        .as_ref()
+        .map(|before| match before.is_empty() {
+            true => "the empty value".to_owned(),
+            false => before.clone(),
+        });
     let rows = [
         ("is", variable.meaning.clone()),
         ("why", Some(variable.reason.clone())),
@@ -130,15 +169,31 @@ fn render_variable(variable: &Variable) -> String {
 }
 
 fn render_argument(argument: &Argument, passes: bool) -> String {
-    let words = if passes { "-x NAME=VALUE, for each variable above".to_owned() } else { format_shell_words(&argument.words) };
+    let words = if passes {
+        "-x NAME=VALUE, for each variable above".to_owned()
+    } else {
+        format_shell_words(&argument.words)
+    };
     let mut out = wrap_labelled_text(" ", &words, COLUMNS);
-    for (label, text) in [("why", &argument.reason), ("cost", &argument.cost), ("source", &argument.source)] {
-        out.push_str(&wrap_labelled_text(&format!("   {label:<8} "), text, COLUMNS));
+    for (label, text) in [
+        ("why", &argument.reason),
+        ("cost", &argument.cost),
+        ("source", &argument.source),
+    ] {
+        out.push_str(&wrap_labelled_text(
+            &format!("   {label:<8} "),
+            text,
+            COLUMNS,
+        ));
     }
     out
 }
 
 /// Words as people type them: in quotes only where a shell would read them otherwise.
 pub(super) fn format_shell_words(words: &[String]) -> String {
-    words.iter().map(|word| quote::quote_word_if_needed(word)).collect::<Vec<_>>().join(" ")
+    words
+        .iter()
+        .map(|word| quote::quote_word_if_needed(word))
+        .collect::<Vec<_>>()
+        .join(" ")
 }

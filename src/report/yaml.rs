@@ -1,4 +1,5 @@
-//! A JSON value as YAML for people: blocks, short lists in one line, and comments above what they are about.
+//! A JSON value as YAML for people: blocks, short lists in one line, and comments above what they
+//! are about.
 
 use railwright_base::text::{format_yaml_text, one_line};
 use serde_json::{Map, Value};
@@ -16,7 +17,13 @@ pub fn render_yaml_document(value: &Map<String, Value>, comments: &Comments) -> 
     out
 }
 
-fn write_yaml_map(out: &mut String, value: &Map<String, Value>, indent: usize, at: &str, comments: &Comments) {
+fn write_yaml_map(
+    out: &mut String,
+    value: &Map<String, Value>,
+    indent: usize,
+    at: &str,
+    comments: &Comments,
+) {
     for (key, value) in value {
         let at = format!("{at}/{key}");
         write_yaml_comment(out, indent, &at, comments);
@@ -37,9 +44,22 @@ fn write_yaml_map(out: &mut String, value: &Map<String, Value>, indent: usize, a
     }
 }
 
-fn write_yaml_list(out: &mut String, items: &[Value], indent: usize, at: &str, comments: &Comments) {
+fn write_yaml_list(
+    out: &mut String,
+    items: &[Value],
+    indent: usize,
+    at: &str,
+    comments: &Comments,
+) {
     let is_map = |item: &Value| item.as_object().is_some_and(|item| !item.is_empty());
-    let line = format!("[{}]", items.iter().map(format_flow_value).collect::<Vec<_>>().join(", "));
+    let line = format!(
+        "[{}]",
+        items
+            .iter()
+            .map(format_flow_value)
+            .collect::<Vec<_>>()
+            .join(", ")
+    );
     let column = out.rsplit('\n').next().map_or(0, str::len);
     if !items.iter().any(is_map) && column + line.len() < COLUMNS {
         out.push_str(&format!(" {line}\n"));
@@ -51,7 +71,9 @@ fn write_yaml_list(out: &mut String, items: &[Value], indent: usize, at: &str, c
         write_yaml_comment(out, indent, &at, comments);
         out.push_str(&format!("{}- ", " ".repeat(indent)));
         match item {
-            Value::Object(inner) if !inner.is_empty() => write_yaml_map(out, inner, indent + 2, &at, comments),
+            Value::Object(inner) if !inner.is_empty() => {
+                write_yaml_map(out, inner, indent + 2, &at, comments)
+            }
             other => out.push_str(&format!("{}\n", format_flow_value(other))),
         }
     }
@@ -59,7 +81,11 @@ fn write_yaml_list(out: &mut String, items: &[Value], indent: usize, at: &str, c
 
 fn write_yaml_comment(out: &mut String, indent: usize, at: &str, comments: &Comments) {
     for line in comments.get(at).into_iter().flatten() {
-        out.push_str(&format!("{}# {}\n", " ".repeat(indent), one_line(line, 300)));
+        out.push_str(&format!(
+            "{}# {}\n",
+            " ".repeat(indent),
+            one_line(line, 300)
+        ));
     }
 }
 
@@ -67,11 +93,26 @@ fn write_yaml_comment(out: &mut String, indent: usize, at: &str, comments: &Comm
 fn format_flow_value(value: &Value) -> String {
     match value {
         Value::String(text) => format_yaml_text(text),
-        Value::Array(items) => format!("[{}]", items.iter().map(format_flow_value).collect::<Vec<_>>().join(", ")),
+        Value::Array(items) => format!(
+            "[{}]",
+            items
+                .iter()
+                .map(format_flow_value)
+                .collect::<Vec<_>>()
+                .join(", ")
+        ),
         Value::Object(inner) => {
-            let pairs =
-                inner.iter().map(|(key, value)| format!("{}: {}", format_yaml_text(key), format_flow_value(value))).collect::<Vec<_>>();
-            if pairs.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", pairs.join(", ")) }
+            let pairs = inner
+                .iter()
+                .map(|(key, value)| {
+                    format!("{}: {}", format_yaml_text(key), format_flow_value(value))
+                })
+                .collect::<Vec<_>>();
+            if pairs.is_empty() {
+                "{}".to_owned()
+            } else {
+                format!("{{ {} }}", pairs.join(", "))
+            }
         }
         other => other.to_string(),
     }
@@ -89,10 +130,19 @@ mod tests {
             "kind": "Role", "metadata": { "name": "no", "labels": {} }, "empty": [], "on": true, "count": 3,
             "rules": [{ "apiGroups": ["", "*"], "names": long }, { "text": "a: 'b' # \"c\"\u{e4}\n", "deep": [{ "x": [["y"], { "z": null }] }] }],
         });
-        let comments =
-            Comments::from([("/rules/1".to_owned(), vec!["why\nnot".to_owned()]), ("/metadata".to_owned(), vec!["its name".to_owned()])]);
+        let comments = Comments::from([
+            ("/rules/1".to_owned(), vec!["why\nnot".to_owned()]),
+            ("/metadata".to_owned(), vec!["its name".to_owned()]),
+        ]);
         let text = render_yaml_document(value.as_object().unwrap(), &comments);
-        assert_eq!(serde_yaml::from_str::<Value>(&text).unwrap(), value, "{text}");
-        assert!(text.contains("  # why not\n  - deep:") && text.contains("\n# its name\nmetadata:"), "{text}");
+        assert_eq!(
+            serde_yaml::from_str::<Value>(&text).unwrap(),
+            value,
+            "{text}"
+        );
+        assert!(
+            text.contains("  # why not\n  - deep:") && text.contains("\n# its name\nmetadata:"),
+            "{text}"
+        );
     }
 }

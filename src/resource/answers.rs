@@ -13,7 +13,9 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// How a read ended.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerStatus {
     /// The section ran to its end with this exit status (0 is not "true": the kind decides).
@@ -24,14 +26,17 @@ pub enum AnswerStatus {
     CutOff,
     /// The output was longer than the limit; what is there is its beginning.
     TooLong,
-    /// Only root may see it, and it was read as somebody else; the output says what was missing, a line each.
+    /// Only root may see it, and it was read as somebody else; the output says what was missing, a
+    /// line each.
     Denied,
     /// The way by which the target is reached does not tell it; the output says why.
     NotOffered,
 }
 
 /// The answer to one read: bounded text, invalid UTF-8 replaced.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct ReadResult {
     /// How it ended.
     pub status: AnswerStatus,
@@ -40,7 +45,9 @@ pub struct ReadResult {
 }
 
 /// All answers of one target, as recorded in an observation file.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(transparent)]
 pub struct ReadResults {
     answers: BTreeMap<String, ReadResult>,
@@ -76,8 +83,8 @@ impl Hash for SecretsWithin {
     fn hash<H: Hasher>(&self, _state: &mut H) {}
 }
 
-/// What large answers were decoded to, by their keys, so that hundreds of wishes do not each read the same configuration. It says
-/// nothing that the answers do not say, so all are equal.
+/// What large answers were decoded to, by their keys, so that hundreds of wishes do not each read
+/// the same configuration. It says nothing that the answers do not say, so all are equal.
 #[derive(Debug, Default)]
 struct DecodedReadCache(Mutex<BTreeMap<String, Arc<dyn Any + Send + Sync>>>);
 
@@ -100,19 +107,34 @@ impl Hash for DecodedReadCache {
 }
 
 impl ReadResults {
-    /// What the answer to a read decodes to, by its exit status and text; decoded once. The error fits after "unknown:".
+    /// What the answer to a read decodes to, by its exit status and text; decoded once. The error
+    /// fits after "unknown:".
     pub fn decoded<T: Send + Sync + 'static>(
         &self,
         read: &Read,
         decode: impl FnOnce(i32, &str) -> Result<T, String>,
     ) -> Result<Arc<T>, String> {
         let key = read.key();
-        let known = self.decoded.0.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
-        if let Some(known) = known.and_then(|known| known.downcast::<Result<Arc<T>, String>>().ok()) {
+        let known = self
+            .decoded
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&key)
+            .cloned();
+        if let Some(known) = known.and_then(|known| known.downcast::<Result<Arc<T>, String>>().ok())
+        {
             return known.as_ref().clone();
         }
-        let made = self.output(read).and_then(|(code, out)| decode(code, out)).map(Arc::new);
-        self.decoded.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key, Arc::new(made.clone()));
+        let made = self
+            .output(read)
+            .and_then(|(code, out)| decode(code, out))
+            .map(Arc::new);
+        self.decoded
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(key, Arc::new(made.clone()));
         made
     }
 
@@ -131,7 +153,9 @@ impl ReadResults {
     /// Changes the text of every answer.
     pub fn rewrite(&mut self, change: impl Fn(&str) -> String) {
         self.forget();
-        self.answers.values_mut().for_each(|answer| answer.out = change(&answer.out));
+        self.answers
+            .values_mut()
+            .for_each(|answer| answer.out = change(&answer.out));
     }
 
     /// What was worked out of the answers is no longer so.
@@ -140,9 +164,13 @@ impl ReadResults {
         self.secrets.found = OnceLock::new();
     }
 
-    /// The answers may hold these secrets: they are compared as they are, and redacted before they are shown or written down.
+    /// The answers may hold these secrets: they are compared as they are, and redacted before they
+    /// are shown or written down.
     pub fn may_hold(&mut self, redaction: Arc<Redaction>) {
-        self.secrets = SecretsWithin { redaction, found: OnceLock::new() };
+        self.secrets = SecretsWithin {
+            redaction,
+            found: OnceLock::new(),
+        };
     }
 
     /// What takes the secrets out of whatever is made of the answers, where the run has any.
@@ -150,33 +178,51 @@ impl ReadResults {
         Some(&*self.secrets.redaction).filter(|redaction| !redaction.is_empty())
     }
 
-    /// Whether some answer, as it was said, holds a secret. What a kind makes of one that does not may hold it still.
+    /// Whether some answer, as it was said, holds a secret. What a kind makes of one that does not
+    /// may hold it still.
     fn hold_a_secret(&self) -> bool {
-        let found = || self.answers.values().any(|answer| self.secrets.redaction.finds_in(&answer.out));
+        let found = || {
+            self.answers
+                .values()
+                .any(|answer| self.secrets.redaction.finds_in(&answer.out))
+        };
         *self.secrets.found.get_or_init(found)
     }
 
-    /// Without the secrets, for whoever shows or writes down the answers themselves: a file that holds one has no content there.
+    /// Without the secrets, for whoever shows or writes down the answers themselves: a file that
+    /// holds one has no content there.
     pub fn redacted(&self) -> Cow<'_, ReadResults> {
-        let Some(redaction) = self.redaction().filter(|_| self.hold_a_secret()) else { return Cow::Borrowed(self) };
+        let Some(redaction) = self.redaction().filter(|_| self.hold_a_secret()) else {
+            return Cow::Borrowed(self);
+        };
         let mut out = self.without_secret_files(redaction).into_owned();
         for (key, answer) in &mut out.answers {
             let is_whole = Read::is_key_of_file(key);
-            answer.out = if is_whole { redaction.replace(&answer.out) } else { redaction.replace_shortened(&answer.out) };
+            answer.out = if is_whole {
+                redaction.replace(&answer.out)
+            } else {
+                redaction.replace_shortened(&answer.out)
+            };
         }
         Cow::Owned(out)
     }
 
-    /// Without the content of every file that holds one of these secrets: what was there before us is kept for the day it
-    /// is put back, and half of it would be worse than none.
+    /// Without the content of every file that holds one of these secrets: what was there before us
+    /// is kept for the day it is put back, and half of it would be worse than none.
     pub fn without_secret_files(&self, redaction: &Redaction) -> Cow<'_, ReadResults> {
-        let holds = |key: &str, answer: &ReadResult| Read::is_key_of_file(key) && redaction.finds_in(&answer.out);
+        let holds = |key: &str, answer: &ReadResult| {
+            Read::is_key_of_file(key) && redaction.finds_in(&answer.out)
+        };
         if !self.hold_a_secret() || !self.iter().any(|(key, answer)| holds(key, answer)) {
             return Cow::Borrowed(self);
         }
         let mut out = self.clone();
         out.forget();
-        for (_, answer) in out.answers.iter_mut().filter(|(key, answer)| holds(key, answer)) {
+        for (_, answer) in out
+            .answers
+            .iter_mut()
+            .filter(|(key, answer)| holds(key, answer))
+        {
             *answer = sealed::veil_answer(answer);
         }
         Cow::Owned(out)
@@ -196,31 +242,53 @@ impl ReadResults {
         self.answers.get(&read.key())
     }
 
-    /// The output of a section that ran to its end, with its exit status; else the reason why it is unknown,
-    /// in words that fit after "unknown:".
+    /// The output of a section that ran to its end, with its exit status; else the reason why it is
+    /// unknown, in words that fit after "unknown:".
     pub fn output(&self, read: &Read) -> Result<(i32, &str), String> {
         match self.get(read) {
             None => Err("it was not read".to_owned()),
-            Some(ReadResult { status: AnswerStatus::Exit(code), out }) => Ok((*code, out)),
-            Some(ReadResult { status: AnswerStatus::TimedOut, .. }) => Err("the read ran past its time limit".to_owned()),
-            Some(ReadResult { status: AnswerStatus::CutOff, .. }) => Err("the connection ended before the answer".to_owned()),
-            Some(ReadResult { status: AnswerStatus::Denied, out }) if matches!(read, Read::Kubernetes(_)) => {
-                Err(self.shown(&rights::of_role(out)))
-            }
-            Some(ReadResult { status: AnswerStatus::Denied, out }) => Err(self.shown(&rights::describe_denied_access(out))),
-            Some(ReadResult { status: AnswerStatus::NotOffered, out }) => Err(one_line(&self.shown(out), 300)),
-            Some(ReadResult { status: AnswerStatus::TooLong, .. }) => Err("the answer was longer than the limit".to_owned()),
+            Some(ReadResult {
+                status: AnswerStatus::Exit(code),
+                out,
+            }) => Ok((*code, out)),
+            Some(ReadResult {
+                status: AnswerStatus::TimedOut,
+                ..
+            }) => Err("the read ran past its time limit".to_owned()),
+            Some(ReadResult {
+                status: AnswerStatus::CutOff,
+                ..
+            }) => Err("the connection ended before the answer".to_owned()),
+            Some(ReadResult {
+                status: AnswerStatus::Denied,
+                out,
+            }) if matches!(read, Read::Kubernetes(_)) => Err(self.shown(&rights::of_role(out))),
+            Some(ReadResult {
+                status: AnswerStatus::Denied,
+                out,
+            }) => Err(self.shown(&rights::describe_denied_access(out))),
+            Some(ReadResult {
+                status: AnswerStatus::NotOffered,
+                out,
+            }) => Err(one_line(&self.shown(out), 300)),
+            Some(ReadResult {
+                status: AnswerStatus::TooLong,
+                ..
+            }) => Err("the answer was longer than the limit".to_owned()),
         }
     }
 
     /// Part of an answer as it may be shown.
     pub fn shown(&self, text: &str) -> String {
-        self.redaction().map_or_else(|| text.to_owned(), |redaction| redaction.apply(text))
+        self.redaction()
+            .map_or_else(|| text.to_owned(), |redaction| redaction.apply(text))
     }
 
     /// All answers with their keys, sorted.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &ReadResult)> {
-        self.answers.iter().map(|(key, answer)| (key.as_str(), answer))
+        self.answers
+            .iter()
+            .map(|(key, answer)| (key.as_str(), answer))
     }
 
     /// The answer to the read with this key.

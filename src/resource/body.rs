@@ -1,4 +1,5 @@
-//! The body of a wish, checked field by field: unknown names with a suggestion, types, what is missing.
+//! The body of a wish, checked field by field: unknown names with a suggestion, types, what is
+//! missing.
 
 use super::BodyError;
 use serde_json::Value;
@@ -45,8 +46,12 @@ impl FieldShape {
             FieldShape::ScalarOrNull => is_scalar(value) || value.is_null(),
             FieldShape::Flag => value.is_boolean(),
             FieldShape::Number => value.is_u64(),
-            FieldShape::Texts => value.as_array().is_some_and(|items| items.iter().all(Value::is_string)),
-            FieldShape::Map => value.as_object().is_some_and(|map| map.values().all(is_scalar)),
+            FieldShape::Texts => value
+                .as_array()
+                .is_some_and(|items| items.iter().all(Value::is_string)),
+            FieldShape::Map => value
+                .as_object()
+                .is_some_and(|map| map.values().all(is_scalar)),
             FieldShape::Fields => value.is_object(),
         }
     }
@@ -69,18 +74,31 @@ pub struct BodyField {
 
 /// A field that must be there.
 pub const fn new_required_field(name: &'static str, shape: FieldShape) -> BodyField {
-    BodyField { name, shape, required: true }
+    BodyField {
+        name,
+        shape,
+        required: true,
+    }
 }
 
 /// A field that may be left out.
 pub const fn new_optional_field(name: &'static str, shape: FieldShape) -> BodyField {
-    BodyField { name, shape, required: false }
+    BodyField {
+        name,
+        shape,
+        required: false,
+    }
 }
 
-/// All that is wrong with the fields of a map; `at` is the JSON pointer of the map itself, empty for the body.
+/// All that is wrong with the fields of a map; `at` is the JSON pointer of the map itself, empty
+/// for the body.
 pub fn check_fields(body: &Value, at: &str, fields: &[BodyField]) -> Vec<BodyError> {
     let Some(map) = body.as_object() else {
-        return vec![new_body_error(at, "this must be a map", Some(&fields_help(fields)))];
+        return vec![new_body_error(
+            at,
+            "this must be a map",
+            Some(&fields_help(fields)),
+        )];
     };
     let mut errors = Vec::new();
     for (name, value) in map {
@@ -88,12 +106,19 @@ pub fn check_fields(body: &Value, at: &str, fields: &[BodyField]) -> Vec<BodyErr
         match fields.iter().find(|field| field.name == name) {
             None => errors.push(unknown_field(&pointer, name, fields)),
             Some(field) if !field.shape.fits(value) => {
-                errors.push(new_body_error(&pointer, &format!("`{name}` must be {}", field.shape.words()), None));
+                errors.push(new_body_error(
+                    &pointer,
+                    &format!("`{name}` must be {}", field.shape.words()),
+                    None,
+                ));
             }
             Some(_) => {}
         }
     }
-    for field in fields.iter().filter(|field| field.required && !map.contains_key(field.name)) {
+    for field in fields
+        .iter()
+        .filter(|field| field.required && !map.contains_key(field.name))
+    {
         errors.push(new_body_error(
             at,
             &format!("`{}` is missing", field.name),
@@ -104,8 +129,15 @@ pub fn check_fields(body: &Value, at: &str, fields: &[BodyField]) -> Vec<BodyErr
 }
 
 fn unknown_field(pointer: &str, name: &str, fields: &[BodyField]) -> BodyError {
-    let near = fields.iter().map(|f| (compute_edit_distance(name, f.name), f.name)).min().filter(|(d, _)| *d <= 2.max(name.len() / 3));
-    let help = near.map_or_else(|| fields_help(fields), |(_, near)| format!("did you mean `{near}`?"));
+    let near = fields
+        .iter()
+        .map(|f| (compute_edit_distance(name, f.name), f.name))
+        .min()
+        .filter(|(d, _)| *d <= 2.max(name.len() / 3));
+    let help = near.map_or_else(
+        || fields_help(fields),
+        |(_, near)| format!("did you mean `{near}`?"),
+    );
     new_body_error(pointer, &format!("unknown field `{name}`"), Some(&help))
 }
 
@@ -116,11 +148,21 @@ fn fields_help(fields: &[BodyField]) -> String {
 
 /// One error.
 pub fn new_body_error(pointer: &str, message: &str, help: Option<&str>) -> BodyError {
-    BodyError { pointer: pointer.to_owned(), message: message.to_owned(), help: help.map(str::to_owned) }
+    BodyError {
+        pointer: pointer.to_owned(),
+        message: message.to_owned(),
+        help: help.map(str::to_owned),
+    }
 }
 
 /// An error at `pointer` unless the condition holds.
-pub fn require_condition(errors: &mut Vec<BodyError>, holds: bool, pointer: &str, message: &str, help: &str) {
+pub fn require_condition(
+    errors: &mut Vec<BodyError>,
+    holds: bool,
+    pointer: &str,
+    message: &str,
+    help: &str,
+) {
     if !holds {
         errors.push(new_body_error(pointer, message, Some(help)));
     }
@@ -132,12 +174,19 @@ pub fn is_clean_path(path: &str) -> bool {
         && path.len() > 1
         && !path.ends_with('/')
         && !path.chars().any(char::is_control)
-        && path.split('/').skip(1).all(|part| !part.is_empty() && part != "." && part != "..")
+        && path
+            .split('/')
+            .skip(1)
+            .all(|part| !part.is_empty() && part != "." && part != "..")
 }
 
 /// A name of letters, digits and these further characters, not beginning with `-`.
 pub fn is_word(text: &str, further: &str) -> bool {
-    !text.is_empty() && !text.starts_with('-') && text.chars().all(|c| c.is_ascii_alphanumeric() || further.contains(c))
+    !text.is_empty()
+        && !text.starts_with('-')
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || further.contains(c))
 }
 
 /// A scalar field as text.
@@ -162,8 +211,16 @@ pub fn read_flag_field(body: &Value, field: &str) -> Option<bool> {
 
 /// A list of text.
 pub fn read_text_list_field(body: &Value, field: &str) -> Vec<String> {
-    let items = body.get(field).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+    let items = body
+        .get(field)
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    items
+        .iter()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The edit distance of two names (Levenshtein).
@@ -189,9 +246,15 @@ mod tests {
 
     #[test]
     fn names_what_is_wrong_and_what_would_be_right() {
-        let fields = [new_required_field("path", FieldShape::Text), new_optional_field("mode", FieldShape::Text)];
+        let fields = [
+            new_required_field("path", FieldShape::Text),
+            new_optional_field("mode", FieldShape::Text),
+        ];
         let errors = check_fields(&json!({ "mod": "0644", "mode": 644 }), "", &fields);
-        let found: Vec<_> = errors.iter().map(|e| (e.pointer.as_str(), e.message.as_str(), e.help.as_deref())).collect();
+        let found: Vec<_> = errors
+            .iter()
+            .map(|e| (e.pointer.as_str(), e.message.as_str(), e.help.as_deref()))
+            .collect();
         assert_eq!(
             found,
             [
@@ -200,7 +263,10 @@ mod tests {
                 ("", "`path` is missing", Some("add `path`: text")),
             ]
         );
-        assert_eq!(check_fields(&json!([]), "", &fields)[0].help.as_deref(), Some("the fields are `path`, `mode`"));
+        assert_eq!(
+            check_fields(&json!([]), "", &fields)[0].help.as_deref(),
+            Some("the fields are `path`, `mode`")
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! What a kind makes of a target's answers, with the secrets of the run kept out of it. The kind compares what the target said
-//! as it is; only what comes out is redacted, since that is shown, planned, journalled and remembered.
+//! What a kind makes of a target's answers, with the secrets of the run kept out of it. The kind
+//! compares what the target said as it is; only what comes out is redacted, since that is shown,
+//! planned, journalled and remembered.
 
 use super::{Assessment, DesiredResource, ReadResults, Reading, ResourceKind};
 use railwright_base::Redaction;
@@ -8,32 +9,56 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Compares a resource with its target.
-pub fn diff_resource(kind: &dyn ResourceKind, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
+pub fn diff_resource(
+    kind: &dyn ResourceKind,
+    wish: &DesiredResource,
+    answers: &ReadResults,
+) -> Assessment {
     without_secrets(Some(wish), answers, |answers| kind.assess(wish, answers))
 }
 
-/// Compares a resource that no wish is about any more with its target, as it was applied. Nothing of it is clear text: it may have been
-/// no secret then.
-pub fn diff_applied(kind: &dyn ResourceKind, applied: &DesiredResource, answers: &ReadResults) -> Assessment {
+/// Compares a resource that no wish is about any more with its target, as it was applied. Nothing
+/// of it is clear text: it may have been no secret then.
+pub fn diff_applied(
+    kind: &dyn ResourceKind,
+    applied: &DesiredResource,
+    answers: &ReadResults,
+) -> Assessment {
     without_secrets(None, answers, |answers| kind.assess(applied, answers))
 }
 
 /// What takes a resource back.
-pub fn diff_removal(kind: &dyn ResourceKind, applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+pub fn diff_removal(
+    kind: &dyn ResourceKind,
+    applied: &DesiredResource,
+    before: &Value,
+    answers: &ReadResults,
+) -> Assessment {
     if has_taken_out_of(&redact_recorded_value(before, answers.redaction())) {
         let what = applied.address.within_target();
-        let residue = format!("{what} stays as it is: what was there before us held a secret, and was not kept");
-        return Assessment { residue: vec![residue], ..Assessment::default() };
+        let residue = format!(
+            "{what} stays as it is: what was there before us held a secret, and was not kept"
+        );
+        return Assessment {
+            residue: vec![residue],
+            ..Assessment::default()
+        };
     }
     without_secrets(None, answers, |answers| kind.undo(applied, before, answers))
 }
 
 /// What a resource left behind when it was applied, where this is its wish now.
-pub fn diff_left(kind: &dyn ResourceKind, applied: &DesiredResource, now: &DesiredResource, answers: &ReadResults) -> Assessment {
+pub fn diff_left(
+    kind: &dyn ResourceKind,
+    applied: &DesiredResource,
+    now: &DesiredResource,
+    answers: &ReadResults,
+) -> Assessment {
     without_secrets(Some(now), answers, |answers| kind.left(applied, answers))
 }
 
-/// What is remembered of a resource, without the secrets of this run: it may have been none when it was written down.
+/// What is remembered of a resource, without the secrets of this run: it may have been none when it
+/// was written down.
 pub fn redact_recorded_value(value: &Value, redaction: Option<&Redaction>) -> Value {
     let mut value = value.clone();
     if let Some(redaction) = redaction {
@@ -43,23 +68,44 @@ pub fn redact_recorded_value(value: &Value, redaction: Option<&Redaction>) -> Va
 }
 
 /// A resource as it was applied, without the secrets of this run: what a plan carries of it.
-pub fn remembered_wish(applied: &DesiredResource, redaction: Option<&Redaction>) -> DesiredResource {
-    let Some(redaction) = redaction else { return applied.clone() };
+pub fn remembered_wish(
+    applied: &DesiredResource,
+    redaction: Option<&Redaction>,
+) -> DesiredResource {
+    let Some(redaction) = redaction else {
+        return applied.clone();
+    };
     let mut want = (*applied.want).clone();
     redact_json_value(&mut want.body, &|text| redaction.replace(text));
-    DesiredResource { want: Arc::new(want), ..applied.clone() }
+    DesiredResource {
+        want: Arc::new(want),
+        ..applied.clone()
+    }
 }
 
 fn has_taken_out_of(value: &Value) -> bool {
-    collect_json_texts(value).iter().any(|text| Redaction::has_taken_out_of(text))
+    collect_json_texts(value)
+        .iter()
+        .any(|text| Redaction::has_taken_out_of(text))
 }
 
-/// What stands in the wish of now everybody can read there; what a kind wants beside it may come from the target.
-fn without_secrets(wish: Option<&DesiredResource>, answers: &ReadResults, compare: impl Fn(&ReadResults) -> Assessment) -> Assessment {
+/// What stands in the wish of now everybody can read there; what a kind wants beside it may come
+/// from the target.
+fn without_secrets(
+    wish: Option<&DesiredResource>,
+    answers: &ReadResults,
+    compare: impl Fn(&ReadResults) -> Assessment,
+) -> Assessment {
     let compared = compare(answers);
-    // What a kind makes of an answer may hold a secret that the answer holds in a form that nobody knows.
-    let Some(redaction) = answers.redaction() else { return compared };
-    let clear: Vec<Cow<'_, str>> = wish.into_iter().flat_map(|wish| collect_json_texts(&wish.body)).collect();
+    // What a kind makes of an answer may hold a secret that the answer holds in a form that nobody
+    // knows.
+    let Some(redaction) = answers.redaction() else {
+        return compared;
+    };
+    let clear: Vec<Cow<'_, str>> = wish
+        .into_iter()
+        .flat_map(|wish| collect_json_texts(&wish.body))
+        .collect();
     let redaction = redaction.except(clear.iter().map(AsRef::as_ref));
     match answers.without_secret_files(&redaction) {
         // What is as desired says nothing that the spec does not say.
@@ -74,9 +120,14 @@ pub fn collect_json_texts(value: &Value) -> Vec<Cow<'_, str>> {
         Value::String(text) => vec![Cow::Borrowed(text)],
         Value::Number(number) => vec![Cow::Owned(number.to_string())],
         Value::Array(items) => items.iter().flat_map(collect_json_texts).collect(),
-        Value::Object(map) => {
-            map.iter().flat_map(|(key, item)| [Cow::Borrowed(key.as_str())].into_iter().chain(collect_json_texts(item))).collect()
-        }
+        Value::Object(map) => map
+            .iter()
+            .flat_map(|(key, item)| {
+                [Cow::Borrowed(key.as_str())]
+                    .into_iter()
+                    .chain(collect_json_texts(item))
+            })
+            .collect(),
         Value::Null | Value::Bool(_) => Vec::new(),
     }
 }
@@ -84,34 +135,80 @@ pub fn collect_json_texts(value: &Value) -> Vec<Cow<'_, str>> {
 /// Everything in an assessment that a target's own words may have gone into.
 fn redact_diff(mut compared: Assessment, redaction: &Redaction) -> Assessment {
     let actions = serde_json::to_value(&compared.actions).unwrap_or_default();
-    if let Some(name) = collect_json_texts(&actions).iter().find_map(|text| redaction.name_in(text)) {
-        let refusal = format!("what is there holds the secret `{name}`, which no plan may carry: take it out by hand");
+    if let Some(name) = collect_json_texts(&actions)
+        .iter()
+        .find_map(|text| redaction.name_in(text))
+    {
+        let refusal = format!(
+            "what is there holds the secret `{name}`, which no plan may carry: take it out by hand"
+        );
         (compared.actions, compared.refusal) = (Vec::new(), compared.refusal.or(Some(refusal)));
     }
     for attributes in [&mut compared.attributes, &mut compared.out_of_reach] {
-        *attributes = std::mem::take(attributes).into_iter().map(|(name, attribute)| (redaction.replace(&name), attribute)).collect();
+        *attributes = std::mem::take(attributes)
+            .into_iter()
+            .map(|(name, attribute)| (redaction.replace(&name), attribute))
+            .collect();
     }
-    for attribute in compared.attributes.values_mut().chain(compared.out_of_reach.values_mut()) {
+    for attribute in compared
+        .attributes
+        .values_mut()
+        .chain(compared.out_of_reach.values_mut())
+    {
         let (wanted, found) = (attribute.wanted.clone(), attribute.found.clone());
         for (plane, desired) in wanted.iter() {
-            attribute.wanted.set(plane, redact_reading(desired, redaction, &|text| redaction.replace(text)));
+            attribute.wanted.set(
+                plane,
+                redact_reading(desired, redaction, &|text| redaction.replace(text)),
+            );
         }
         for (plane, actual) in found.iter() {
             // What is equal stays equal.
             let is_whole = wanted.get(plane) == Some(actual);
-            let replace = |text: &str| if is_whole { redaction.replace(text) } else { redaction.replace_shortened(text) };
-            attribute.found.set(plane, redact_reading(actual, redaction, &replace));
+            let replace = |text: &str| {
+                if is_whole {
+                    redaction.replace(text)
+                } else {
+                    redaction.replace_shortened(text)
+                }
+            };
+            attribute
+                .found
+                .set(plane, redact_reading(actual, redaction, &replace));
         }
-        redact_all(attribute.by.iter_mut().chain(&mut attribute.input), redaction);
+        redact_all(
+            attribute.by.iter_mut().chain(&mut attribute.input),
+            redaction,
+        );
     }
     redact_json_value(&mut compared.before, &|text| redaction.replace(text));
-    redact_all(compared.interrupts.iter_mut().chain(&mut compared.residue).chain(&mut compared.refusal), redaction);
-    redact_all(compared.hopeless.iter_mut().map(|hopeless| &mut hopeless.why), redaction);
-    redact_all(compared.lacks.iter_mut().map(|lacks| &mut lacks.said), redaction);
+    redact_all(
+        compared
+            .interrupts
+            .iter_mut()
+            .chain(&mut compared.residue)
+            .chain(&mut compared.refusal),
+        redaction,
+    );
+    redact_all(
+        compared
+            .hopeless
+            .iter_mut()
+            .map(|hopeless| &mut hopeless.why),
+        redaction,
+    );
+    redact_all(
+        compared.lacks.iter_mut().map(|lacks| &mut lacks.said),
+        redaction,
+    );
     compared
 }
 
-fn redact_reading(reading: &Reading, redaction: &Redaction, replace: &dyn Fn(&str) -> String) -> Reading {
+fn redact_reading(
+    reading: &Reading,
+    redaction: &Redaction,
+    replace: &dyn Fn(&str) -> String,
+) -> Reading {
     match reading {
         Reading::Is(value) => {
             let mut value = value.clone();
@@ -125,7 +222,9 @@ fn redact_reading(reading: &Reading, redaction: &Redaction, replace: &dyn Fn(&st
 }
 
 fn redact_all<'a>(texts: impl IntoIterator<Item = &'a mut String>, redaction: &Redaction) {
-    texts.into_iter().for_each(|text| *text = redaction.apply(text));
+    texts
+        .into_iter()
+        .for_each(|text| *text = redaction.apply(text));
 }
 
 /// Replaces texts and names; a number becomes a text where it is a secret.
@@ -139,10 +238,16 @@ fn redact_json_value(value: &mut Value, replace: &dyn Fn(&str) -> String) {
                 *value = Value::String(replaced);
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| redact_json_value(item, replace)),
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|item| redact_json_value(item, replace)),
         Value::Object(map) => {
-            map.values_mut().for_each(|item| redact_json_value(item, replace));
-            *map = std::mem::take(map).into_iter().map(|(name, item)| (replace(&name), item)).collect();
+            map.values_mut()
+                .for_each(|item| redact_json_value(item, replace));
+            *map = std::mem::take(map)
+                .into_iter()
+                .map(|(name, item)| (replace(&name), item))
+                .collect();
         }
         Value::Null | Value::Bool(_) => {}
     }
@@ -157,9 +262,15 @@ mod tests {
     use serde_json::json;
 
     fn compared(secret: &str, desired: &str, actual: &str) -> Assessment {
-        let wish = wish(&File, json!({ "path": "/etc/a", "content": desired, "mode": "0644" }));
-        let read = Read::File { path: "/etc/a".into() };
-        let mut answers = answered(&[(&read, 0, &format!("644 root root 9 regular file\n{actual}"))]);
+        let wish = wish(
+            &File,
+            json!({ "path": "/etc/a", "content": desired, "mode": "0644" }),
+        );
+        let read = Read::File {
+            path: "/etc/a".into(),
+        };
+        let mut answers =
+            answered(&[(&read, 0, &format!("644 root root 9 regular file\n{actual}"))]);
         answers.may_hold(Arc::new(Redaction::of([("token", secret)])));
         diff_resource(&File, &wish, &answers)
     }
@@ -167,7 +278,13 @@ mod tests {
     #[test]
     fn what_is_right_stays_right_whatever_the_secrets_are() {
         let text = "[agent]\nlevel = info\nWantedBy=multi-user.target\n";
-        for secret in ["enabled", "[agent]\nlevel = info\nkey = x\n", "level = info", text, "WantedBy=multi-user.target\nkey = y"] {
+        for secret in [
+            "enabled",
+            "[agent]\nlevel = info\nkey = x\n",
+            "level = info",
+            text,
+            "WantedBy=multi-user.target\nkey = y",
+        ] {
             assert!(compared(secret, text, text).is_met(), "{secret}");
         }
     }
@@ -175,23 +292,40 @@ mod tests {
     #[test]
     fn what_differs_is_shown_and_remembered_without_the_secret() {
         let made = compared("hunter2-hunter2", "x\n", "t=hunter2-hunter2\n");
-        assert_eq!(made.actions.iter().map(Action::word).collect::<Vec<_>>(), ["write_file"]);
-        assert!(!made.is_met() && !format!("{made:?}").contains("hunter2"), "{made:?}");
+        assert_eq!(
+            made.actions.iter().map(Action::word).collect::<Vec<_>>(),
+            ["write_file"]
+        );
+        assert!(
+            !made.is_met() && !format!("{made:?}").contains("hunter2"),
+            "{made:?}"
+        );
         let plain = compared("hunter2-hunter2", "x\n", "t=hunter1\n");
         assert!(format!("{plain:?}").contains("hunter1"), "{plain:?}");
     }
 
-    /// A kind that undoes what hid a secret from whoever looks at the answer, and says it under the secret's own name.
+    /// A kind that undoes what hid a secret from whoever looks at the answer, and says it under the
+    /// secret's own name.
     const TELLS: Scripted = Scripted {
         assess: || {
             let said = json!({ "hunter2-hunter2": "it said hunter2-hun... and no more" });
             let found = Attribute::in_plane(Plane::Running, Reading::is("x"), Reading::is(said));
             let before = json!({ "hunter2-hunter2": ["hunter2-hunter2", "ends with hunter"] });
-            Assessment { attributes: [("of hunter2-hunter2".to_owned(), found)].into(), before, ..Assessment::default() }
+            Assessment {
+                attributes: [("of hunter2-hunter2".to_owned(), found)].into(),
+                before,
+                ..Assessment::default()
+            }
         },
         undo: |before| {
             let value = before["value"].as_str().unwrap_or_default().to_owned();
-            Assessment { actions: vec![Action::SetSysctl { key: "a".to_owned(), value }], ..Assessment::default() }
+            Assessment {
+                actions: vec![Action::SetSysctl {
+                    key: "a".to_owned(),
+                    value,
+                }],
+                ..Assessment::default()
+            }
         },
     };
 
@@ -199,9 +333,16 @@ mod tests {
     fn what_a_kind_makes_of_an_answer_is_redacted_whatever_the_answer_looked_like() {
         let mut answers = ReadResults::default();
         answers.may_hold(Arc::new(Redaction::of([("token", "hunter2-hunter2")])));
-        let wish = wish(&File, json!({ "path": "/etc/a", "content": "x", "mode": "0644" }));
+        let wish = wish(
+            &File,
+            json!({ "path": "/etc/a", "content": "x", "mode": "0644" }),
+        );
         let made = diff_resource(&TELLS, &wish, &answers);
-        assert!(!format!("{:?}", made.attributes).contains("hunter2-"), "{:?}", made.attributes);
+        assert!(
+            !format!("{:?}", made.attributes).contains("hunter2-"),
+            "{:?}",
+            made.attributes
+        );
         assert_eq!(
             made.before,
             json!({ "[secret token]": ["[secret token]", "ends with hunter"] }),
@@ -213,7 +354,10 @@ mod tests {
     fn what_is_right_stays_right_where_it_ends_as_a_secret_that_was_cut_off() {
         let text = "# do not change...\n";
         let made = compared("change-8812-xyz", text, text);
-        assert!(made.is_met() && !format!("{made:?}").contains("secret"), "{made:?}");
+        assert!(
+            made.is_met() && !format!("{made:?}").contains("secret"),
+            "{made:?}"
+        );
         let before = compared("change-8812-xyz", "x\n", text).before;
         assert_eq!(before["regular"]["content"]["text"], text);
     }
@@ -221,26 +365,51 @@ mod tests {
     /// Compares numbers, and takes back what was applied.
     const COUNTS: Scripted = Scripted {
         assess: || {
-            let pin = Attribute::in_plane(Plane::Running, Reading::is(1), Reading::is(8_462_951_730_u64));
+            let pin = Attribute::in_plane(
+                Plane::Running,
+                Reading::is(1),
+                Reading::is(8_462_951_730_u64),
+            );
             let before = json!({ "pin": 8_462_951_730_u64 });
-            Assessment { attributes: [("pin".to_owned(), pin)].into(), before, ..Assessment::default() }
+            Assessment {
+                attributes: [("pin".to_owned(), pin)].into(),
+                before,
+                ..Assessment::default()
+            }
         },
         undo: |_| {
-            let text = Attribute::in_plane(Plane::Running, Reading::is("was 8462951730"), Reading::is("t=8462951730"));
-            Assessment { attributes: [("text".to_owned(), text)].into(), ..Assessment::default() }
+            let text = Attribute::in_plane(
+                Plane::Running,
+                Reading::is("was 8462951730"),
+                Reading::is("t=8462951730"),
+            );
+            Assessment {
+                attributes: [("text".to_owned(), text)].into(),
+                ..Assessment::default()
+            }
         },
     };
 
     /// What it left behind is what its target has now.
-    const LEFT: Scripted = Scripted { assess: || (COUNTS.undo)(&Value::Null), undo: COUNTS.undo };
+    const LEFT: Scripted = Scripted {
+        assess: || (COUNTS.undo)(&Value::Null),
+        undo: COUNTS.undo,
+    };
 
     #[test]
     fn a_secret_of_digits_is_one_as_a_number_too() {
         let mut answers = ReadResults::default();
         answers.may_hold(Arc::new(Redaction::of([("pin", "8462951730")])));
-        let made = diff_resource(&COUNTS, &wish(&File, json!({ "path": "/etc/a", "content": "x" })), &answers);
+        let made = diff_resource(
+            &COUNTS,
+            &wish(&File, json!({ "path": "/etc/a", "content": "x" })),
+            &answers,
+        );
         assert!(!format!("{made:?}").contains("8462951730"), "{made:?}");
-        assert_eq!((made.is_met(), made.before), (false, json!({ "pin": "[secret pin]" })));
+        assert_eq!(
+            (made.is_met(), made.before),
+            (false, json!({ "pin": "[secret pin]" }))
+        );
     }
 
     /// The text of an earlier spec, or what was there before us, became a secret since.
@@ -248,24 +417,50 @@ mod tests {
     fn what_is_remembered_is_no_clear_text() {
         let mut answers = ReadResults::default();
         answers.may_hold(Arc::new(Redaction::of([("pin", "8462951730")])));
-        let applied = wish(&File, json!({ "path": "/etc/a", "content": "t=8462951730" }));
+        let applied = wish(
+            &File,
+            json!({ "path": "/etc/a", "content": "t=8462951730" }),
+        );
         let made = diff_removal(&COUNTS, &applied, &json!(null), &answers);
-        assert!(!made.attributes.is_empty() && !format!("{made:?}").contains("8462951730"), "{made:?}");
-        let kept = diff_removal(&COUNTS, &applied, &json!({ "text": "t=8462951730" }), &answers);
-        assert!(kept.attributes.is_empty() && kept.residue[0].contains("held a secret"), "{kept:?}");
+        assert!(
+            !made.attributes.is_empty() && !format!("{made:?}").contains("8462951730"),
+            "{made:?}"
+        );
+        let kept = diff_removal(
+            &COUNTS,
+            &applied,
+            &json!({ "text": "t=8462951730" }),
+            &answers,
+        );
+        assert!(
+            kept.attributes.is_empty() && kept.residue[0].contains("held a secret"),
+            "{kept:?}"
+        );
         let now = wish(&File, json!({ "path": "/etc/a", "content": "x" }));
-        for made in [diff_left(&LEFT, &applied, &now, &answers), diff_applied(&LEFT, &applied, &answers)] {
+        for made in [
+            diff_left(&LEFT, &applied, &now, &answers),
+            diff_applied(&LEFT, &applied, &answers),
+        ] {
             assert!(!format!("{made:?}").contains("8462951730"), "{made:?}");
         }
     }
 
     #[test]
     fn the_name_of_a_secret_is_never_put_back_in_its_place() {
-        let wish = wish(&File, json!({ "path": "/etc/a", "content": "x", "mode": "0644" }));
+        let wish = wish(
+            &File,
+            json!({ "path": "/etc/a", "content": "x", "mode": "0644" }),
+        );
         let back = |before: Value| diff_removal(&TELLS, &wish, &before, &ReadResults::default());
         assert_eq!(back(json!({ "value": "old" })).actions.len(), 1);
         let kept = back(json!({ "value": "is [secret token] here" }));
         assert!(kept.actions.is_empty());
-        assert_eq!(kept.residue, ["file/%2Fetc%2Fa stays as it is: what was there before us held a secret, and was not kept"]);
+        assert_eq!(
+            kept.residue,
+            [
+                "file/%2Fetc%2Fa stays as it is: what was there before us held a secret, and was \
+                 not kept"
+            ]
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Something that was asked for, with the three ways in which there can be no value: none of them is zero.
+//! Something that was asked for, with the three ways in which there can be no value: none of them
+//! is zero.
 
 use super::Reading;
 use serde::Serialize;
@@ -21,12 +22,20 @@ pub enum Fact<T> {
 impl<T> Fact<T> {
     /// The value, where there is one.
     pub fn value(&self) -> Option<&T> {
-        if let Fact::Is(value) = self { Some(value) } else { None }
+        if let Fact::Is(value) = self {
+            Some(value)
+        } else {
+            None
+        }
     }
 
     /// Why nobody can tell.
     pub fn why_unknown(&self) -> Option<&str> {
-        if let Fact::Unknown(why) = self { Some(why) } else { None }
+        if let Fact::Unknown(why) = self {
+            Some(why)
+        } else {
+            None
+        }
     }
 
     /// The same of something that follows from the value.
@@ -51,7 +60,11 @@ impl<T> Fact<T> {
 
     /// The same, and this where it is known not to be there.
     pub fn or(self, default: T) -> Fact<T> {
-        if let Fact::Absent = self { Fact::Is(default) } else { self }
+        if let Fact::Absent = self {
+            Fact::Is(default)
+        } else {
+            self
+        }
     }
 }
 

@@ -11,9 +11,13 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Starts with the body; a body that is no mapping, and every unknown field, is an error already.
+    /// Starts with the body; a body that is no mapping, and every unknown field, is an error
+    /// already.
     pub fn of(body: &'a Value, known: &[&str]) -> Self {
-        let mut fields = Fields { map: body.as_object(), errors: Vec::new() };
+        let mut fields = Fields {
+            map: body.as_object(),
+            errors: Vec::new(),
+        };
         match fields.map {
             None => fields.error("", "the body must be a mapping", None),
             Some(map) => {
@@ -31,12 +35,18 @@ impl<'a> Fields<'a> {
 
     /// Notes an error.
     pub fn error(&mut self, pointer: &str, message: impl Into<String>, help: Option<String>) {
-        self.errors.push(BodyError { pointer: pointer.to_owned(), message: message.into(), help });
+        self.errors.push(BodyError {
+            pointer: pointer.to_owned(),
+            message: message.into(),
+            help,
+        });
     }
 
     /// The value of a field, if it is there and not null.
     pub fn get(&self, field: &str) -> Option<&'a Value> {
-        self.map.and_then(|map| map.get(field)).filter(|value| !value.is_null())
+        self.map
+            .and_then(|map| map.get(field))
+            .filter(|value| !value.is_null())
     }
 
     /// A text field.
@@ -45,7 +55,11 @@ impl<'a> Fields<'a> {
             None if required => self.error("", format!("`{field}` is missing"), None),
             None => {}
             Some(Value::String(text)) if !text.is_empty() => return Some(text),
-            Some(_) => self.error(&format!("/{field}"), format!("`{field}` must be a text that is not empty"), None),
+            Some(_) => self.error(
+                &format!("/{field}"),
+                format!("`{field}` must be a text that is not empty"),
+                None,
+            ),
         }
         None
     }
@@ -67,22 +81,42 @@ impl<'a> Fields<'a> {
     /// A field that is true or false.
     pub fn flag(&mut self, field: &str) {
         if self.get(field).is_some_and(|value| !value.is_boolean()) {
-            self.error(&format!("/{field}"), format!("`{field}` must be true or false"), None);
+            self.error(
+                &format!("/{field}"),
+                format!("`{field}` must be true or false"),
+                None,
+            );
         }
     }
 
     /// A whole number within bounds.
     pub fn number(&mut self, field: &str, bounds: std::ops::RangeInclusive<u64>) {
         let Some(value) = self.get(field) else { return };
-        if !value.as_u64().is_some_and(|number| bounds.contains(&number)) {
-            self.error(&format!("/{field}"), format!("`{field}` must be a whole number from {} to {}", bounds.start(), bounds.end()), None);
+        if !value
+            .as_u64()
+            .is_some_and(|number| bounds.contains(&number))
+        {
+            self.error(
+                &format!("/{field}"),
+                format!(
+                    "`{field}` must be a whole number from {} to {}",
+                    bounds.start(),
+                    bounds.end()
+                ),
+                None,
+            );
         }
     }
 
     /// A field that names another resource of the same target as `kind/name`.
     pub fn resource(&mut self, field: &str) {
-        let Some(text) = self.text(field, false) else { return };
-        if !text.split_once('/').is_some_and(|(kind, name)| !kind.is_empty() && !name.is_empty()) {
+        let Some(text) = self.text(field, false) else {
+            return;
+        };
+        if !text
+            .split_once('/')
+            .is_some_and(|(kind, name)| !kind.is_empty() && !name.is_empty())
+        {
             self.error(
                 &format!("/{field}"),
                 format!("`{text}` names no resource"),
@@ -95,12 +129,25 @@ impl<'a> Fields<'a> {
     pub fn addresses(&mut self, field: &str) {
         let Some(value) = self.get(field) else { return };
         let Some(list) = value.as_array() else {
-            return self.error(&format!("/{field}"), format!("`{field}` must be a list of addresses"), None);
+            return self.error(
+                &format!("/{field}"),
+                format!("`{field}` must be a list of addresses"),
+                None,
+            );
         };
         for (index, entry) in list.iter().enumerate() {
-            if entry.as_str().is_none_or(|text| text.parse::<IpNet>().is_err()) {
-                let help = Some("write address and prefix, such as 192.0.2.7/24 or 2001:db8::7/64".to_owned());
-                self.error(&format!("/{field}/{index}"), format!("{entry} is no address in CIDR form"), help);
+            if entry
+                .as_str()
+                .is_none_or(|text| text.parse::<IpNet>().is_err())
+            {
+                let help = Some(
+                    "write address and prefix, such as 192.0.2.7/24 or 2001:db8::7/64".to_owned(),
+                );
+                self.error(
+                    &format!("/{field}/{index}"),
+                    format!("{entry} is no address in CIDR form"),
+                    help,
+                );
             }
         }
     }
@@ -111,11 +158,15 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// What the kernel takes as an interface name (`IFNAMSIZ` is 16 with the end mark), less what no shell, udev rule or
-/// file name of ours should have to carry.
+/// What the kernel takes as an interface name (`IFNAMSIZ` is 16 with the end mark), less what no
+/// shell, udev rule or file name of ours should have to carry.
 pub fn is_netdev(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '@');
-    (1..=15).contains(&name.len()) && name.chars().all(plain) && !name.starts_with('-') && name != "." && name != ".."
+    (1..=15).contains(&name.len())
+        && name.chars().all(plain)
+        && !name.starts_with('-')
+        && name != "."
+        && name != ".."
 }
 
 #[cfg(test)]
@@ -130,7 +181,14 @@ mod tests {
         fields.netdev(true);
         fields.number("mtu", 68..=9978);
         fields.addresses("addresses");
-        let pointers: Vec<_> = fields.finish().into_iter().map(|error| error.pointer).collect();
-        assert_eq!(pointers, ["/colour", "/netdev", "/mtu", "/addresses/1", "/addresses/2"]);
+        let pointers: Vec<_> = fields
+            .finish()
+            .into_iter()
+            .map(|error| error.pointer)
+            .collect();
+        assert_eq!(
+            pointers,
+            ["/colour", "/netdev", "/mtu", "/addresses/1", "/addresses/2"]
+        );
     }
 }

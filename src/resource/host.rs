@@ -1,8 +1,9 @@
 //! `Read::Host`: who a host is. The one read that every host is asked, whatever is wished for.
 //!
-//! The answer is text of lines `word value`, ended by a line `end` so that a truncated one is seen; the os-release file
-//! travels as lines `os KEY=value`. Its ID is no reliable guide by letter case (`openEuler` has a capital E) and ID_LIKE
-//! is not everywhere (Source: os-release(5); openEuler 22.03 has no ID_LIKE).
+//! The answer is text of lines `word value`, ended by a line `end` so that a truncated one is seen;
+//! the os-release file travels as lines `os KEY=value`. Its ID is no reliable guide by letter case
+//! (`openEuler` has a capital E) and ID_LIKE is not everywhere (Source: os-release(5); openEuler
+//! 22.03 has no ID_LIKE).
 
 use super::action::PackageManager;
 use super::{Read, ReadResults};
@@ -70,61 +71,54 @@ const TOOLS: &[&str] = &[
     "yum",
 ];
 
-/// The section. Below a root prefix only files of the recorded tree are asked, never the machine that reads them,
-/// except for its architecture.
+/// The section. Below a root prefix only files of the recorded tree are asked, never the machine
+/// that reads them, except for its architecture.
 pub fn read_script() -> String {
     format!(
-        "echo version 1\n\
-         for f in \"$R/etc/os-release\" \"$R/usr/lib/os-release\"; do [ -r \"$f\" ] && {{ sed 's/^/os /' \"$f\"; echo; break; }}; done\n\
-         one() {{ [ -r \"$R$2\" ] && printf '%s %s\\n' \"$1\" \"$(head -c 8192 \"$R$2\" | tr '\\n' ' ')\"; }}\n\
-         one kernel /proc/sys/kernel/osrelease\n\
-         one boot_id /proc/sys/kernel/random/boot_id\n\
-         one cmdline /proc/cmdline\n\
-         echo \"architecture $(uname -m)\"\n\
-         echo \"uid $(id -u)\"\n\
-         [ -d \"$R/run/systemd/system\" ] && echo 'init systemd'\n\
-         for t in {tools}; do\n\
-         if [ -z \"$R\" ]; then command -v \"$t\" >/dev/null 2>&1 && echo \"tool $t\"; continue; fi\n\
-         for d in usr/bin usr/sbin bin sbin usr/local/bin usr/local/sbin; do [ -x \"$R/$d/$t\" ] && {{ echo \"tool $t\"; break; }}; done\n\
-         done\n\
-         {VIRTUALIZATION}{MACHINE}{CONNECTION}echo end\n",
+        "echo version 1\nfor f in \"$R/etc/os-release\" \"$R/usr/lib/os-release\"; do [ -r \"$f\" \
+         ] && {{ sed 's/^/os /' \"$f\"; echo; break; }}; done\none() {{ [ -r \"$R$2\" ] && printf \
+         '%s %s\\n' \"$1\" \"$(head -c 8192 \"$R$2\" | tr '\\n' ' ')\"; }}\none kernel \
+         /proc/sys/kernel/osrelease\none boot_id /proc/sys/kernel/random/boot_id\none cmdline \
+         /proc/cmdline\necho \"architecture $(uname -m)\"\necho \"uid $(id -u)\"\n[ -d \
+         \"$R/run/systemd/system\" ] && echo 'init systemd'\nfor t in {tools}; do\nif [ -z \"$R\" \
+         ]; then command -v \"$t\" >/dev/null 2>&1 && echo \"tool $t\"; continue; fi\nfor d in \
+         usr/bin usr/sbin bin sbin usr/local/bin usr/local/sbin; do [ -x \"$R/$d/$t\" ] && {{ echo \
+         \"tool $t\"; break; }}; done\ndone\n{VIRTUALIZATION}{MACHINE}{CONNECTION}echo end\n",
         tools = TOOLS.join(" "),
     )
 }
 
-/// `systemd-detect-virt` prints `none` and fails on bare metal; without it the CPU's hypervisor flag has to do.
-const VIRTUALIZATION: &str = "v=\n\
-    if [ -z \"$R\" ] && command -v systemd-detect-virt >/dev/null 2>&1; then v=$(systemd-detect-virt 2>/dev/null)\n\
-    elif [ -e \"$R/.dockerenv\" ] || [ -e \"$R/run/.containerenv\" ]; then v=container\n\
-    elif grep -q '^flags.* hypervisor' \"$R/proc/cpuinfo\" 2>/dev/null; then v=vm\n\
-    fi\n\
-    [ -n \"$v\" ] && echo \"virtualization $v\"\n";
+/// `systemd-detect-virt` prints `none` and fails on bare metal; without it the CPU's hypervisor
+/// flag has to do.
+const VIRTUALIZATION: &str = "v=\nif [ -z \"$R\" ] && command -v systemd-detect-virt >/dev/null \
+                              2>&1; then v=$(systemd-detect-virt 2>/dev/null)\nelif [ -e \
+                              \"$R/.dockerenv\" ] || [ -e \"$R/run/.containerenv\" ]; then \
+                              v=container\nelif grep -q '^flags.* hypervisor' \"$R/proc/cpuinfo\" \
+                              2>/dev/null; then v=vm\nfi\n[ -n \"$v\" ] && echo \"virtualization \
+                              $v\"\n";
 
-/// machine-id(5): absent, empty or the word `uninitialized` on an image that was not booted yet. One that is mounted over the
-/// file is made anew at every boot, or is that of the machine below a container: it identifies no installation. Two
-/// containers from one image may have the same one in the same boot; their process namespaces differ.
-const MACHINE: &str = "m=none\n\
-    for f in \"$R/etc/machine-id\" \"$R/var/lib/dbus/machine-id\"; do\n\
-    [ -s \"$f\" ] || continue\n\
-    m=; [ -r \"$f\" ] && m=$(head -c 64 \"$f\" | tr '\\n' ' ')\n\
-    break\n\
-    done\n\
-    [ -z \"$R\" ] && grep -q ' /etc/machine-id ' /proc/self/mountinfo 2>/dev/null && m=none\n\
-    [ -n \"$m\" ] && echo \"machine_id $m\"\n\
-    [ -z \"$R\" ] && n=$(readlink /proc/self/ns/pid 2>/dev/null) && echo \"pid_namespace $n\"\n";
+/// machine-id(5): absent, empty or the word `uninitialized` on an image that was not booted yet.
+/// One that is mounted over the file is made anew at every boot, or is that of the machine below a
+/// container: it identifies no installation. Two containers from one image may have the same one in
+/// the same boot; their process namespaces differ.
+const MACHINE: &str = "m=none\nfor f in \"$R/etc/machine-id\" \"$R/var/lib/dbus/machine-id\"; \
+                       do\n[ -s \"$f\" ] || continue\nm=; [ -r \"$f\" ] && m=$(head -c 64 \"$f\" | \
+                       tr '\\n' ' ')\nbreak\ndone\n[ -z \"$R\" ] && grep -q ' /etc/machine-id ' \
+                       /proc/self/mountinfo 2>/dev/null && m=none\n[ -n \"$m\" ] && echo \
+                       \"machine_id $m\"\n[ -z \"$R\" ] && n=$(readlink /proc/self/ns/pid \
+                       2>/dev/null) && echo \"pid_namespace $n\"\n";
 
-/// The netdev that carries our own connection, and all that lie below it (the ports of a bond, the parent of a VLAN):
-/// `SSH_CONNECTION` is `client port server port`; a zone (`fe80::1%eth0`) names the netdev itself.
-const CONNECTION: &str = "if [ -z \"$R\" ] && [ -n \"${SSH_CONNECTION:-}\" ]; then\n\
-    set -f; set -- $SSH_CONNECTION; set +f\n\
-    case ${1:-} in *%*) n=${1#*%} ;; *)\n\
-    r=$(ip -o route get \"${1:-}\" from \"${3:-}\" 2>/dev/null || ip route get \"${1:-}\" 2>/dev/null)\n\
-    n=$(printf '%s\\n' \"$r\" | sed -n 's/.* dev \\([^ ]*\\).*/\\1/p' | head -n 1) ;;\n\
-    esac\n\
-    [ -n \"$n\" ] && echo \"ssh $n\"\n\
-    below() { for l in \"/sys/class/net/$1\"/lower_*; do [ -e \"$l\" ] || continue; l=${l##*/lower_}; echo \"ssh_below $l\"; below \"$l\"; done; }\n\
-    case $n in ''|*/*) ;; *) below \"$n\" ;; esac\n\
-    fi\n";
+/// The netdev that carries our own connection, and all that lie below it (the ports of a bond, the
+/// parent of a VLAN): `SSH_CONNECTION` is `client port server port`; a zone (`fe80::1%eth0`) names
+/// the netdev itself.
+const CONNECTION: &str = "if [ -z \"$R\" ] && [ -n \"${SSH_CONNECTION:-}\" ]; then\nset -f; set -- \
+                          $SSH_CONNECTION; set +f\ncase ${1:-} in *%*) n=${1#*%} ;; *)\nr=$(ip -o \
+                          route get \"${1:-}\" from \"${3:-}\" 2>/dev/null || ip route get \
+                          \"${1:-}\" 2>/dev/null)\nn=$(printf '%s\\n' \"$r\" | sed -n 's/.* dev \
+                          \\([^ ]*\\).*/\\1/p' | head -n 1) ;;\nesac\n[ -n \"$n\" ] && echo \"ssh \
+                          $n\"\nbelow() { for l in \"/sys/class/net/$1\"/lower_*; do [ -e \"$l\" ] \
+                          || continue; l=${l##*/lower_}; echo \"ssh_below $l\"; below \"$l\"; \
+                          done; }\ncase $n in ''|*/*) ;; *) below \"$n\" ;; esac\nfi\n";
 
 /// What a host says of its machine-id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -142,17 +136,24 @@ impl MachineIdReading {
     fn parse(text: &str) -> Self {
         match text {
             "none" | "uninitialized" => MachineIdReading::Absent,
-            text => text.parse().map_or(MachineIdReading::Unknown, MachineIdReading::Known),
+            text => text
+                .parse()
+                .map_or(MachineIdReading::Unknown, MachineIdReading::Known),
         }
     }
 
     /// The identifier, where there is one.
     pub fn known(&self) -> Option<&MachineId> {
-        if let MachineIdReading::Known(machine) = self { Some(machine) } else { None }
+        if let MachineIdReading::Known(machine) = self {
+            Some(machine)
+        } else {
+            None
+        }
     }
 }
 
-/// One running machine. Cloned images share a machine-id and differ in the boot; containers of one kernel share the boot.
+/// One running machine. Cloned images share a machine-id and differ in the boot; containers of one
+/// kernel share the boot.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RunningMachine {
     /// The installation.
@@ -192,7 +193,8 @@ pub struct HostFacts {
     pub init_systemd: bool,
     /// What `systemd-detect-virt` says: `none`, `kvm`, `qemu`, `docker`; empty when not known.
     pub virtualization: String,
-    /// The netdev that carries our own connection. None when there is no SSH, or it could not be found out.
+    /// The netdev that carries our own connection. None when there is no SSH, or it could not be
+    /// found out.
     pub ssh_netdev: Option<String>,
     /// That netdev and everything below it: changing any of them can cut us off.
     pub ssh_netdevs: BTreeSet<String>,
@@ -209,11 +211,16 @@ impl HostFacts {
     /// Which machine it is, in which boot; nothing where one of the two is not known.
     pub fn running_machine(&self) -> Option<RunningMachine> {
         let machine_id = self.machine_id.known()?.clone();
-        Some(RunningMachine { machine_id, boot_id: self.boot()?, pid_namespace: self.pid_namespace.clone() })
+        Some(RunningMachine {
+            machine_id,
+            boot_id: self.boot()?,
+            pid_namespace: self.pid_namespace.clone(),
+        })
     }
 }
 
-/// The lines of the answer to `Read::Host` that name the netdevs of our own connection, and nothing else of it.
+/// The lines of the answer to `Read::Host` that name the netdevs of our own connection, and nothing
+/// else of it.
 pub fn ssh_lines(answers: &ReadResults) -> impl Iterator<Item = &str> {
     let text = answers.output(&Read::Host).map_or("", |(_, text)| text);
     text.lines().filter(|line| line.starts_with("ssh"))
@@ -237,7 +244,11 @@ pub fn decode_host_facts(answers: &ReadResults) -> Result<HostFacts, String> {
             "boot_id" => facts.boot_id = value.to_owned(),
             "machine_id" => facts.machine_id = MachineIdReading::parse(value),
             "pid_namespace" => facts.pid_namespace = value.to_owned(),
-            "uid" => facts.uid = value.parse().map_err(|_| "the user's number could not be read".to_owned())?,
+            "uid" => {
+                facts.uid = value
+                    .parse()
+                    .map_err(|_| "the user's number could not be read".to_owned())?
+            }
             "cmdline" => facts.cmdline = value.to_owned(),
             "tool" => drop(facts.tools.insert(value.to_owned())),
             "init" => facts.init_systemd = value == "systemd",
@@ -252,7 +263,10 @@ pub fn decode_host_facts(answers: &ReadResults) -> Result<HostFacts, String> {
     }
     facts.os_id = os.get("ID").cloned().unwrap_or_else(|| "linux".to_owned());
     facts.os_version = os.get("VERSION_ID").cloned().unwrap_or_default();
-    facts.os_id_like = os.get("ID_LIKE").map(|like| like.split_whitespace().map(str::to_owned).collect()).unwrap_or_default();
+    facts.os_id_like = os
+        .get("ID_LIKE")
+        .map(|like| like.split_whitespace().map(str::to_owned).collect())
+        .unwrap_or_default();
     facts.package_manager = package_manager(&facts);
     Ok(facts)
 }
@@ -261,7 +275,11 @@ pub fn decode_host_facts(answers: &ReadResults) -> Result<HostFacts, String> {
 fn package_manager(facts: &HostFacts) -> Option<PackageManager> {
     let apt = facts.tools.contains("apt-get");
     let dnf = facts.tools.contains("dnf");
-    let debian = facts.os_id == "debian" || facts.os_id_like.iter().any(|like| like == "debian" || like == "ubuntu");
+    let debian = facts.os_id == "debian"
+        || facts
+            .os_id_like
+            .iter()
+            .any(|like| like == "debian" || like == "ubuntu");
     match (apt, dnf) {
         (true, true) if debian => Some(PackageManager::Apt),
         (_, true) => Some(PackageManager::Dnf),
@@ -270,19 +288,26 @@ fn package_manager(facts: &HostFacts) -> Option<PackageManager> {
     }
 }
 
-/// `KEY=value`, `KEY="value"` or `KEY='value'` of os-release; within double quotes a backslash takes the next
-/// character literally (os-release(5)).
+/// `KEY=value`, `KEY="value"` or `KEY='value'` of os-release; within double quotes a backslash
+/// takes the next character literally (os-release(5)).
 fn parse_os_release_line(line: &str) -> Option<(String, String)> {
     let (key, value) = line.split_once('=')?;
     let value = value.trim();
     let value = match value.strip_prefix('\'').and_then(|v| v.strip_suffix('\'')) {
         Some(inner) => inner.to_owned(),
         None => {
-            let inner = value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value);
+            let inner = value
+                .strip_prefix('"')
+                .and_then(|v| v.strip_suffix('"'))
+                .unwrap_or(value);
             let mut out = String::new();
             let mut characters = inner.chars();
             while let Some(c) = characters.next() {
-                out.extend(if c == '\\' { characters.next() } else { Some(c) });
+                out.extend(if c == '\\' {
+                    characters.next()
+                } else {
+                    Some(c)
+                });
             }
             out
         }
@@ -297,47 +322,128 @@ mod tests {
 
     fn decode(out: &str) -> Result<HostFacts, String> {
         let mut answers = ReadResults::default();
-        answers.insert("host", ReadResult { status: AnswerStatus::Exit(0), out: out.to_owned() });
+        answers.insert(
+            "host",
+            ReadResult {
+                status: AnswerStatus::Exit(0),
+                out: out.to_owned(),
+            },
+        );
         decode_host_facts(&answers)
     }
 
     fn with_os(os_release: &str, tools: &[&str]) -> HostFacts {
-        let os: String = os_release.lines().map(|line| format!("os {line}\n")).collect();
+        let os: String = os_release
+            .lines()
+            .map(|line| format!("os {line}\n"))
+            .collect();
         let tools: String = tools.iter().map(|tool| format!("tool {tool}\n")).collect();
-        decode(&format!("version 1\n{os}\nkernel 6.1.0-28-amd64 \nboot_id b0-07 \ncmdline quiet iommu=pt \narchitecture x86_64\nuid 0\ninit systemd\n{tools}virtualization kvm\nssh bond0\nssh_below ens1f0\nend\n")).unwrap()
+        decode(&format!(
+            "version 1\n{os}\nkernel 6.1.0-28-amd64 \nboot_id b0-07 \ncmdline quiet iommu=pt \
+             \narchitecture x86_64\nuid 0\ninit systemd\n{tools}virtualization kvm\nssh \
+             bond0\nssh_below ens1f0\nend\n"
+        ))
+        .unwrap()
     }
 
     // The os-release texts below are those that the distributions ship.
-    const UBUNTU_2204: &str = "PRETTY_NAME=\"Ubuntu 22.04.4 LTS\"\nNAME=\"Ubuntu\"\nVERSION_ID=\"22.04\"\nVERSION=\"22.04.4 LTS (Jammy Jellyfish)\"\nID=ubuntu\nID_LIKE=debian\nUBUNTU_CODENAME=jammy";
-    const DEBIAN_12: &str = "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nNAME=\"Debian GNU/Linux\"\nVERSION_ID=\"12\"\nVERSION=\"12 (bookworm)\"\nID=debian";
-    const ROCKY_94: &str = "NAME=\"Rocky Linux\"\nVERSION=\"9.4 (Blue Onyx)\"\nID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\nVERSION_ID=\"9.4\"\nPLATFORM_ID=\"platform:el9\"";
-    const OPENEULER_2203: &str = "NAME=\"openEuler\"\nVERSION=\"22.03 (LTS-SP3)\"\nID=\"openEuler\"\nVERSION_ID=\"22.03\"\nPRETTY_NAME=\"openEuler 22.03 (LTS-SP3)\"";
-    const ALINUX_3: &str = "NAME=\"Alibaba Cloud Linux\"\nVERSION=\"3 (OpenAnolis Edition)\"\nID=\"alinux\"\nID_LIKE=\"rhel fedora centos anolis\"\nVERSION_ID=\"3\"";
+    const UBUNTU_2204: &str = "PRETTY_NAME=\"Ubuntu 22.04.4 \
+                               LTS\"\nNAME=\"Ubuntu\"\nVERSION_ID=\"22.04\"\nVERSION=\"22.04.4 LTS \
+                               (Jammy \
+                               Jellyfish)\"\nID=ubuntu\nID_LIKE=debian\nUBUNTU_CODENAME=jammy";
+    const DEBIAN_12: &str = "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nNAME=\"Debian \
+                             GNU/Linux\"\nVERSION_ID=\"12\"\nVERSION=\"12 (bookworm)\"\nID=debian";
+    const ROCKY_94: &str = "NAME=\"Rocky Linux\"\nVERSION=\"9.4 (Blue \
+                            Onyx)\"\nID=\"rocky\"\nID_LIKE=\"rhel centos \
+                            fedora\"\nVERSION_ID=\"9.4\"\nPLATFORM_ID=\"platform:el9\"";
+    const OPENEULER_2203: &str = "NAME=\"openEuler\"\nVERSION=\"22.03 \
+                                  (LTS-SP3)\"\nID=\"openEuler\"\nVERSION_ID=\"22.03\"\nPRETTY_NAME=\"openEuler \
+                                  22.03 (LTS-SP3)\"";
+    const ALINUX_3: &str = "NAME=\"Alibaba Cloud Linux\"\nVERSION=\"3 (OpenAnolis \
+                            Edition)\"\nID=\"alinux\"\nID_LIKE=\"rhel fedora centos \
+                            anolis\"\nVERSION_ID=\"3\"";
 
     #[test]
     fn tells_the_families_apart() {
         for (os, tools, id, version, manager) in [
-            (UBUNTU_2204, &["apt-get"][..], "ubuntu", "22.04", Some(PackageManager::Apt)),
-            (DEBIAN_12, &["apt-get", "dnf"], "debian", "12", Some(PackageManager::Apt)),
-            (ROCKY_94, &["dnf", "yum"], "rocky", "9.4", Some(PackageManager::Dnf)),
-            (ROCKY_94, &["dnf", "apt-get"], "rocky", "9.4", Some(PackageManager::Dnf)),
-            (OPENEULER_2203, &["dnf"], "openEuler", "22.03", Some(PackageManager::Dnf)),
+            (
+                UBUNTU_2204,
+                &["apt-get"][..],
+                "ubuntu",
+                "22.04",
+                Some(PackageManager::Apt),
+            ),
+            (
+                DEBIAN_12,
+                &["apt-get", "dnf"],
+                "debian",
+                "12",
+                Some(PackageManager::Apt),
+            ),
+            (
+                ROCKY_94,
+                &["dnf", "yum"],
+                "rocky",
+                "9.4",
+                Some(PackageManager::Dnf),
+            ),
+            (
+                ROCKY_94,
+                &["dnf", "apt-get"],
+                "rocky",
+                "9.4",
+                Some(PackageManager::Dnf),
+            ),
+            (
+                OPENEULER_2203,
+                &["dnf"],
+                "openEuler",
+                "22.03",
+                Some(PackageManager::Dnf),
+            ),
             (ALINUX_3, &["dnf"], "alinux", "3", Some(PackageManager::Dnf)),
             ("", &[], "linux", "", None),
         ] {
             let facts = with_os(os, tools);
-            assert_eq!((facts.os_id.as_str(), facts.os_version.as_str(), facts.package_manager), (id, version, manager));
+            assert_eq!(
+                (
+                    facts.os_id.as_str(),
+                    facts.os_version.as_str(),
+                    facts.package_manager
+                ),
+                (id, version, manager)
+            );
         }
-        assert_eq!(with_os(ALINUX_3, &[]).os_id_like, ["rhel", "fedora", "centos", "anolis"]);
+        assert_eq!(
+            with_os(ALINUX_3, &[]).os_id_like,
+            ["rhel", "fedora", "centos", "anolis"]
+        );
     }
 
     #[test]
     fn decodes_the_rest() {
         let facts = with_os("NAME='a b'\nID=\"we\\\"ird\"", &["ip"]);
-        assert_eq!((facts.os_id.as_str(), facts.kernel.as_str(), facts.boot_id.as_str()), ("we\"ird", "6.1.0-28-amd64", "b0-07"));
-        assert_eq!((facts.cmdline.as_str(), facts.init_systemd, facts.virtualization.as_str()), ("quiet iommu=pt", true, "kvm"));
+        assert_eq!(
+            (
+                facts.os_id.as_str(),
+                facts.kernel.as_str(),
+                facts.boot_id.as_str()
+            ),
+            ("we\"ird", "6.1.0-28-amd64", "b0-07")
+        );
+        assert_eq!(
+            (
+                facts.cmdline.as_str(),
+                facts.init_systemd,
+                facts.virtualization.as_str()
+            ),
+            ("quiet iommu=pt", true, "kvm")
+        );
         assert_eq!(facts.ssh_netdev.as_deref(), Some("bond0"));
-        assert_eq!(facts.ssh_netdevs, ["bond0", "ens1f0"].map(str::to_owned).into());
+        assert_eq!(
+            facts.ssh_netdevs,
+            ["bond0", "ens1f0"].map(str::to_owned).into()
+        );
     }
 
     #[test]
@@ -347,20 +453,54 @@ mod tests {
         let read = || read_here(&["sh"], &tree.path().display().to_string(), "").machine_id;
         assert_eq!(read(), MachineIdReading::Absent);
         for (file, text, expected) in [
-            ("var/lib/dbus/machine-id", format!("{id}\n"), MachineIdReading::Known(id.parse().unwrap())),
-            ("etc/machine-id", String::new(), MachineIdReading::Known(id.parse().unwrap())),
-            ("etc/machine-id", "uninitialized\n".to_owned(), MachineIdReading::Absent),
-            ("etc/machine-id", format!("{}\n", "0".repeat(32)), MachineIdReading::Unknown),
-            ("etc/machine-id", "no id\nend\n".to_owned(), MachineIdReading::Unknown),
+            (
+                "var/lib/dbus/machine-id",
+                format!("{id}\n"),
+                MachineIdReading::Known(id.parse().unwrap()),
+            ),
+            (
+                "etc/machine-id",
+                String::new(),
+                MachineIdReading::Known(id.parse().unwrap()),
+            ),
+            (
+                "etc/machine-id",
+                "uninitialized\n".to_owned(),
+                MachineIdReading::Absent,
+            ),
+            (
+                "etc/machine-id",
+                format!("{}\n", "0".repeat(32)),
+                MachineIdReading::Unknown,
+            ),
+            (
+                "etc/machine-id",
+                "no id\nend\n".to_owned(),
+                MachineIdReading::Unknown,
+            ),
         ] {
             let path = tree.path().join(file);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, &text).unwrap();
             assert_eq!(read(), expected, "{file}: {text:?}");
         }
-        assert_eq!(decode("boot_id b\nend\n").unwrap().machine_id, MachineIdReading::Unknown, "an older recording");
-        assert!(decode(&format!("boot_id b\nmachine_id {id}\nend\n")).unwrap().running_machine().is_some());
-        assert!(decode(&format!("machine_id {id}\nend\n")).unwrap().running_machine().is_none());
+        assert_eq!(
+            decode("boot_id b\nend\n").unwrap().machine_id,
+            MachineIdReading::Unknown,
+            "an older recording"
+        );
+        assert!(
+            decode(&format!("boot_id b\nmachine_id {id}\nend\n"))
+                .unwrap()
+                .running_machine()
+                .is_some()
+        );
+        assert!(
+            decode(&format!("machine_id {id}\nend\n"))
+                .unwrap()
+                .running_machine()
+                .is_none()
+        );
     }
 
     #[test]
@@ -375,25 +515,65 @@ mod tests {
         use std::process::{Command, Stdio};
         let program = crate::program::render_read_program(&[Read::Host], root, "f00d");
         let mut child = Command::new(shell[0]);
-        let child = child.args(&shell[1..]).arg("-s").env("SSH_CONNECTION", connection).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let child = child
+            .args(&shell[1..])
+            .arg("-s")
+            .env("SSH_CONNECTION", connection)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let mut child = child.spawn().unwrap();
-        child.stdin.take().unwrap().write_all(program.as_bytes()).unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(program.as_bytes())
+            .unwrap();
         let output = child.wait_with_output().unwrap().stdout;
-        decode_host_facts(&crate::program::parse_program_answers(&[Read::Host], "f00d", &output)).unwrap()
+        decode_host_facts(&crate::program::parse_program_answers(
+            &[Read::Host],
+            "f00d",
+            &output,
+        ))
+        .unwrap()
     }
 
     #[test]
     #[cfg(target_os = "linux")]
     fn reads_this_machine() {
         for shell in [&["sh"][..], &["dash"], &["bash"], &["busybox", "sh"]] {
-            if std::process::Command::new(shell[0]).arg("--help").stdin(std::process::Stdio::null()).output().is_err() {
+            if std::process::Command::new(shell[0])
+                .arg("--help")
+                .stdin(std::process::Stdio::null())
+                .output()
+                .is_err()
+            {
                 continue;
             }
             let facts = read_here(shell, "", "127.0.0.1 50000 127.0.0.1 22");
-            assert_eq!(facts.boot_id, std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap().trim(), "{shell:?}");
-            assert!(!facts.kernel.is_empty() && !facts.architecture.is_empty() && !facts.os_id.is_empty(), "{shell:?}");
-            assert_eq!(facts.ssh_netdev.as_deref(), facts.tools.contains("ip").then_some("lo"), "{shell:?}");
-            assert_eq!(read_here(shell, "", "fe80::1%ens4 50000 fe80::2%ens4 22").ssh_netdev.as_deref(), Some("ens4"));
+            assert_eq!(
+                facts.boot_id,
+                std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+                    .unwrap()
+                    .trim(),
+                "{shell:?}"
+            );
+            assert!(
+                !facts.kernel.is_empty()
+                    && !facts.architecture.is_empty()
+                    && !facts.os_id.is_empty(),
+                "{shell:?}"
+            );
+            assert_eq!(
+                facts.ssh_netdev.as_deref(),
+                facts.tools.contains("ip").then_some("lo"),
+                "{shell:?}"
+            );
+            assert_eq!(
+                read_here(shell, "", "fe80::1%ens4 50000 fe80::2%ens4 22")
+                    .ssh_netdev
+                    .as_deref(),
+                Some("ens4")
+            );
         }
     }
 
@@ -412,10 +592,28 @@ mod tests {
             std::fs::write(&path, text).unwrap();
         }
         use std::os::unix::fs::PermissionsExt as _;
-        std::fs::set_permissions(tree.path().join("usr/bin/dnf"), std::fs::Permissions::from_mode(0o755)).unwrap();
-        let facts = read_here(&["sh"], &tree.path().display().to_string(), "127.0.0.1 1 127.0.0.1 2");
-        assert_eq!((facts.os_id.as_str(), facts.kernel.as_str(), facts.boot_id.as_str()), ("rocky", "5.14.0-427.el9.x86_64", "feed"));
-        assert_eq!((facts.package_manager, facts.ssh_netdev, facts.init_systemd), (Some(PackageManager::Dnf), None, false));
+        std::fs::set_permissions(
+            tree.path().join("usr/bin/dnf"),
+            std::fs::Permissions::from_mode(0o755),
+        )
+        .unwrap();
+        let facts = read_here(
+            &["sh"],
+            &tree.path().display().to_string(),
+            "127.0.0.1 1 127.0.0.1 2",
+        );
+        assert_eq!(
+            (
+                facts.os_id.as_str(),
+                facts.kernel.as_str(),
+                facts.boot_id.as_str()
+            ),
+            ("rocky", "5.14.0-427.el9.x86_64", "feed")
+        );
+        assert_eq!(
+            (facts.package_manager, facts.ssh_netdev, facts.init_systemd),
+            (Some(PackageManager::Dnf), None, false)
+        );
         assert_eq!(facts.tools, ["dnf".to_owned()].into());
     }
 }

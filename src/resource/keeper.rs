@@ -1,7 +1,8 @@
-//! Settings that the kernel forgets (PFC, DSCP maps, Soft-RoCE devices, rdma_cm defaults, PCI registers, interrupts) are kept
-//! by a unit of ours: a script with the commands, a oneshot unit that runs it, and a udev rule that starts the unit whenever the device
-//! appears: at boot, after a driver reload, after a PCI re-add. All three are files of one resource, so that
-//! removal takes exactly them.
+//! Settings that the kernel forgets (PFC, DSCP maps, Soft-RoCE devices, rdma_cm defaults, PCI
+//! registers, interrupts) are kept by a unit of ours: a script with the commands, a oneshot unit
+//! that runs it, and a udev rule that starts the unit whenever the device appears: at boot, after a
+//! driver reload, after a PCI re-add. All three are files of one resource, so that removal takes
+//! exactly them.
 
 use super::{Action, Assessment, Attribute, Plane, Read, ReadResults, Reading};
 
@@ -10,8 +11,8 @@ use super::{Action, Assessment, Attribute, Plane, Read, ReadResults, Reading};
 pub enum Trigger {
     /// This netdev appears, or gets this name.
     Netdev(String),
-    /// Any RDMA device appears; the script finds out whether it is its own. RDMA devices are renamed by udev, so
-    /// none can be named here.
+    /// Any RDMA device appears; the script finds out whether it is its own. RDMA devices are
+    /// renamed by udev, so none can be named here.
     RdmaDevice,
     /// This PCI function appears, or gets a driver.
     PciFunction(String),
@@ -46,7 +47,12 @@ const HEAD: &str = "#!/bin/sh\n# Written by railwright; changes made here are ov
 impl PersistenceUnit {
     /// A keeper whose script runs `commands`, lines of sh whose values are quoted already.
     pub fn new(kind: &'static str, name: &str, trigger: Trigger, commands: &str) -> Self {
-        PersistenceUnit { kind, name: name.to_owned(), trigger, script: format!("{HEAD}{commands}") }
+        PersistenceUnit {
+            kind,
+            name: name.to_owned(),
+            trigger,
+            script: format!("{HEAD}{commands}"),
+        }
     }
 
     fn script_path(&self) -> String {
@@ -62,31 +68,46 @@ impl PersistenceUnit {
     }
 
     fn rule_path(&self) -> String {
-        format!("/etc/udev/rules.d/90-railwright-{}-{}.rules", self.kind, self.name)
+        format!(
+            "/etc/udev/rules.d/90-railwright-{}-{}.rules",
+            self.kind, self.name
+        )
     }
 
-    /// Without a limit of starts: a driver that is loaded again brings ten devices within a second, and systemd refuses the sixth
-    /// start in ten (systemd.unit(5), StartLimitIntervalSec).
+    /// Without a limit of starts: a driver that is loaded again brings ten devices within a second,
+    /// and systemd refuses the sixth start in ten (systemd.unit(5), StartLimitIntervalSec).
     fn unit(&self) -> String {
         format!(
-            "# Written by railwright; changes made here are overwritten.\n[Unit]\nDescription=railwright {} {} (the kernel forgets it)\n\
-             StartLimitIntervalSec=0\n[Service]\nType=oneshot\nExecStart=/bin/sh {}\n",
+            "# Written by railwright; changes made here are \
+             overwritten.\n[Unit]\nDescription=railwright {} {} (the kernel forgets \
+             it)\nStartLimitIntervalSec=0\n[Service]\nType=oneshot\nExecStart=/bin/sh {}\n",
             self.kind,
             self.name,
             self.script_path()
         )
     }
 
-    /// A netdev that udev itself renames has its new name in NAME while the event is handled, and in KERNEL at the next
-    /// boot's second look (coldplug) or when the name was there from the start.
+    /// A netdev that udev itself renames has its new name in NAME while the event is handled, and
+    /// in KERNEL at the next boot's second look (coldplug) or when the name was there from the
+    /// start.
     fn rule(&self) -> String {
-        let wants = format!("TAG+=\"systemd\", ENV{{SYSTEMD_WANTS}}+=\"{}\"\n", self.unit_name());
+        let wants = format!(
+            "TAG+=\"systemd\", ENV{{SYSTEMD_WANTS}}+=\"{}\"\n",
+            self.unit_name()
+        );
         let lines = match &self.trigger {
-            Trigger::PciFunction(address) => format!("SUBSYSTEM==\"pci\", ACTION==\"add|bind\", KERNEL==\"{address}\", {wants}"),
-            Trigger::PciBridge => format!("SUBSYSTEM==\"pci\", ACTION==\"add|bind\", ATTR{{class}}==\"0x0604??\", {wants}"),
-            Trigger::RdmaDevice => format!("SUBSYSTEM==\"infiniband\", ACTION==\"add|move\", {wants}"),
+            Trigger::PciFunction(address) => {
+                format!("SUBSYSTEM==\"pci\", ACTION==\"add|bind\", KERNEL==\"{address}\", {wants}")
+            }
+            Trigger::PciBridge => format!(
+                "SUBSYSTEM==\"pci\", ACTION==\"add|bind\", ATTR{{class}}==\"0x0604??\", {wants}"
+            ),
+            Trigger::RdmaDevice => {
+                format!("SUBSYSTEM==\"infiniband\", ACTION==\"add|move\", {wants}")
+            }
             Trigger::Netdev(netdev) => format!(
-                "SUBSYSTEM==\"net\", ACTION==\"add|move\", KERNEL==\"{netdev}\", {wants}SUBSYSTEM==\"net\", ACTION==\"add|move\", NAME==\"{netdev}\", {wants}"
+                "SUBSYSTEM==\"net\", ACTION==\"add|move\", KERNEL==\"{netdev}\", \
+                 {wants}SUBSYSTEM==\"net\", ACTION==\"add|move\", NAME==\"{netdev}\", {wants}"
             ),
         };
         format!("# Written by railwright; changes made here are overwritten.\n{lines}")
@@ -94,7 +115,9 @@ impl PersistenceUnit {
 
     /// What has to be read.
     pub fn reads(&self) -> Vec<Read> {
-        [self.script_path(), self.unit_path(), self.rule_path()].map(|path| Read::File { path }).to_vec()
+        [self.script_path(), self.unit_path(), self.rule_path()]
+            .map(|path| Read::File { path })
+            .to_vec()
     }
 
     /// What is on disk.
@@ -106,14 +129,22 @@ impl PersistenceUnit {
         })
     }
 
-    /// The value in the persisted plane: `ours` where the script on disk is ours to the letter; another one sets nothing that we
-    /// could vouch for, and `other` says what can be told from its text.
-    pub fn persisted(&self, kept: &Result<PersistenceUnitFiles, String>, ours: Reading, other: impl FnOnce(&str) -> Reading) -> Reading {
+    /// The value in the persisted plane: `ours` where the script on disk is ours to the letter;
+    /// another one sets nothing that we could vouch for, and `other` says what can be told from its
+    /// text.
+    pub fn persisted(
+        &self,
+        kept: &Result<PersistenceUnitFiles, String>,
+        ours: Reading,
+        other: impl FnOnce(&str) -> Reading,
+    ) -> Reading {
         match kept {
             Err(reason) => Reading::Unknown(reason.clone()),
             Ok(kept) if self.says_so(kept) => ours,
             Ok(PersistenceUnitFiles { script: None, .. }) => Reading::Absent,
-            Ok(PersistenceUnitFiles { script: Some(text), .. }) => other(text),
+            Ok(PersistenceUnitFiles {
+                script: Some(text), ..
+            }) => other(text),
         }
     }
 
@@ -135,21 +166,31 @@ impl PersistenceUnit {
 
     /// The same for a keeper that should go.
     pub fn attribute_gone(&self, kept: &Result<PersistenceUnitFiles, String>) -> Attribute {
-        let found = self.attribute(kept).found.persisted.unwrap_or(Reading::Absent);
+        let found = self
+            .attribute(kept)
+            .found
+            .persisted
+            .unwrap_or(Reading::Absent);
         Attribute::in_plane(Plane::Persisted, Reading::Absent, found)
     }
 
     /// Puts into an undoing assessment that this keeper should go, and what removes its files.
     pub fn take_back(&self, assessment: &mut Assessment, answers: &ReadResults) {
         let kept = self.kept(answers);
-        assessment.attributes.insert("unit".to_owned(), self.attribute_gone(&kept));
+        assessment
+            .attributes
+            .insert("unit".to_owned(), self.attribute_gone(&kept));
         if let Ok(kept) = &kept {
             assessment.actions = self.remove(kept);
         }
     }
 
     fn wanted(&self) -> PersistenceUnitFiles {
-        PersistenceUnitFiles { script: Some(self.script.clone()), unit: Some(self.unit()), rule: Some(self.rule()) }
+        PersistenceUnitFiles {
+            script: Some(self.script.clone()),
+            unit: Some(self.unit()),
+            rule: Some(self.rule()),
+        }
     }
 
     /// Writes the files that differ.
@@ -158,7 +199,13 @@ impl PersistenceUnit {
         let mut put = |path: String, mode: &str, wanted: &str, found: &Option<String>| {
             if found.as_deref() != Some(wanted) {
                 let (owner, group) = ("root".to_owned(), "root".to_owned());
-                actions.push(Action::WriteFile { path, content: wanted.to_owned(), mode: mode.to_owned(), owner, group });
+                actions.push(Action::WriteFile {
+                    path,
+                    content: wanted.to_owned(),
+                    mode: mode.to_owned(),
+                    owner,
+                    group,
+                });
             }
         };
         put(self.script_path(), "0755", &self.script, &kept.script);
@@ -170,7 +217,8 @@ impl PersistenceUnit {
         actions
     }
 
-    /// Removes the files that are there; the rule first, so that nothing starts a unit that is gone.
+    /// Removes the files that are there; the rule first, so that nothing starts a unit that is
+    /// gone.
     pub fn remove(&self, kept: &PersistenceUnitFiles) -> Vec<Action> {
         // The folder of the scripts is ours; an empty one is nothing to leave behind.
         let files = [
@@ -179,7 +227,9 @@ impl PersistenceUnit {
             (self.script_path(), &kept.script, Some("/etc".to_owned())),
         ];
         let there = files.into_iter().filter(|(_, text, _)| text.is_some());
-        let mut actions: Vec<Action> = there.map(|(path, _, below)| Action::RemoveFile { path, below }).collect();
+        let mut actions: Vec<Action> = there
+            .map(|(path, _, below)| Action::RemoveFile { path, below })
+            .collect();
         if kept.unit.is_some() {
             actions.push(Action::ReloadSystemd);
         }
@@ -189,8 +239,12 @@ impl PersistenceUnit {
 
 /// The text of a file from its `Read::File`; `None` when there is none.
 fn file_text(answers: &ReadResults, path: &str) -> Result<Option<String>, String> {
-    match answers.output(&Read::File { path: path.to_owned() })? {
-        (0, out) => Ok(Some(out.split_once('\n').map_or("", |(_, text)| text).to_owned())),
+    match answers.output(&Read::File {
+        path: path.to_owned(),
+    })? {
+        (0, out) => Ok(Some(
+            out.split_once('\n').map_or("", |(_, text)| text).to_owned(),
+        )),
         (1, _) => Ok(None),
         (code, _) => Err(format!("{path} could not be read (status {code})")),
     }
@@ -202,13 +256,22 @@ mod tests {
 
     #[test]
     fn the_files_are_these() {
-        let keeper =
-            PersistenceUnit::new("link-qos", "ens1", Trigger::Netdev("ens1".to_owned()), "dcb pfc set dev 'ens1' prio-pfc all:off 3:on\n");
+        let keeper = PersistenceUnit::new(
+            "link-qos",
+            "ens1",
+            Trigger::Netdev("ens1".to_owned()),
+            "dcb pfc set dev 'ens1' prio-pfc all:off 3:on\n",
+        );
         let text: Vec<String> = keeper
             .write(&PersistenceUnitFiles::default())
             .into_iter()
             .map(|action| match action {
-                Action::WriteFile { path, content, mode, .. } => format!("--- {path} {mode}\n{content}"),
+                Action::WriteFile {
+                    path,
+                    content,
+                    mode,
+                    ..
+                } => format!("--- {path} {mode}\n{content}"),
                 other => format!("--- {}\n", other.word()),
             })
             .collect();

@@ -26,8 +26,8 @@ pub struct NotReadyReason {
     pub hopeless: bool,
 }
 
-/// A resource kind: pure functions over wishes and answers. Which target it is must make no difference: what is planned
-/// for one target is the plan of all that want and say the same.
+/// A resource kind: pure functions over wishes and answers. Which target it is must make no
+/// difference: what is planned for one target is the plan of all that want and say the same.
 pub trait ResourceKind: Sync {
     /// The word in a module's manifest and in addresses: `file`, `link`, `kernel_module`.
     fn name(&self) -> &'static str;
@@ -48,10 +48,12 @@ pub trait ResourceKind: Sync {
     /// All that is wrong with the body.
     fn check(&self, body: &Value) -> Vec<BodyError>;
 
-    /// What has to be read to judge the wish. Must not depend on any observation: all reads of a host travel at once.
+    /// What has to be read to judge the wish. Must not depend on any observation: all reads of a
+    /// host travel at once.
     fn reads(&self, wish: &DesiredResource) -> Vec<Read>;
 
-    /// The part of its answers that it is judged by, where an answer is about many things (a port of a switch); nothing for all of them.
+    /// The part of its answers that it is judged by, where an answer is about many things (a port
+    /// of a switch); nothing for all of them.
     fn part<'a>(&self, _wish: &'a DesiredResource) -> Option<&'a str> {
         None
     }
@@ -59,18 +61,25 @@ pub trait ResourceKind: Sync {
     /// Judges the wish by the answers of its target.
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment;
 
-    /// The wish was taken out of the spec: what restores the time before our first change (`before`, as `assess`
-    /// gave it then), or removes what we brought. Attributes: what should be there afterwards, and what is now.
-    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment;
+    /// The wish was taken out of the spec: what restores the time before our first change
+    /// (`before`, as `assess` gave it then), or removes what we brought. Attributes: what should be
+    /// there afterwards, and what is now.
+    fn undo(
+        &self,
+        last_applied: &DesiredResource,
+        before: &Value,
+        answers: &ReadResults,
+    ) -> Assessment;
 
-    /// What undoing needs once another wish of the same resource was applied over the first: `first` was there before our first change,
-    /// `now` right before this one. Only kinds whose wishes touch more or less of the target have more to remember than the first.
+    /// What undoing needs once another wish of the same resource was applied over the first:
+    /// `first` was there before our first change, `now` right before this one. Only kinds whose
+    /// wishes touch more or less of the target have more to remember than the first.
     fn remembered(&self, first: &Value, _now: &Value) -> Value {
         first.clone()
     }
 
-    /// What a wish that was applied earlier left behind: its attributes, wanted as they were left. The answers are to the questions of
-    /// the wish of now.
+    /// What a wish that was applied earlier left behind: its attributes, wanted as they were left.
+    /// The answers are to the questions of the wish of now.
     fn left(&self, applied: &DesiredResource, answers: &ReadResults) -> Assessment {
         self.assess(applied, answers)
     }
@@ -95,29 +104,33 @@ pub trait ResourceKind: Sync {
         &[]
     }
 
-    /// True when what was applied last and what is wished are the same wish, so that there is nothing new to remember.
+    /// True when what was applied last and what is wished are the same wish, so that there is
+    /// nothing new to remember.
     fn is_same_wish(&self, applied: &DesiredResource, wish: &DesiredResource) -> bool {
         applied.digest() == wish.digest()
     }
 
-    /// False where the wish brings its own question (a probe) and asks another than what was applied last: what is found then says
-    /// nothing of what was left behind.
+    /// False where the wish brings its own question (a probe) and asks another than what was
+    /// applied last: what is found then says nothing of what was left behind.
     fn asks_alike(&self, _applied: &DesiredResource, _wish: &DesiredResource) -> bool {
         true
     }
 
-    /// True where a text of the body, by its JSON pointer, may name a secret: where the kind brings it to the host without
-    /// showing it in a process list or a file that others can read, and compares it by its seal or not at all.
+    /// True where a text of the body, by its JSON pointer, may name a secret: where the kind brings
+    /// it to the host without showing it in a process list or a file that others can read, and
+    /// compares it by its seal or not at all.
     fn may_hold_secret(&self, _pointer: &str) -> bool {
         false
     }
 
-    /// True where the target itself says what of such resources is ours: removal goes by that, also for what was found as wished.
+    /// True where the target itself says what of such resources is ours: removal goes by that, also
+    /// for what was found as wished.
     fn knows_its_own(&self) -> bool {
         false
     }
 
-    /// True where a step for this wish brings what others have to be in or of (`Lacking::what`), or may well do so.
+    /// True where a step for this wish brings what others have to be in or of (`Lacking::what`), or
+    /// may well do so.
     fn may_bring(&self, _wish: &DesiredResource, _needed: &str) -> bool {
         false
     }
@@ -127,7 +140,8 @@ pub trait ResourceKind: Sync {
         false
     }
 
-    /// True where a wish has to know of which spec's cluster it is: it stands in the body as `cluster`.
+    /// True where a wish has to know of which spec's cluster it is: it stands in the body as
+    /// `cluster`.
     fn names_cluster(&self) -> bool {
         false
     }
@@ -142,7 +156,8 @@ pub trait ResourceKind: Sync {
         None
     }
 
-    /// What an API server has to allow for bringing a wish about, or for taking it back; what is read for it aside.
+    /// What an API server has to allow for bringing a wish about, or for taking it back; what is
+    /// read for it aside.
     fn changes(&self, _wish: &DesiredResource, _removal: bool) -> Vec<(ObjectName, ApiVerb)> {
         Vec::new()
     }
@@ -200,5 +215,8 @@ pub fn list_resource_kinds() -> &'static [&'static dyn ResourceKind] {
 
 /// The kind of this name.
 pub fn kind_named(name: &str) -> Option<&'static dyn ResourceKind> {
-    list_resource_kinds().iter().copied().find(|kind| kind.name() == name)
+    list_resource_kinds()
+        .iter()
+        .copied()
+        .find(|kind| kind.name() == name)
 }

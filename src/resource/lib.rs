@@ -1,10 +1,11 @@
-//! Resource kinds: pure, and unable to act. Given what is wanted, a kind says what to *read*, how to *decode* it,
-//! what *differs* per attribute and plane, and which *action* would mend it. One file a kind.
+//! Resource kinds: pure, and unable to act. Given what is wanted, a kind says what to *read*, how
+//! to *decode* it, what *differs* per attribute and plane, and which *action* would mend it. One
+//! file a kind.
 //!
-//! The seam, in the order in which data flows:
-//! `Wish` -> `Kind::reads` -> (`Read`s travel to the target, `Answers` come back) -> `Kind::assess` -> `Assessment`,
-//! whose `Action`s travel to the target when the plan is applied. Reads and actions are typed values of closed lists;
-//! `render` turns them into POSIX sh for a host, `program` frames many reads as one program.
+//! The seam, in the order in which data flows: `Wish` -> `Kind::reads` -> (`Read`s travel to the
+//! target, `Answers` come back) -> `Kind::assess` -> `Assessment`, whose `Action`s travel to the
+//! target when the plan is applied. Reads and actions are typed values of closed lists; `render`
+//! turns them into POSIX sh for a host, `program` frames many reads as one program.
 
 pub mod action;
 mod action_script;

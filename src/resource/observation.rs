@@ -9,14 +9,16 @@ use std::collections::BTreeMap;
 pub const FORMAT_VERSION: &str = "1.1";
 
 /// Why a target could not be read at all (unreachable, refused key), in words that a file can keep.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct TargetReadFailure {
     /// A code of `docs/codes`.
     pub code: String,
     /// One sentence that names the target.
     pub message: String,
-    /// The same without what is the target's own (name, address, key): equal on all targets with the same trouble, so
-    /// that a screen can fold them.
+    /// The same without what is the target's own (name, address, key): equal on all targets with
+    /// the same trouble, so that a screen can fold them.
     pub alike: String,
     /// Edits or commands that go on from here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -41,8 +43,8 @@ pub struct Observation {
     pub format_version: String,
     /// When it was recorded, RFC 3339, as the shell's clock said.
     pub recorded_at: String,
-    /// Texts of files that the spec refers to (a repository's key), by the path as the spec has it, so that a plan can be
-    /// made where those files are not.
+    /// Texts of files that the spec refers to (a repository's key), by the path as the spec has it,
+    /// so that a plan can be made where those files are not.
     pub texts: BTreeMap<String, String>,
     /// By target.
     pub targets: BTreeMap<Target, TargetObservation>,
@@ -52,12 +54,19 @@ impl Observation {
     /// As it may be written down: without the secrets that the answers hold.
     pub fn redacted(&self) -> Observation {
         let mut out = self.clone();
-        out.targets.values_mut().for_each(|found| found.answers = found.answers.redacted().into_owned());
+        out.targets
+            .values_mut()
+            .for_each(|found| found.answers = found.answers.redacted().into_owned());
         out
     }
 
     /// Recorded at this time, of no target yet.
     pub fn at(recorded_at: String) -> Self {
-        Observation { format_version: FORMAT_VERSION.to_owned(), recorded_at, texts: BTreeMap::new(), targets: BTreeMap::new() }
+        Observation {
+            format_version: FORMAT_VERSION.to_owned(),
+            recorded_at,
+            texts: BTreeMap::new(),
+            targets: BTreeMap::new(),
+        }
     }
 }

@@ -3,8 +3,21 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Where a value lives. The same attribute can differ between them, and the difference is a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+/// Where a value lives. The same attribute can differ between them, and the difference is a
+/// finding.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Plane {
     /// Written to disk: what the configuration says.
@@ -29,7 +42,8 @@ impl Plane {
     }
 }
 
-/// What a target says about one attribute in one plane. The three ways of having no value are different values.
+/// What a target says about one attribute in one plane. The three ways of having no value are
+/// different values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reading {
@@ -83,7 +97,11 @@ fn default_to_none<T>() -> Option<T> {
 
 impl<T> Default for Planes<T> {
     fn default() -> Self {
-        Planes { persisted: None, running: None, next_boot: None }
+        Planes {
+            persisted: None,
+            running: None,
+            next_boot: None,
+        }
     }
 }
 
@@ -108,6 +126,8 @@ impl<T> Planes<T> {
 
     /// The planes that have a value, with it.
     pub fn iter(&self) -> impl Iterator<Item = (Plane, &T)> {
-        Plane::ALL.into_iter().filter_map(|plane| self.get(plane).map(|value| (plane, value)))
+        Plane::ALL
+            .into_iter()
+            .filter_map(|plane| self.get(plane).map(|value| (plane, value)))
     }
 }

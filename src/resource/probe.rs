@@ -1,8 +1,10 @@
-//! Probes: short-lived test traffic that `verify` starts on hosts. A probe leaves nothing behind: what outlives the
-//! call runs under a transient unit with a deadline, so the host itself ends it and clears up even if we die.
+//! Probes: short-lived test traffic that `verify` starts on hosts. A probe leaves nothing behind:
+//! what outlives the call runs under a transient unit with a deadline, so the host itself ends it
+//! and clears up even if we die.
 //!
-//! Each is a typed value; `probe_script` renders it for a shell, and a simulator can answer the value itself.
-//! Output is sections that begin with `@word`, then `key value` lines; `verify` decodes it.
+//! Each is a typed value; `probe_script` renders it for a shell, and a simulator can answer the
+//! value itself. Output is sections that begin with `@word`, then `key value` lines; `verify`
+//! decodes it.
 
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
@@ -27,8 +29,8 @@ impl TrafficTest {
     }
 }
 
-/// One end of a traffic run. Both ends must be given the same test, port, length and connection manager: perftest
-/// does not negotiate them.
+/// One end of a traffic run. Both ends must be given the same test, port, length and connection
+/// manager: perftest does not negotiate them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrafficEnd {
     /// The program.
@@ -65,7 +67,8 @@ pub struct TrafficLoad {
 /// GPU memory as one end of a traffic run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuBuffer {
-    /// The GPU's PCI address. Its CUDA number would not do: CUDA counts the fastest GPU first unless told otherwise.
+    /// The GPU's PCI address. Its CUDA number would not do: CUDA counts the fastest GPU first
+    /// unless told otherwise.
     pub bus_id: String,
     /// Registered through DMA-BUF, and not through a peer memory module.
     pub dmabuf: bool,
@@ -86,7 +89,8 @@ pub struct CounterPort {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "probe", rename_all = "snake_case")]
 pub enum Probe {
-    /// State, MTU and addresses of netdevs; every RDMA port with its GIDs; the test programs that are there.
+    /// State, MTU and addresses of netdevs; every RDMA port with its GIDs; the test programs that
+    /// are there.
     Rails {
         /// The netdevs.
         netdevs: Vec<String>,
@@ -128,8 +132,8 @@ pub enum Probe {
         /// The token it was started with.
         token: String,
     },
-    /// Starts to count arriving RoCE packets of one sender by DSCP, in an nftables table that a transient unit removes;
-    /// answers with the NIC's own counters per priority.
+    /// Starts to count arriving RoCE packets of one sender by DSCP, in an nftables table that a
+    /// transient unit removes; answers with the NIC's own counters per priority.
     CountMarks {
         /// Names the table `railwright_<token>`.
         token: String,
@@ -147,7 +151,8 @@ pub enum Probe {
         /// The receiving netdev.
         netdev: String,
     },
-    /// Which of these kernel modules run and whether they are the installed ones; the default routes.
+    /// Which of these kernel modules run and whether they are the installed ones; the default
+    /// routes.
     Machine {
         /// The kernel modules.
         modules: Vec<String>,
@@ -164,7 +169,8 @@ pub enum Probe {
         /// The ports.
         ports: Vec<CounterPort>,
     },
-    /// Whether what a job needs is there: a script that prints `@missing WHAT` for each that is not.
+    /// Whether what a job needs is there: a script that prints `@missing WHAT` for each that is
+    /// not.
     JobNeeds {
         /// In sh.
         script: String,
@@ -207,7 +213,8 @@ pub enum Probe {
     },
 }
 
-/// Traffic ends at the latest this many seconds after its own length: connecting may be slow on a loaded host.
+/// Traffic ends at the latest this many seconds after its own length: connecting may be slow on a
+/// loaded host.
 pub const TRAFFIC_SLACK_S: u32 = 30;
 
 impl Probe {
@@ -233,7 +240,8 @@ impl Probe {
         }
     }
 
-    /// After this many seconds the host ends the probe's own script (what it left running has its own lease).
+    /// After this many seconds the host ends the probe's own script (what it left running has its
+    /// own lease).
     pub fn limit_s(&self) -> u32 {
         match self {
             Probe::SendTraffic { lease_s, .. } | Probe::InPod { lease_s, .. } => *lease_s,
@@ -245,7 +253,8 @@ impl Probe {
         }
     }
 
-    /// True for what must run in the login itself and not through sudo, because the login is what is judged.
+    /// True for what must run in the login itself and not through sudo, because the login is what
+    /// is judged.
     pub fn as_login_user(&self) -> bool {
         matches!(self, Probe::ModuleCheck { .. })
     }

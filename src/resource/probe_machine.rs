@@ -1,10 +1,11 @@
-//! The `machine` probe: kernel modules that run and that are installed, and default routes, without a tool of any vendor. What
-//! the host is made of is `Read::Hardware`.
+//! The `machine` probe: kernel modules that run and that are installed, and default routes, without
+//! a tool of any vendor. What the host is made of is `Read::Hardware`.
 
 use railwright_base::quote::sh_words;
 
-/// A module that is built into the kernel has no `initstate`. Many kernels (Debian's) keep no srcversion: there the build id of
-/// what runs, a note of 20 bytes behind a header of 16, is looked for in the installed file.
+/// A module that is built into the kernel has no `initstate`. Many kernels (Debian's) keep no
+/// srcversion: there the build id of what runs, a note of 20 bytes behind a header of 16, is looked
+/// for in the installed file.
 const MODULES: &str = r#"unpacked() {
 case $1 in *.xz) t=xz ;; *.zst) t=zstd ;; *.gz) t=gzip ;; *) t= ;; esac
 if [ -z "$t" ]; then cat "$1"; else command -v $t >/dev/null 2>&1 && $t -dc "$1"; fi

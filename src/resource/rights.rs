@@ -1,5 +1,6 @@
-//! What a read may need root for, as data: where a host keeps something for root alone, a user without rights either has a
-//! line in sudoers for the exact command, or the answer is unknown and says what is missing. It is never `absent`.
+//! What a read may need root for, as data: where a host keeps something for root alone, a user
+//! without rights either has a line in sudoers for the exact command, or the answer is unknown and
+//! says what is missing. It is never `absent`.
 
 use super::Read;
 use super::answers::{AnswerStatus, ReadResult};
@@ -15,7 +16,8 @@ pub enum RootAccessNeed {
     File(String),
     /// A file that may hold a secret: no line of sudoers gives it away.
     Secret(String),
-    /// The names in a folder and the files in it that end so. Nobody knows the names beforehand, so there is no exact line.
+    /// The names in a folder and the files in it that end so. Nobody knows the names beforehand, so
+    /// there is no exact line.
     Folder(&'static str, &'static str),
     /// Whether there is anything at this path.
     Sight(String),
@@ -25,13 +27,16 @@ pub enum RootAccessNeed {
     Root(String),
 }
 
-/// What `stat` is asked of a file as root: no character in it needs a backslash in sudoers, and no name can hold a slash.
+/// What `stat` is asked of a file as root: no character in it needs a backslash in sudoers, and no
+/// name can hold a slash.
 pub const STAT_FORMAT: &str = "%a/%U/%G/%u/%g/%s/%F";
 
-/// Folders in which root alone makes names, and all below them (hier(7), file-hierarchy(7), sysfs(5), proc_sys(5)): a link that somebody
-/// else made would lead `cat` to any file of the host. Everything else is left out: below /var, /opt, /srv and /mnt folders belong to the
-/// services and users that keep their data there, most of /run is the services' too, and /proc/self/root is another name of every file.
-/// `/usr/tmp` is `/var/tmp` on RHEL and its kin (package `filesystem`), and `/usr/local` is open to a group on Debian (policy 9.1.2).
+/// Folders in which root alone makes names, and all below them (hier(7), file-hierarchy(7),
+/// sysfs(5), proc_sys(5)): a link that somebody else made would lead `cat` to any file of the host.
+/// Everything else is left out: below /var, /opt, /srv and /mnt folders belong to the services and
+/// users that keep their data there, most of /run is the services' too, and /proc/self/root is
+/// another name of every file. `/usr/tmp` is `/var/tmp` on RHEL and its kin (package `filesystem`),
+/// and `/usr/local` is open to a group on Debian (policy 9.1.2).
 const OF_ROOT: [&str; 13] = [
     "/boot/",
     "/etc/",
@@ -51,69 +56,111 @@ const OF_ROOT: [&str; 13] = [
 impl RootAccessNeed {
     /// The exact commands that a line of sudoers may name for it.
     pub fn commands(&self) -> Vec<Vec<String>> {
-        let words = |all: &[&str]| all.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let words = |all: &[&str]| {
+            all.iter()
+                .map(|word| (*word).to_owned())
+                .collect::<Vec<_>>()
+        };
         let all = match self {
             RootAccessNeed::Content(path) => vec![words(&["/usr/bin/cat", path])],
-            RootAccessNeed::File(path) => vec![words(&["/usr/bin/cat", path]), words(&["/usr/bin/stat", "-c", STAT_FORMAT, path])],
-            RootAccessNeed::Program(places, arguments) => {
-                places.iter().map(|place| std::iter::once((*place).to_owned()).chain(arguments.iter().cloned()).collect()).collect()
-            }
-            RootAccessNeed::Secret(_) | RootAccessNeed::Folder(..) | RootAccessNeed::Sight(_) | RootAccessNeed::Root(_) => Vec::new(),
+            RootAccessNeed::File(path) => vec![
+                words(&["/usr/bin/cat", path]),
+                words(&["/usr/bin/stat", "-c", STAT_FORMAT, path]),
+            ],
+            RootAccessNeed::Program(places, arguments) => places
+                .iter()
+                .map(|place| {
+                    std::iter::once((*place).to_owned())
+                        .chain(arguments.iter().cloned())
+                        .collect()
+                })
+                .collect(),
+            RootAccessNeed::Secret(_)
+            | RootAccessNeed::Folder(..)
+            | RootAccessNeed::Sight(_)
+            | RootAccessNeed::Root(_) => Vec::new(),
         };
-        all.into_iter().filter(|command| is_exact(command)).collect()
+        all.into_iter()
+            .filter(|command| is_exact(command))
+            .collect()
     }
 
     /// Says so before the section begins, where what it looks at cannot be seen at all.
     fn look(&self) -> String {
         use railwright_base::quote::quote_for_shell;
         match self {
-            RootAccessNeed::Folder(path, suffix) => format!("look \"$R\"{} {}\n", quote_for_shell(path), quote_for_shell(suffix)),
-            RootAccessNeed::Sight(path) => format!("! hid \"$R\"{0} || lack reads {0}\n", quote_for_shell(path)),
+            RootAccessNeed::Folder(path, suffix) => format!(
+                "look \"$R\"{} {}\n",
+                quote_for_shell(path),
+                quote_for_shell(suffix)
+            ),
+            RootAccessNeed::Sight(path) => {
+                format!("! hid \"$R\"{0} || lack reads {0}\n", quote_for_shell(path))
+            }
             RootAccessNeed::Secret(_) => "may() { return 1; }; secret=1\n".to_owned(),
             RootAccessNeed::Root(what) => format!("lack runs {}\n", quote_for_shell(what)),
-            RootAccessNeed::Content(_) | RootAccessNeed::File(_) | RootAccessNeed::Program(..) => String::new(),
+            RootAccessNeed::Content(_) | RootAccessNeed::File(_) | RootAccessNeed::Program(..) => {
+                String::new()
+            }
         }
     }
 }
 
-/// sudo compares words joined by spaces, with wildcards: only a word in which nothing has a meaning of its own is exact.
+/// sudo compares words joined by spaces, with wildcards: only a word in which nothing has a meaning
+/// of its own is exact.
 fn is_exact(command: &[String]) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%:".contains(c);
-    command.iter().all(|word| !word.is_empty() && word.chars().all(plain))
-        && command.iter().skip(1).all(|word| !word.starts_with('/') || is_in_folder_of_root(word))
+    command
+        .iter()
+        .all(|word| !word.is_empty() && word.chars().all(plain))
+        && command
+            .iter()
+            .skip(1)
+            .all(|word| !word.starts_with('/') || is_in_folder_of_root(word))
 }
 
 fn is_in_folder_of_root(path: &str) -> bool {
-    OF_ROOT.iter().any(|folder| path.starts_with(folder)) && path.split('/').all(|part| part != "..")
+    OF_ROOT.iter().any(|folder| path.starts_with(folder))
+        && path.split('/').all(|part| part != "..")
 }
 
 /// What reads may need root for, each once.
-pub fn collect_root_access_needs<'r>(reads: impl IntoIterator<Item = &'r Read>) -> BTreeSet<RootAccessNeed> {
+pub fn collect_root_access_needs<'r>(
+    reads: impl IntoIterator<Item = &'r Read>,
+) -> BTreeSet<RootAccessNeed> {
     reads.into_iter().flat_map(Read::needs).collect()
 }
 
 /// The section of a read for a user without rights: what cannot be seen is told first, and ends it.
 pub fn render_unprivileged_section(read: &Read) -> String {
     let looks: String = read.needs().iter().map(RootAccessNeed::look).collect();
-    format!("exec 5>&1; eval \"$RAILWRIGHT_READ_ONLY\"\n{looks}[ -z \"$lacks\" ] || exit 1\n{}", read.script_for_others())
+    format!(
+        "exec 5>&1; eval \"$RAILWRIGHT_READ_ONLY\"\n{looks}[ -z \"$lacks\" ] || exit 1\n{}",
+        read.script_for_others()
+    )
 }
 
 macro_rules! open_functions {
     () => {
-        "[ -n \"${RAILWRIGHT_READ_ONLY-}\" ] || { has() { [ -f \"$1\" ]; }; get() { cat \"$1\"; }; lined() { sed 's/^/|/' \"$1\"; }; as() { \"$@\"; }; only() { \"$@\"; }; open() { :; }; mine() { :; }; }\n"
+        "[ -n \"${RAILWRIGHT_READ_ONLY-}\" ] || { has() { [ -f \"$1\" ]; }; get() { cat \"$1\"; }; \
+         lined() { sed 's/^/|/' \"$1\"; }; as() { \"$@\"; }; only() { \"$@\"; }; open() { :; }; \
+         mine() { :; }; }\n"
     };
 }
 pub(super) use open_functions;
 
-/// In a script that may run without rights: `has FILE` is true when it is there, `get FILE` is its content, `lined FILE` the same with `|` before each line, `as PROGRAM
-/// WORDS...` what a program says, `only PROGRAM WORDS...` what one says that means nothing to others, `mine FILE` is true when `get` would give it, and
-/// `open FILES...` when all can be read. For root these are what they look like; `WITHOUT_RIGHTS` has the other ones.
+/// In a script that may run without rights: `has FILE` is true when it is there, `get FILE` is its
+/// content, `lined FILE` the same with `|` before each line, `as PROGRAM WORDS...` what a program
+/// says, `only PROGRAM WORDS...` what one says that means nothing to others, `mine FILE` is true
+/// when `get` would give it, and `open FILES...` when all can be read. For root these are what they
+/// look like; `WITHOUT_RIGHTS` has the other ones.
 pub const OPEN: &str = open_functions!();
 
-/// The same without rights. Each tries as itself first, then by a line of sudoers that says exactly this; what is neither
-/// to be had is told on descriptor 5, behind the nonce of the program.
+/// The same without rights. Each tries as itself first, then by a line of sudoers that says exactly
+/// this; what is neither to be had is told on descriptor 5, behind the nonce of the program.
 ///
-/// `hid PATH`: some folder above it may not be looked into, so that nothing can be said of what is there.
+/// `hid PATH`: some folder above it may not be looked into, so that nothing can be said of what is
+/// there.
 pub const WITHOUT_RIGHTS: &str = r#"lacks= secret=
 hid() {
 case $1 in /*) ;; *) return 1 ;; esac
@@ -160,7 +207,10 @@ for f_ in "$1"/*"$2"; do ! shut "$f_" || lack reads "$f_"; done
 
 /// The answer of a section that was told to lack something.
 pub fn build_denied_answer(told: &[String]) -> ReadResult {
-    ReadResult { status: AnswerStatus::Denied, out: told.iter().map(|line| format!("{line}\n")).collect() }
+    ReadResult {
+        status: AnswerStatus::Denied,
+        out: told.iter().map(|line| format!("{line}\n")).collect(),
+    }
 }
 
 /// The same of an API server, whose answer is the rule that is missing.
@@ -184,7 +234,11 @@ pub fn describe_denied_access(out: &str) -> String {
     if told.len() > words.len() {
         words.push(format!("and {} more", told.len() - words.len()));
     }
-    if words.is_empty() { "only root reads it".to_owned() } else { words.join("; ") }
+    if words.is_empty() {
+        "only root reads it".to_owned()
+    } else {
+        words.join("; ")
+    }
 }
 
 #[cfg(test)]
@@ -192,7 +246,9 @@ mod tests {
     use super::*;
 
     fn has_a_line(path: &str) -> bool {
-        !RootAccessNeed::Content(path.to_owned()).commands().is_empty()
+        !RootAccessNeed::Content(path.to_owned())
+            .commands()
+            .is_empty()
     }
 
     #[test]
@@ -239,14 +295,33 @@ mod tests {
 
     #[test]
     fn every_file_that_a_read_of_our_own_may_need_root_for_has_a_line() {
-        let device = Read::PciDevice { device: "eth0".to_owned() };
-        let manager = Read::LinkManager { netdev: "eth0".to_owned() };
-        let layers = Read::LinkLayers { netdev: "eth0".to_owned() };
-        let sysctl = Read::Sysctl { key: "net.core.rmem_max".to_owned() };
-        let packages = Read::Packages { names: vec!["a".to_owned()] };
-        let all = collect_root_access_needs([&Read::Boot, &device, &manager, &layers, &sysctl, &packages]);
-        let files: Vec<&RootAccessNeed> =
-            all.iter().filter(|need| matches!(need, RootAccessNeed::Content(_) | RootAccessNeed::File(_))).collect();
+        let device = Read::PciDevice {
+            device: "eth0".to_owned(),
+        };
+        let manager = Read::LinkManager {
+            netdev: "eth0".to_owned(),
+        };
+        let layers = Read::LinkLayers {
+            netdev: "eth0".to_owned(),
+        };
+        let sysctl = Read::Sysctl {
+            key: "net.core.rmem_max".to_owned(),
+        };
+        let packages = Read::Packages {
+            names: vec!["a".to_owned()],
+        };
+        let all = collect_root_access_needs([
+            &Read::Boot,
+            &device,
+            &manager,
+            &layers,
+            &sysctl,
+            &packages,
+        ]);
+        let files: Vec<&RootAccessNeed> = all
+            .iter()
+            .filter(|need| matches!(need, RootAccessNeed::Content(_) | RootAccessNeed::File(_)))
+            .collect();
         assert!(files.len() >= 11, "positive control: {files:?}");
         for need in files {
             assert!(!need.commands().is_empty(), "{need:?}");

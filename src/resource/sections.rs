@@ -1,8 +1,10 @@
-//! The layout of an answer that holds several things: lines `== word rest` open a section, lines that begin with `|`
-//! are its text. What a file or a program says always stands behind a `|`, so that no content can forge a border.
+//! The layout of an answer that holds several things: lines `== word rest` open a section, lines
+//! that begin with `|` are its text. What a file or a program says always stands behind a `|`, so
+//! that no content can forge a border.
 
-/// Shell functions for a read's script: `text WORD FILE...` sends a file (nothing when it is not there), `said WORD COMMAND...`
-/// sends what a program says on both streams, with its exit status behind the word.
+/// Shell functions for a read's script: `text WORD FILE...` sends a file (nothing when it is not
+/// there), `said WORD COMMAND...` sends what a program says on both streams, with its exit status
+/// behind the word.
 pub const SHELL: &str = concat!(
     super::rights::open_functions!(),
     r#"W=
@@ -40,7 +42,11 @@ impl Section<'_> {
 
     /// The value of a line `key=value`.
     pub fn value(&self, key: &str) -> Option<&str> {
-        self.lines.iter().find_map(|line| line.split_once('=').filter(|(name, _)| *name == key).map(|(_, value)| value))
+        self.lines.iter().find_map(|line| {
+            line.split_once('=')
+                .filter(|(name, _)| *name == key)
+                .map(|(_, value)| value)
+        })
     }
 }
 
@@ -50,7 +56,11 @@ pub fn parse_sections(text: &str) -> Vec<Section<'_>> {
     for line in text.lines() {
         if let Some(head) = line.strip_prefix("== ") {
             let (word, rest) = head.split_once(' ').unwrap_or((head, ""));
-            sections.push(Section { word, rest, lines: Vec::new() });
+            sections.push(Section {
+                word,
+                rest,
+                lines: Vec::new(),
+            });
         } else if let (Some(body), Some(section)) = (line.strip_prefix('|'), sections.last_mut()) {
             section.lines.push(body);
         }
@@ -63,7 +73,8 @@ pub fn find_section<'a, 's>(sections: &'s [Section<'a>], word: &str) -> Option<&
     sections.iter().find(|section| section.word == word)
 }
 
-/// `path:text` of grep, where the path is the longest that is a file: names may have `:` in them, too.
+/// `path:text` of grep, where the path is the longest that is a file: names may have `:` in them,
+/// too.
 pub fn of_file(line: &str, is_file: impl Fn(&str) -> bool) -> Option<(&str, &str)> {
     let places: Vec<usize> = line.match_indices(':').map(|(at, _)| at).collect();
     let at = places.into_iter().rev().find(|at| is_file(&line[..*at]))?;
@@ -76,8 +87,10 @@ mod tests {
 
     #[test]
     fn content_cannot_open_a_section() {
-        let sections =
-            parse_sections("\n== file 644 root root /etc/a b\n|== file 644 root root /etc/shadow\n|x=1\n\n== pfc 1\n|Attribute read\n");
+        let sections = parse_sections(
+            "\n== file 644 root root /etc/a b\n|== file 644 root root /etc/shadow\n|x=1\n\n== pfc \
+             1\n|Attribute read\n",
+        );
         assert_eq!(sections.len(), 2);
         assert_eq!(sections[0].path(), "/etc/a b");
         assert_eq!(sections[0].value("x"), Some("1"));

@@ -1,6 +1,9 @@
 //! For the tests of the kinds: wishes and answers without ceremony.
 
-use super::{AnswerStatus, Assessment, BodyError, DesiredResource, Read, ReadResult, ReadResults, ResourceKind, Want};
+use super::{
+    AnswerStatus, Assessment, BodyError, DesiredResource, Read, ReadResult, ReadResults,
+    ResourceKind, Want,
+};
 use railwright_base::Address;
 use serde_json::Value;
 
@@ -12,7 +15,13 @@ pub fn wish(kind: &dyn ResourceKind, body: Value) -> DesiredResource {
     DesiredResource {
         address: Address::host("n1", kind.name(), &name),
         after: vec![],
-        want: Want { kind: kind.name().to_owned(), body, module: "test/one".into(), places: Vec::new() }.into(),
+        want: Want {
+            kind: kind.name().to_owned(),
+            body,
+            module: "test/one".into(),
+            places: Vec::new(),
+        }
+        .into(),
     }
 }
 
@@ -20,7 +29,13 @@ pub fn wish(kind: &dyn ResourceKind, body: Value) -> DesiredResource {
 pub fn answered(answers: &[(&Read, i32, &str)]) -> ReadResults {
     let mut all = ReadResults::default();
     for (read, code, out) in answers {
-        all.insert(read.key(), ReadResult { status: AnswerStatus::Exit(*code), out: (*out).to_owned() });
+        all.insert(
+            read.key(),
+            ReadResult {
+                status: AnswerStatus::Exit(*code),
+                out: (*out).to_owned(),
+            },
+        );
     }
     all
 }

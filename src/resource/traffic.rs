@@ -1,5 +1,6 @@
-//! What passed over the RDMA devices of a host's rails, read again and again: how much counters rose in between are the live rates. Text:
-//! `uptime SECONDS`, then for each netdev `port NAME` and lines `counter value` of its RDMA device. The world may read all of it.
+//! What passed over the RDMA devices of a host's rails, read again and again: how much counters
+//! rose in between are the live rates. Text: `uptime SECONDS`, then for each netdev `port NAME` and
+//! lines `counter value` of its RDMA device. The world may read all of it.
 
 use super::Fact;
 use railwright_base::quote::sh_words;
@@ -30,25 +31,60 @@ const fn new_counter_pair(
     sent: &'static str,
     unit: TrafficCounterUnit,
 ) -> TrafficCounterPair {
-    TrafficCounterPair { folder, received, sent, unit }
+    TrafficCounterPair {
+        folder,
+        received,
+        sent,
+        unit,
+    }
 }
 
-/// The first pair that a device has counts. The data counters of a port are in words of four bytes (torvalds/linux:
-/// Documentation/ABI/stable/sysfs-class-infiniband); those of eRDMA are by Alibaba's driver and by the kernel's (AliyunContainerService's
-/// and torvalds/linux: drivers/infiniband/hw/erdma/erdma_verbs.c), of Broadcom bnxt_re (drivers/infiniband/hw/bnxt_re/hw_counters.c),
-/// of Soft-RoCE (drivers/infiniband/sw/rxe/rxe_hw_counters.c), which counts packets alone.
+/// The first pair that a device has counts. The data counters of a port are in words of four bytes
+/// (torvalds/linux: Documentation/ABI/stable/sysfs-class-infiniband); those of eRDMA are by
+/// Alibaba's driver and by the kernel's (AliyunContainerService's and torvalds/linux:
+/// drivers/infiniband/hw/erdma/erdma_verbs.c), of Broadcom bnxt_re
+/// (drivers/infiniband/hw/bnxt_re/hw_counters.c), of Soft-RoCE
+/// (drivers/infiniband/sw/rxe/rxe_hw_counters.c), which counts packets alone.
 const ROWS: [TrafficCounterPair; 5] = [
-    new_counter_pair("counters", "port_rcv_data", "port_xmit_data", TrafficCounterUnit::Word),
-    new_counter_pair("hw_counters", "hw_rx_bytes_cnt", "hw_tx_bytes_cnt", TrafficCounterUnit::Byte),
-    new_counter_pair("hw_counters", "rx_bytes_cnt", "tx_bytes_cnt", TrafficCounterUnit::Byte),
-    new_counter_pair("hw_counters", "rx_bytes", "tx_bytes", TrafficCounterUnit::Byte),
-    new_counter_pair("hw_counters", "rcvd_pkts", "sent_pkts", TrafficCounterUnit::Packet),
+    new_counter_pair(
+        "counters",
+        "port_rcv_data",
+        "port_xmit_data",
+        TrafficCounterUnit::Word,
+    ),
+    new_counter_pair(
+        "hw_counters",
+        "hw_rx_bytes_cnt",
+        "hw_tx_bytes_cnt",
+        TrafficCounterUnit::Byte,
+    ),
+    new_counter_pair(
+        "hw_counters",
+        "rx_bytes_cnt",
+        "tx_bytes_cnt",
+        TrafficCounterUnit::Byte,
+    ),
+    new_counter_pair(
+        "hw_counters",
+        "rx_bytes",
+        "tx_bytes",
+        TrafficCounterUnit::Byte,
+    ),
+    new_counter_pair(
+        "hw_counters",
+        "rcvd_pkts",
+        "sent_pkts",
+        TrafficCounterUnit::Packet,
+    ),
 ];
 
-/// The section that asks a host. A device is found by its netdev, or by the one below it (a VLAN's);
-/// a soft one says it in `parent`.
+/// The section that asks a host. A device is found by its netdev, or by the one below it (a
+/// VLAN's); a soft one says it in `parent`.
 pub fn render_rail_traffic_script(netdevs: &[String]) -> String {
-    let files: Vec<String> = ROWS.iter().flat_map(|row| [row.received, row.sent].map(|name| format!("{}/{name}", row.folder))).collect();
+    let files: Vec<String> = ROWS
+        .iter()
+        .flat_map(|row| [row.received, row.sent].map(|name| format!("{}/{name}", row.folder)))
+        .collect();
     format!(
         r#"u=; {{ read -r u _ <"$R/proc/uptime"; }} 2>/dev/null; printf 'uptime %s\n' "$u"
 for n in {netdevs}; do printf 'port %s\n' "$n"
@@ -118,20 +154,36 @@ impl RailTrafficSample {
         let mut name: Option<String> = None;
         for line in text.lines() {
             let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-            match (word, name.as_ref().and_then(|name| sample.rails.get_mut(name))) {
+            match (
+                word,
+                name.as_ref().and_then(|name| sample.rails.get_mut(name)),
+            ) {
                 ("uptime", None) => {
-                    sample.uptime_s = rest.trim().parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0)
+                    sample.uptime_s = rest
+                        .trim()
+                        .parse()
+                        .ok()
+                        .filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0)
                 }
                 ("port", _) => {
                     name = (sample.rails.len() < RAILS_MAX).then(|| one_line(rest, 64));
-                    sample.rails.extend(name.iter().map(|name| (name.clone(), RailTrafficCounters::default())));
+                    sample.rails.extend(
+                        name.iter()
+                            .map(|name| (name.clone(), RailTrafficCounters::default())),
+                    );
                 }
                 ("absent", Some(rail)) => rail.is_absent = true,
-                (counter, Some(rail)) if ROWS.iter().any(|row| [row.received, row.sent].contains(&counter)) => {
+                (counter, Some(rail))
+                    if ROWS
+                        .iter()
+                        .any(|row| [row.received, row.sent].contains(&counter)) =>
+                {
                     let value = rest.trim().parse().ok();
                     // Ports of one device, and devices of one netdev, are one rail.
                     let sum = match rail.counts.get(counter) {
-                        Some(known) => known.zip(value).map(|(known, value): (u64, u64)| known.wrapping_add(value)),
+                        Some(known) => known
+                            .zip(value)
+                            .map(|(known, value): (u64, u64)| known.wrapping_add(value)),
                         None => value,
                     };
                     rail.counts.insert(counter.to_owned(), sum);
@@ -142,15 +194,24 @@ impl RailTrafficSample {
         sample
     }
 
-    /// What passed over each rail since an earlier sample. Nothing where the two cannot be compared: why fits after "unknown:".
-    pub fn since(&self, earlier: &RailTrafficSample) -> Result<BTreeMap<String, Fact<RailTrafficRates>>, String> {
-        let seconds = earlier.uptime_s.zip(self.uptime_s).map(|(earlier, now)| now - earlier);
+    /// What passed over each rail since an earlier sample. Nothing where the two cannot be
+    /// compared: why fits after "unknown:".
+    pub fn since(
+        &self,
+        earlier: &RailTrafficSample,
+    ) -> Result<BTreeMap<String, Fact<RailTrafficRates>>, String> {
+        let seconds = earlier
+            .uptime_s
+            .zip(self.uptime_s)
+            .map(|(earlier, now)| now - earlier);
         match seconds {
             None => Err("its uptime makes no sense".to_owned()),
             Some(seconds) if seconds < 0.0 => Err("it was started anew".to_owned()),
             Some(seconds) if seconds < 0.01 => Err("no time passed between the looks".to_owned()),
             Some(seconds) => {
-                let of = |(name, rail): (&String, &RailTrafficCounters)| (name.clone(), rail.since(earlier.rails.get(name), seconds));
+                let of = |(name, rail): (&String, &RailTrafficCounters)| {
+                    (name.clone(), rail.since(earlier.rails.get(name), seconds))
+                };
                 Ok(self.rails.iter().map(of).collect())
             }
         }
@@ -159,17 +220,27 @@ impl RailTrafficSample {
 
 impl RailTrafficCounters {
     fn since(&self, earlier: Option<&RailTrafficCounters>, seconds: f64) -> Fact<RailTrafficRates> {
-        let Some(earlier) = earlier else { return Fact::Unknown("it came between the looks".to_owned()) };
+        let Some(earlier) = earlier else {
+            return Fact::Unknown("it came between the looks".to_owned());
+        };
         if self.is_absent || earlier.is_absent {
-            return if self.is_absent { Fact::Absent } else { Fact::Unknown("it came between the looks".to_owned()) };
+            return if self.is_absent {
+                Fact::Absent
+            } else {
+                Fact::Unknown("it came between the looks".to_owned())
+            };
         }
-        let Some(row) = ROWS.iter().find(|row| [row.received, row.sent].iter().all(|name| self.counts.contains_key(*name))) else {
+        let Some(row) = ROWS.iter().find(|row| {
+            [row.received, row.sent]
+                .iter()
+                .all(|name| self.counts.contains_key(*name))
+        }) else {
             return Fact::Unknown("no RDMA device on it counts what passes".to_owned());
         };
         let rose = |name: &str| match (earlier.counts.get(name), self.counts.get(name)) {
-            (Some(Some(earlier)), Some(Some(now))) => {
-                now.checked_sub(*earlier).ok_or_else(|| "a counter was set back between the looks".to_owned())
-            }
+            (Some(Some(earlier)), Some(Some(now))) => now
+                .checked_sub(*earlier)
+                .ok_or_else(|| "a counter was set back between the looks".to_owned()),
             (None, _) => Err("a counter came between the looks".to_owned()),
             _ => Err("a counter is no number".to_owned()),
         };
@@ -179,7 +250,10 @@ impl RailTrafficCounters {
             TrafficCounterUnit::Packet => Rate::PacketsPerSecond(rose as f64 / seconds),
         };
         match (rose(row.received), rose(row.sent)) {
-            (Ok(received), Ok(sent)) => Fact::Is(RailTrafficRates { received: rate(received), sent: rate(sent) }),
+            (Ok(received), Ok(sent)) => Fact::Is(RailTrafficRates {
+                received: rate(received),
+                sent: rate(sent),
+            }),
             (Err(why), _) | (_, Err(why)) => Fact::Unknown(why),
         }
     }
@@ -190,24 +264,49 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn rates(first: &str, second: &str) -> Result<BTreeMap<String, Fact<RailTrafficRates>>, String> {
-        RailTrafficSample::parse(&format!("uptime 100.50\nport e0\n{second}"))
-            .since(&RailTrafficSample::parse(&format!("uptime 98.50\nport e0\n{first}")))
+    fn rates(
+        first: &str,
+        second: &str,
+    ) -> Result<BTreeMap<String, Fact<RailTrafficRates>>, String> {
+        RailTrafficSample::parse(&format!("uptime 100.50\nport e0\n{second}")).since(
+            &RailTrafficSample::parse(&format!("uptime 98.50\nport e0\n{first}")),
+        )
     }
 
     #[test]
     fn a_rise_is_a_rate_in_what_the_device_counts() {
         let of = |first: &str, second: &str| rates(first, second).unwrap()["e0"].clone();
         let both = |received, sent| Fact::Is(RailTrafficRates { received, sent });
-        let words = of("port_rcv_data 100\nport_xmit_data 0\n", "port_rcv_data 6250000100\nport_xmit_data 62500000\n");
-        assert_eq!(words, both(Rate::GigabitsPerSecond(100.0), Rate::GigabitsPerSecond(1.0)));
-        let erdma = of("hw_rx_bytes_cnt 0\nhw_tx_bytes_cnt 5\n", "hw_rx_bytes_cnt 250000000\nhw_tx_bytes_cnt 5\n");
-        assert_eq!(erdma, both(Rate::GigabitsPerSecond(1.0), Rate::GigabitsPerSecond(0.0)));
+        let words = of(
+            "port_rcv_data 100\nport_xmit_data 0\n",
+            "port_rcv_data 6250000100\nport_xmit_data 62500000\n",
+        );
+        assert_eq!(
+            words,
+            both(Rate::GigabitsPerSecond(100.0), Rate::GigabitsPerSecond(1.0))
+        );
+        let erdma = of(
+            "hw_rx_bytes_cnt 0\nhw_tx_bytes_cnt 5\n",
+            "hw_rx_bytes_cnt 250000000\nhw_tx_bytes_cnt 5\n",
+        );
+        assert_eq!(
+            erdma,
+            both(Rate::GigabitsPerSecond(1.0), Rate::GigabitsPerSecond(0.0))
+        );
         let soft = of("rcvd_pkts 0\nsent_pkts 0\n", "rcvd_pkts 10\nsent_pkts 4\n");
-        assert_eq!(soft, both(Rate::PacketsPerSecond(5.0), Rate::PacketsPerSecond(2.0)));
+        assert_eq!(
+            soft,
+            both(Rate::PacketsPerSecond(5.0), Rate::PacketsPerSecond(2.0))
+        );
         // Two ports are one rail.
-        let two = of("rcvd_pkts 1\nsent_pkts 1\nrcvd_pkts 1\nsent_pkts 1\n", "rcvd_pkts 2\nsent_pkts 2\nrcvd_pkts 2\nsent_pkts 2\n");
-        assert_eq!(two, both(Rate::PacketsPerSecond(1.0), Rate::PacketsPerSecond(1.0)));
+        let two = of(
+            "rcvd_pkts 1\nsent_pkts 1\nrcvd_pkts 1\nsent_pkts 1\n",
+            "rcvd_pkts 2\nsent_pkts 2\nrcvd_pkts 2\nsent_pkts 2\n",
+        );
+        assert_eq!(
+            two,
+            both(Rate::PacketsPerSecond(1.0), Rate::PacketsPerSecond(1.0))
+        );
     }
 
     #[test]
@@ -223,15 +322,24 @@ mod tests {
         assert!(why("", zero).contains("came between"));
         assert!(why("absent\n", zero).contains("came between"));
         assert_eq!(rates(zero, "absent\n").unwrap()["e0"], Fact::Absent);
-        let at = |uptime: &str| RailTrafficSample::parse(&format!("uptime {uptime}\nport e0\n{zero}"));
-        assert!(at("5").since(&at("9")).unwrap_err().contains("started anew"));
+        let at =
+            |uptime: &str| RailTrafficSample::parse(&format!("uptime {uptime}\nport e0\n{zero}"));
+        assert!(
+            at("5")
+                .since(&at("9"))
+                .unwrap_err()
+                .contains("started anew")
+        );
         assert!(at("5").since(&at("5")).unwrap_err().contains("no time"));
         assert!(at("nan").since(&at("5")).unwrap_err().contains("no sense"));
     }
 
     proptest! {
         #[test]
-        fn no_output_panics(first in "(uptime |port |absent|rcvd_pkts |sent_pkts |[0-9.]{1,21}|[ -~\n]|é){0,60}", second in "(uptime 9\n|port e\n|rcvd_pkts [0-9]{1,21}\n|sent_pkts 3\n){0,9}") {
+        fn no_output_panics(first in "(uptime |port |absent|rcvd_pkts |sent_pkts |[0-9.]{1,21}|[ \
+                                      -~\n]|é){0,60}", second in "(uptime 9\n|port e\n|rcvd_pkts \
+                                                                  [0-9]{1,21}\n|sent_pkts \
+                                                                  3\n){0,9}") {
             let _ = RailTrafficSample::parse(&second).since(&RailTrafficSample::parse(&first));
         }
     }

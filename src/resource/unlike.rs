@@ -1,4 +1,5 @@
-//! In what two targets' answers to one question differ, where many wishes are judged by the same answer.
+//! In what two targets' answers to one question differ, where many wishes are judged by the same
+//! answer.
 
 use super::{AnswerStatus, Read, ReadResult, ReadResults};
 use crate::switch;
@@ -9,7 +10,8 @@ use std::collections::BTreeSet;
 pub enum Unlike {
     /// In something that every wish may be judged by.
     Whole,
-    /// In what is said of these parts (ports of a switch), if any: wishes of all others are judged by the same (`Kind::part`).
+    /// In what is said of these parts (ports of a switch), if any: wishes of all others are judged
+    /// by the same (`Kind::part`).
     Parts(BTreeSet<String>),
 }
 
@@ -19,7 +21,8 @@ impl Unlike {
         match (read, a.get(read), b.get(read)) {
             (_, one, other) if one == other => Unlike::Parts(BTreeSet::new()),
             (Read::Switch { system, of }, Some(one), Some(other)) if ended_alike(one, other) => {
-                switch::list_differing_ports(*system, *of, a, b).map_or(Unlike::Whole, Unlike::Parts)
+                switch::list_differing_ports(*system, *of, a, b)
+                    .map_or(Unlike::Whole, Unlike::Parts)
             }
             _ => Unlike::Whole,
         }
@@ -29,7 +32,9 @@ impl Unlike {
     pub fn spares(&self, part: Option<&str>) -> bool {
         match self {
             Unlike::Whole => false,
-            Unlike::Parts(parts) => parts.is_empty() || part.is_some_and(|part| !parts.contains(part)),
+            Unlike::Parts(parts) => {
+                parts.is_empty() || part.is_some_and(|part| !parts.contains(part))
+            }
         }
     }
 }

@@ -6,7 +6,20 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// How much a change disturbs what runs on the target; ordered from nothing to reinstalling.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Disruption {
     /// Nobody notices.
@@ -44,8 +57,8 @@ impl Disruption {
     }
 }
 
-/// One typed wish on one target. Its own are only its place and its order; what is wanted there is often the same on
-/// thousands of targets, and held once.
+/// One typed wish on one target. Its own are only its place and its order; what is wanted there is
+/// often the same on thousands of targets, and held once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DesiredResource {
     /// Target, kind and name.
@@ -64,7 +77,8 @@ pub struct Want {
     pub kind: String,
     /// What is wanted, in the kind's own fields, already checked by `Kind::check`.
     pub body: Value,
-    /// The module that made it, and the id of the resource in its manifest: `jumbo-mtu/link`; or the workload of the spec ([`of_workload`]).
+    /// The module that made it, and the id of the resource in its manifest: `jumbo-mtu/link`; or
+    /// the workload of the spec ([`of_workload`]).
     pub module: String,
     /// The values in the spec that this wish was made from, so that a change can name its line.
     pub places: Vec<SourceLocation>,
@@ -87,12 +101,20 @@ impl Want {
     /// Who wishes for it, without the part of it: `module jumbo-mtu`, `workload ray-rdma`.
     pub fn whose(&self) -> String {
         let name = self.module.split('/').next().unwrap_or_default();
-        if self.is_of_workload() { name.to_owned() } else { format!("module {name}") }
+        if self.is_of_workload() {
+            name.to_owned()
+        } else {
+            format!("module {name}")
+        }
     }
 
     /// The same in full: `module jumbo-mtu/link`.
     pub fn whose_part(&self) -> String {
-        if self.is_of_workload() { self.module.clone() } else { format!("module {}", self.module) }
+        if self.is_of_workload() {
+            self.module.clone()
+        } else {
+            format!("module {}", self.module)
+        }
     }
 }
 
@@ -107,8 +129,17 @@ impl std::ops::Deref for DesiredResource {
 impl DesiredResource {
     /// A wish of no module, that comes after nothing.
     pub fn of(address: Address, kind: impl Into<String>, body: Value) -> Self {
-        let want = Want { kind: kind.into(), body, module: String::new(), places: Vec::new() };
-        DesiredResource { address, after: Vec::new(), want: Arc::new(want) }
+        let want = Want {
+            kind: kind.into(),
+            body,
+            module: String::new(),
+            places: Vec::new(),
+        };
+        DesiredResource {
+            address,
+            after: Vec::new(),
+            want: Arc::new(want),
+        }
     }
 
     /// The digest of what is wanted: kind and body, not where it was written.
@@ -116,9 +147,13 @@ impl DesiredResource {
         Digest::of(&(&self.kind, &self.body))
     }
 
-    /// The resource that gives its netdev the name first, as `netdev_name/rail0`, where it comes after one.
+    /// The resource that gives its netdev the name first, as `netdev_name/rail0`, where it comes
+    /// after one.
     pub fn naming(&self) -> Option<String> {
-        self.after.iter().find(|after| after.kind() == "netdev_name").map(|after| format!("netdev_name/{}", after.name()))
+        self.after
+            .iter()
+            .find(|after| after.kind() == "netdev_name")
+            .map(|after| format!("netdev_name/{}", after.name()))
     }
 
     /// A text field of the body.

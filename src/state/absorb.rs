@@ -8,24 +8,40 @@ use railwright_plan::note_outage;
 use std::collections::BTreeMap;
 
 impl RunStatus {
-    /// Puts what the run applied and removed over a state that knows it as far as `earlier`: what was forgotten since is
-    /// not brought back. Each resource belongs to one node, and each host is one machine in a run, so order does not matter. Where the
-    /// run was not begun with this state, the targets' own records are newer than what is made of both.
+    /// Puts what the run applied and removed over a state that knows it as far as `earlier`: what
+    /// was forgotten since is not brought back. Each resource belongs to one node, and each host is
+    /// one machine in a run, so order does not matter. Where the run was not begun with this state,
+    /// the targets' own records are newer than what is made of both.
     pub fn absorb_into(&self, state: &mut ClusterState, earlier: &RunStatus) {
         let after = earlier.sequence;
         let is_continued = after > 0 || self.state_serial == state.serial;
-        for (host, (machine, _)) in self.machines.iter().filter(|(_, (_, sequence))| *sequence > after) {
+        for (host, (machine, _)) in self
+            .machines
+            .iter()
+            .filter(|(_, (_, sequence))| *sequence > after)
+        {
             state.settle_machine(host, machine);
         }
-        for (host, sequence) in self.proven.iter().filter(|(_, sequence)| **sequence > after) {
+        for (host, sequence) in self
+            .proven
+            .iter()
+            .filter(|(_, sequence)| **sequence > after)
+        {
             state.end_outage(host, self.boot_at(host, *sequence));
         }
-        for (host, _) in self.returned.iter().filter(|(_, sequence)| **sequence > after) {
+        for (host, _) in self
+            .returned
+            .iter()
+            .filter(|(_, sequence)| **sequence > after)
+        {
             state.return_to_service(host);
         }
         let outages = self.outages();
         self.forget_ended(earlier, &outages, state);
-        for (host, mark) in outages.into_iter().filter(|(_, mark)| mark.sequence > after) {
+        for (host, mark) in outages
+            .into_iter()
+            .filter(|(_, mark)| mark.sequence > after)
+        {
             note_outage(&mut state.outages, host.to_owned(), mark.outage(&self.run));
         }
         let resources = &mut state.last_applied.resources;
@@ -37,26 +53,52 @@ impl RunStatus {
                 resources.remove(address);
             }
         }
-        for (host, written) in self.host_records.iter().filter(|(_, written)| is_continued && written.sequence > after) {
-            state.lineages.entry(host.clone()).or_default().add(written.write.clone());
+        for (host, written) in self
+            .host_records
+            .iter()
+            .filter(|(_, written)| is_continued && written.sequence > after)
+        {
+            state
+                .lineages
+                .entry(host.clone())
+                .or_default()
+                .add(written.write.clone());
         }
         for host in self.behind(after).into_iter().filter(|_| is_continued) {
-            state.lineages.entry(host).or_default().note_behind(&self.by());
+            state
+                .lineages
+                .entry(host)
+                .or_default()
+                .note_behind(&self.by());
         }
         if after == 0 || state.cluster.is_none() {
             state.cluster = self.cluster.clone().or(state.cluster.take());
         }
     }
 
-    /// What was under way when the run was cut off, and was remembered as an outage then, may have been done since. What a part of the
-    /// run in another folder left is not in this journal, and stays.
-    fn forget_ended(&self, earlier: &RunStatus, outages: &BTreeMap<&str, OutageMark>, state: &mut ClusterState) {
-        for (host, mark) in earlier.outages().into_iter().filter(|(host, _)| !outages.contains_key(host)) {
+    /// What was under way when the run was cut off, and was remembered as an outage then, may have
+    /// been done since. What a part of the run in another folder left is not in this journal, and
+    /// stays.
+    fn forget_ended(
+        &self,
+        earlier: &RunStatus,
+        outages: &BTreeMap<&str, OutageMark>,
+        state: &mut ClusterState,
+    ) {
+        for (host, mark) in earlier
+            .outages()
+            .into_iter()
+            .filter(|(host, _)| !outages.contains_key(host))
+        {
             let ended = mark.outage(&self.run);
             let machine = earlier.machines.get(host).map(|(machine, _)| machine);
             let is_of_machine = |of: Option<&MachineId>| machine.is_some() && of == machine;
-            state.outages.retain(|name, outage| *outage != ended || name != host && !is_of_machine(state.machines.get(name)));
-            state.machine_outages.retain(|of, outage| *outage != ended || !is_of_machine(Some(of)));
+            state.outages.retain(|name, outage| {
+                *outage != ended || name != host && !is_of_machine(state.machines.get(name))
+            });
+            state
+                .machine_outages
+                .retain(|of, outage| *outage != ended || !is_of_machine(Some(of)));
         }
     }
 }
@@ -85,8 +127,15 @@ mod tests {
             run: "r".to_owned(),
             at: "t".to_owned(),
         };
-        let addresses = ["kube/prod/DaemonSet.apps/kube-system/rdma", "switch/leaf1/port/Ethernet1%2F1", "host/a/file/%2Fx"];
-        let applied: Vec<(Address, AppliedResource)> = addresses.iter().map(|text| (text.parse().unwrap(), applied.clone())).collect();
+        let addresses = [
+            "kube/prod/DaemonSet.apps/kube-system/rdma",
+            "switch/leaf1/port/Ethernet1%2F1",
+            "host/a/file/%2Fx",
+        ];
+        let applied: Vec<(Address, AppliedResource)> = addresses
+            .iter()
+            .map(|text| (text.parse().unwrap(), applied.clone()))
+            .collect();
         let finished = JournalEntry::NodeFinished {
             node: "n".to_owned(),
             host: None,
@@ -95,10 +144,26 @@ mod tests {
             removed: vec!["switch/leaf2/port/Ethernet1".parse().unwrap()],
         };
         let mut chain = Chain::default();
-        let text = chain.seal("t".to_owned(), JournalEntry::first_of("r")) + &chain.seal("t".to_owned(), finished);
+        let text = chain.seal("t".to_owned(), JournalEntry::first_of("r"))
+            + &chain.seal("t".to_owned(), finished);
         let mut state = ClusterState::default();
-        state.last_applied.resources.insert("switch/leaf2/port/Ethernet1".parse().unwrap(), applied[0].1.clone());
-        fold_journal_records(&journal::parse_journal("j", text.as_bytes()).unwrap().records).absorb_into(&mut state, &RunStatus::default());
-        assert_eq!(state.last_applied.resources.into_iter().collect::<BTreeMap<_, _>>(), applied.into_iter().collect());
+        state.last_applied.resources.insert(
+            "switch/leaf2/port/Ethernet1".parse().unwrap(),
+            applied[0].1.clone(),
+        );
+        fold_journal_records(
+            &journal::parse_journal("j", text.as_bytes())
+                .unwrap()
+                .records,
+        )
+        .absorb_into(&mut state, &RunStatus::default());
+        assert_eq!(
+            state
+                .last_applied
+                .resources
+                .into_iter()
+                .collect::<BTreeMap<_, _>>(),
+            applied.into_iter().collect()
+        );
     }
 }

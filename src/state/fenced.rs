@@ -1,5 +1,6 @@
-//! A journal that only the holder of the cluster's lock writes. A run that slept (a laptop's lid, SIGSTOP) while its lock
-//! was taken over meets it before its next intent: nothing is done in the name of a record that could not be written.
+//! A journal that only the holder of the cluster's lock writes. A run that slept (a laptop's lid,
+//! SIGSTOP) while its lock was taken over meets it before its next intent: nothing is done in the
+//! name of a record that could not be written.
 
 use super::journal_writer::JournalStore;
 use railwright_system::lock_file::LockToken;

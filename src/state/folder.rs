@@ -1,5 +1,5 @@
-//! The folder beside the inventory in which railwright remembers: `.railwright/` unless the user says otherwise.
-//! Everything in it is 0600 in folders of 0700, and it keeps itself out of git.
+//! The folder beside the inventory in which railwright remembers: `.railwright/` unless the user
+//! says otherwise. Everything in it is 0600 in folders of 0700, and it keeps itself out of git.
 
 use super::journal::{self, Chain, Journal};
 use super::journal_writer::{JournalStore, JournalWriter};
@@ -33,17 +33,28 @@ pub struct StateFolder {
 impl StateFolder {
     /// The folder at a path.
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        StateFolder { root: root.into(), between: None, process: None }
+        StateFolder {
+            root: root.into(),
+            between: None,
+            process: None,
+        }
     }
 
     /// The same folder, whose journals are written through something that may break.
     pub fn through(self, between: Arc<Between>) -> Self {
-        StateFolder { between: Some(between), ..self }
+        StateFolder {
+            between: Some(between),
+            ..self
+        }
     }
 
-    /// The same folder, used by a process of this identity: of another machine, where one is simulated.
+    /// The same folder, used by a process of this identity: of another machine, where one is
+    /// simulated.
     pub fn used_by(self, process: ProcessIdentity) -> Self {
-        StateFolder { process: Some(process), ..self }
+        StateFolder {
+            process: Some(process),
+            ..self
+        }
     }
 
     /// Who uses it.
@@ -65,12 +76,19 @@ impl StateFolder {
     pub(super) fn read(&self, below: impl AsRef<Path>, limit: u64) -> io::Result<Vec<u8>> {
         // The folder itself may not be a link either.
         let (around, own) = (self.root.parent(), self.root.file_name());
-        files::read_beneath(around.unwrap_or(&self.root), &own.map_or_else(PathBuf::new, PathBuf::from).join(below), limit)
+        files::read_beneath(
+            around.unwrap_or(&self.root),
+            &own.map_or_else(PathBuf::new, PathBuf::from).join(below),
+            limit,
+        )
     }
 
     /// The inventory that it lies in, as one word of a command that people are told to type.
     pub fn inventory(&self) -> String {
-        let inventory = self.root.parent().filter(|path| !path.as_os_str().is_empty());
+        let inventory = self
+            .root
+            .parent()
+            .filter(|path| !path.as_os_str().is_empty());
         inventory.map_or_else(|| ".".to_owned(), quote::quote_path)
     }
 
@@ -87,22 +105,35 @@ impl StateFolder {
         make().map_err(|error| self.unusable(&error))
     }
 
-    /// The identity of the cluster: what the state remembers, else this id that a plan was made with, else a new one.
-    pub fn identify(&self, state: &mut ClusterState, planned: Option<&ClusterId>, name: &str) -> Result<ClusterIdentity, Diagnostic> {
-        state.identify(planned, name).map_err(|error| self.unusable(&error))
+    /// The identity of the cluster: what the state remembers, else this id that a plan was made
+    /// with, else a new one.
+    pub fn identify(
+        &self,
+        state: &mut ClusterState,
+        planned: Option<&ClusterId>,
+        name: &str,
+    ) -> Result<ClusterIdentity, Diagnostic> {
+        state
+            .identify(planned, name)
+            .map_err(|error| self.unusable(&error))
     }
 
-    /// The key of the seals of secrets; nothing while there was no need for one. It never leaves this folder.
+    /// The key of the seals of secrets; nothing while there was no need for one. It never leaves
+    /// this folder.
     pub fn seal_key(&self) -> Result<Option<SealKey>, Diagnostic> {
         match self.read(SEAL_KEY, 4096) {
             Ok(bytes) if bytes.len() >= 32 => Ok(Some(SealKey::new(&bytes))),
-            Ok(_) => Err(self.unusable(&io::Error::new(io::ErrorKind::InvalidData, "the file `seal-key` is too short"))),
+            Ok(_) => Err(self.unusable(&io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the file `seal-key` is too short",
+            ))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(self.unusable(&error)),
         }
     }
 
-    /// The same, made when it is not there yet. Of two that make one at once, both get the one that was first.
+    /// The same, made when it is not there yet. Of two that make one at once, both get the one that
+    /// was first.
     pub fn make_seal_key(&self) -> Result<SealKey, Diagnostic> {
         if let Some(key) = self.seal_key()? {
             return Ok(key);
@@ -113,17 +144,24 @@ impl StateFolder {
             files::write_new(&self.root.join(SEAL_KEY), fresh.as_bytes(), 0o600)
         };
         make().map_err(|error| self.unusable(&error))?;
-        let gone = || self.unusable(&io::Error::new(io::ErrorKind::NotFound, "the file `seal-key` is gone again"));
+        let gone = || {
+            self.unusable(&io::Error::new(
+                io::ErrorKind::NotFound,
+                "the file `seal-key` is gone again",
+            ))
+        };
         self.seal_key()?.ok_or_else(gone)
     }
 
     /// The highest fencing number given out; 0 when there was none.
     pub fn fence(&self) -> Result<u64, Diagnostic> {
         match self.read("fence", 64) {
-            Ok(bytes) => String::from_utf8_lossy(&bytes)
-                .trim()
-                .parse()
-                .map_err(|_| self.unusable(&io::Error::new(io::ErrorKind::InvalidData, "the file `fence` holds no number"))),
+            Ok(bytes) => String::from_utf8_lossy(&bytes).trim().parse().map_err(|_| {
+                self.unusable(&io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    "the file `fence` holds no number",
+                ))
+            }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
             Err(error) => Err(self.unusable(&error)),
         }
@@ -131,23 +169,47 @@ impl StateFolder {
 
     /// A fencing number that nobody was given before.
     pub fn next_fence(&self) -> Result<u64, Diagnostic> {
-        let last = || self.unusable(&io::Error::new(io::ErrorKind::InvalidData, "the file `fence` holds no number that can be raised"));
+        let last = || {
+            self.unusable(&io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the file `fence` holds no number that can be raised",
+            ))
+        };
         // An older copy of the folder may have been put over a newer one.
-        let latest_run = self.newest_run()?.and_then(|name| run_number(&name)).unwrap_or_default();
-        self.raise_fence(self.fence()?.max(latest_run).checked_add(1).ok_or_else(last)?)
+        let latest_run = self
+            .newest_run()?
+            .and_then(|name| run_number(&name))
+            .unwrap_or_default();
+        self.raise_fence(
+            self.fence()?
+                .max(latest_run)
+                .checked_add(1)
+                .ok_or_else(last)?,
+        )
     }
 
     /// Remembers a fencing number before it is used; it never goes down.
     fn raise_fence(&self, at_least: u64) -> Result<u64, Diagnostic> {
         let fence = at_least.max(self.fence()?);
-        files::write_atomic(&self.root.join("fence"), fence.to_string().as_bytes(), 0o600).map_err(|error| self.unusable(&error))?;
+        files::write_atomic(
+            &self.root.join("fence"),
+            fence.to_string().as_bytes(),
+            0o600,
+        )
+        .map_err(|error| self.unusable(&error))?;
         Ok(fence)
     }
 
-    /// The name of a new run: its fencing number, and a digest so that runs of two folders differ, and of one that was lost: hosts know
-    /// steps by it.
+    /// The name of a new run: its fencing number, and a digest so that runs of two folders differ,
+    /// and of one that was lost: hosts know steps by it.
     pub fn run_name(fence: u64, plan: &str, taking: &str) -> String {
-        format!("r{fence:04}-{}", Digest::of(&(plan, taking)).short().get(..6).unwrap_or_default())
+        format!(
+            "r{fence:04}-{}",
+            Digest::of(&(plan, taking))
+                .short()
+                .get(..6)
+                .unwrap_or_default()
+        )
     }
 
     /// The newest run's name.
@@ -157,8 +219,12 @@ impl StateFolder {
 
     /// All runs, the newest last.
     pub fn runs(&self) -> Result<Vec<String>, Diagnostic> {
-        let names = files::names_in(&self.root.join("runs")).map_err(|error| self.unusable(&error))?;
-        let mut runs: Vec<(u64, String)> = names.into_iter().filter_map(|name| Some((run_number(&name)?, name))).collect();
+        let names =
+            files::names_in(&self.root.join("runs")).map_err(|error| self.unusable(&error))?;
+        let mut runs: Vec<(u64, String)> = names
+            .into_iter()
+            .filter_map(|name| Some((run_number(&name)?, name)))
+            .collect();
         runs.sort();
         Ok(runs.into_iter().map(|(_, name)| name).collect())
     }
@@ -168,22 +234,37 @@ impl StateFolder {
         let begin = || -> io::Result<Box<dyn JournalStore>> {
             let folder = self.run_folder(run);
             files::make_private_folder(&folder)?;
-            files::write_atomic(&folder.join("plan.json"), &railwright_plan::file::serialize_plan(plan), 0o600)?;
-            Ok(Box::new(AppendFile::open(&folder.join("journal.jsonl"), None)?))
+            files::write_atomic(
+                &folder.join("plan.json"),
+                &railwright_plan::file::serialize_plan(plan),
+                0o600,
+            )?;
+            Ok(Box::new(AppendFile::open(
+                &folder.join("journal.jsonl"),
+                None,
+            )?))
         };
         begin().map_err(|error| self.unusable(&error))
     }
 
     /// The plan of a run, as it was begun.
     pub fn read_plan(&self, run: &str) -> Result<Plan, Diagnostic> {
-        let bytes = self.read(below_runs(run, "plan.json"), FILE_LIMIT_BYTES).map_err(|error| self.unusable(&error))?;
-        railwright_plan::file::parse_plan_file(&self.run_folder(run).join("plan.json").display().to_string(), &bytes)
+        let bytes = self
+            .read(below_runs(run, "plan.json"), FILE_LIMIT_BYTES)
+            .map_err(|error| self.unusable(&error))?;
+        railwright_plan::file::parse_plan_file(
+            &self.run_folder(run).join("plan.json").display().to_string(),
+            &bytes,
+        )
     }
 
     /// The journal of a run; empty when the run has none yet.
     pub fn read_journal(&self, run: &str) -> Result<Journal, Diagnostic> {
         let path = self.run_folder(run).join("journal.jsonl");
-        journal::parse_journal(&path.display().to_string(), &self.journal_bytes(run, FILE_LIMIT_BYTES)?)
+        journal::parse_journal(
+            &path.display().to_string(),
+            &self.journal_bytes(run, FILE_LIMIT_BYTES)?,
+        )
     }
 
     /// The same as it stands in its file, unless that is larger than this.
@@ -196,14 +277,23 @@ impl StateFolder {
     }
 
     /// Goes on with a journal that was read; its torn end is cut off.
-    pub fn continue_run(&self, run: &str, journal: &Journal) -> Result<Box<dyn JournalStore>, Diagnostic> {
+    pub fn continue_run(
+        &self,
+        run: &str,
+        journal: &Journal,
+    ) -> Result<Box<dyn JournalStore>, Diagnostic> {
         let path = self.run_folder(run).join("journal.jsonl");
-        let file = AppendFile::open(&path, Some(journal.sound_bytes)).map_err(|error| self.unusable(&error))?;
+        let file = AppendFile::open(&path, Some(journal.sound_bytes))
+            .map_err(|error| self.unusable(&error))?;
         Ok(Box::new(file))
     }
 
     /// Starts writing to a journal's store.
-    pub fn writer(&self, store: Box<dyn JournalStore>, chain: Chain) -> Result<JournalWriter, Diagnostic> {
+    pub fn writer(
+        &self,
+        store: Box<dyn JournalStore>,
+        chain: Chain,
+    ) -> Result<JournalWriter, Diagnostic> {
         let store = match &self.between {
             Some(between) => between(store),
             None => store,
@@ -217,11 +307,20 @@ impl StateFolder {
 
     /// The folder cannot be used.
     pub(super) fn unusable(&self, error: &io::Error) -> Diagnostic {
-        Diagnostic::error("RW0703", format!("the state folder cannot be used: {error}"))
-            .on(self.root.display().to_string())
-            .effect("without it railwright does not know what it applied, so it neither plans a removal nor changes anything")
-            .state("nothing was changed")
-            .next("mend the folder: its owner, the space on its file system, whether that can be written to")
+        Diagnostic::error(
+            "RW0703",
+            format!("the state folder cannot be used: {error}"),
+        )
+        .on(self.root.display().to_string())
+        .effect(
+            "without it railwright does not know what it applied, so it neither plans a removal \
+             nor changes anything",
+        )
+        .state("nothing was changed")
+        .next(
+            "mend the folder: its owner, the space on its file system, whether that can be written \
+             to",
+        )
     }
 }
 
@@ -247,12 +346,31 @@ mod tests {
         assert!(folder.seal_key().unwrap().is_none());
         assert!(!folder.path().exists(), "asking makes nothing");
         let seals: Vec<String> = std::thread::scope(|scope| {
-            let makers: Vec<_> = (0..8).map(|_| scope.spawn(|| folder.make_seal_key().unwrap().seal("p", b"x"))).collect();
-            makers.into_iter().map(|maker| maker.join().unwrap()).collect()
+            let makers: Vec<_> = (0..8)
+                .map(|_| scope.spawn(|| folder.make_seal_key().unwrap().seal("p", b"x")))
+                .collect();
+            makers
+                .into_iter()
+                .map(|maker| maker.join().unwrap())
+                .collect()
         });
-        assert!(seals.iter().all(|seal| *seal == folder.seal_key().unwrap().unwrap().seal("p", b"x")));
-        let mode = std::fs::metadata(folder.path().join(SEAL_KEY)).unwrap().permissions().mode();
-        assert_eq!((mode & 0o777, std::fs::read_dir(folder.path()).unwrap().count()), (0o600, 3), ".gitignore, runs, key");
+        assert!(
+            seals
+                .iter()
+                .all(|seal| *seal == folder.seal_key().unwrap().unwrap().seal("p", b"x"))
+        );
+        let mode = std::fs::metadata(folder.path().join(SEAL_KEY))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(
+            (
+                mode & 0o777,
+                std::fs::read_dir(folder.path()).unwrap().count()
+            ),
+            (0o600, 3),
+            ".gitignore, runs, key"
+        );
         std::fs::write(folder.path().join(SEAL_KEY), "short").unwrap();
         assert_eq!(folder.seal_key().err().unwrap().code, "RW0703");
     }
@@ -265,7 +383,10 @@ mod tests {
         for run in ["r0002-ffffff", "r10000-000000", "r9999-000000", "notes"] {
             std::fs::create_dir_all(state.run_folder(run)).unwrap();
         }
-        assert_eq!(state.newest_run().unwrap().as_deref(), Some("r10000-000000"));
+        assert_eq!(
+            state.newest_run().unwrap().as_deref(),
+            Some("r10000-000000")
+        );
     }
 
     #[test]
@@ -300,7 +421,11 @@ mod tests {
         assert_eq!(state.raise_fence(3).unwrap(), 7);
         assert_eq!(state.next_fence().unwrap(), 8);
         std::fs::create_dir_all(state.run_folder("r0041-ffffff")).unwrap();
-        assert_eq!(state.next_fence().unwrap(), 42, "a run is there already that had it");
+        assert_eq!(
+            state.next_fence().unwrap(),
+            42,
+            "a run is there already that had it"
+        );
         std::fs::write(folder.path().join("fence"), u64::MAX.to_string()).unwrap();
         assert_eq!(state.next_fence().unwrap_err().code, "RW0703");
     }

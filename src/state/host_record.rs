@@ -1,5 +1,5 @@
-//! The record that each host keeps of itself: it survives the loss of the machine that railwright ran on, and tells a
-//! second operator what was applied. It is never trusted over what is observed.
+//! The record that each host keeps of itself: it survives the loss of the machine that railwright
+//! ran on, and tells a second operator what was applied. It is never trusted over what is observed.
 
 use super::last_applied_file::FORMAT_VERSION;
 use super::lineage::{Lineage, RunPart};
@@ -67,7 +67,8 @@ pub struct TakeOver {
     pub at: String,
     /// Why, in the user's words.
     pub reason: String,
-    /// What the other cluster brought: it stays as it is and is not managed, unless the spec says something of it.
+    /// What the other cluster brought: it stays as it is and is not managed, unless the spec says
+    /// something of it.
     pub resources: Vec<Address>,
     /// Where its record is kept that could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -84,17 +85,24 @@ impl HostRecord {
 
     /// Who wrote it.
     pub fn by(&self) -> RunPart {
-        RunPart { run: self.run.clone(), part: self.part.clone() }
+        RunPart {
+            run: self.run.clone(),
+            part: self.part.clone(),
+        }
     }
 
     /// Whether it was written of another machine than this one, as far as both are known.
     pub fn is_of_another(&self, machine: Option<&MachineId>) -> bool {
-        self.machine.as_ref().zip(machine).is_some_and(|(of, now)| of != now)
+        self.machine
+            .as_ref()
+            .zip(machine)
+            .is_some_and(|(of, now)| of != now)
     }
 
     /// As it is written to the host.
     pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("our own types have string keys and serialise without fail")
+        serde_json::to_string(self)
+            .expect("our own types have string keys and serialise without fail")
     }
 }
 
@@ -124,14 +132,23 @@ impl TargetRecord {
     /// What a target keeps as its record. Its cluster is known whatever else cannot be read.
     pub fn parse(target: &Target, json: &str) -> Self {
         match parse_host_record(target, json) {
-            Ok((record, former_name)) => TargetRecord::Read { record: Box::new(record), former_name },
-            Err(reason) => TargetRecord::Unreadable { cluster: named_cluster(json), reason },
+            Ok((record, former_name)) => TargetRecord::Read {
+                record: Box::new(record),
+                former_name,
+            },
+            Err(reason) => TargetRecord::Unreadable {
+                cluster: named_cluster(json),
+                reason,
+            },
         }
     }
 
     /// Something that is no text of a record.
     pub fn unreadable(reason: impl Into<String>) -> Self {
-        TargetRecord::Unreadable { cluster: None, reason: reason.into() }
+        TargetRecord::Unreadable {
+            cluster: None,
+            reason: reason.into(),
+        }
     }
 
     /// The cluster that applied to the target last.
@@ -145,7 +162,11 @@ impl TargetRecord {
 
     /// The record, where it could be read.
     pub fn read(&self) -> Option<&HostRecord> {
-        if let TargetRecord::Read { record, .. } = self { Some(record) } else { None }
+        if let TargetRecord::Read { record, .. } = self {
+            Some(record)
+        } else {
+            None
+        }
     }
 }
 
@@ -161,32 +182,55 @@ fn named_cluster(json: &str) -> Option<ClusterIdentity> {
         #[serde(default)]
         name: String,
     }
-    let AnyRecord { cluster: AnyCluster { id, name } } = serde_json::from_str(json).ok()?;
+    let AnyRecord {
+        cluster: AnyCluster { id, name },
+    } = serde_json::from_str(json).ok()?;
     Some(ClusterIdentity { id, name })
 }
 
-/// The record, and the target's name in it where that is another one; or why it cannot be read. What it says of other targets
-/// is never believed.
+/// The record, and the target's name in it where that is another one; or why it cannot be read.
+/// What it says of other targets is never believed.
 fn parse_host_record(target: &Target, json: &str) -> Result<(HostRecord, Option<String>), String> {
     if !bounded::is_of_record(json) {
-        return Err(format!("it holds more than {} values", bounded::RECORD_VALUES));
+        return Err(format!(
+            "it holds more than {} values",
+            bounded::RECORD_VALUES
+        ));
     }
     let mut record: HostRecord = serde_json::from_str(json).map_err(|error| error.to_string())?;
     if record.format_version.split('.').next() != FORMAT_VERSION.split('.').next() {
-        return Err(format!("it has format {}", one_line(&record.format_version, 20)));
+        return Err(format!(
+            "it has format {}",
+            one_line(&record.format_version, 20)
+        ));
     }
     if record.serial.max(record.earlier.highest_serial()) > HIGHEST_SERIAL {
         return Err("no host was ever written to as often as it says".to_owned());
     }
-    let written = Target { name: record.host.as_str().into(), ..target.clone() };
-    if record.resources.keys().any(|address| address.target != written) {
+    let written = Target {
+        name: record.host.as_str().into(),
+        ..target.clone()
+    };
+    if record
+        .resources
+        .keys()
+        .any(|address| address.target != written)
+    {
         return Err("it holds resources of another target".to_owned());
     }
     record.outage = record.outage.map(Outage::in_plain_lines);
     if written == *target {
         return Ok((record, None));
     }
-    let renamed = |(address, applied)| (Address { target: target.clone(), ..address }, applied);
+    let renamed = |(address, applied)| {
+        (
+            Address {
+                target: target.clone(),
+                ..address
+            },
+            applied,
+        )
+    };
     record.resources = record.resources.into_iter().map(renamed).collect();
     let former_name = std::mem::replace(&mut record.host, target.name.to_string());
     Ok((record, Some(former_name)))
@@ -199,33 +243,63 @@ mod tests {
     #[test]
     fn a_host_cannot_speak_for_another() {
         let record = |host: &str, address: &str| {
-            let applied =
-                r#"{"kind":"file","body":1,"digest":"0","module":"m","places":[],"before":null,"adopted":false,"run":"r","at":"t"}"#;
+            let applied = r#"{"kind":"file","body":1,"digest":"0","module":"m","places":[],"before":null,"adopted":false,"run":"r","at":"t"}"#;
             format!(
                 r#"{{"format_version":"2.0","cluster":{{"id":"0123456789abcdef0123456789abcdef","name":"c"}},"host":"{host}","serial":9,"run":"r","plan":"p","tool":"0","at":"t","resources":{{"{address}":{applied}}}}}"#
             )
         };
         let a = Target::host("a");
         let own = record("a", "host/a/file/x");
-        assert!(matches!(TargetRecord::parse(&a, &own), TargetRecord::Read { former_name: None, .. }));
-        let TargetRecord::Read { record: renamed, former_name: Some(former_name) } = TargetRecord::parse(&a, &record("b", "host/b/file/x"))
+        assert!(matches!(
+            TargetRecord::parse(&a, &own),
+            TargetRecord::Read {
+                former_name: None,
+                ..
+            }
+        ));
+        let TargetRecord::Read {
+            record: renamed,
+            former_name: Some(former_name),
+        } = TargetRecord::parse(&a, &record("b", "host/b/file/x"))
         else {
             panic!("it speaks of itself alone")
         };
         assert_eq!((former_name.as_str(), renamed.host.as_str()), ("b", "a"));
         assert!(renamed.resources.keys().all(|address| address.target == a));
         let last = own.replace("\"serial\":9", &format!("\"serial\":{}", u64::MAX));
-        let after_last = own.replace("\"plan\":", &format!(r#""earlier":[{{"run":"r","serial":{}}}],"plan":"#, u64::MAX));
+        let after_last = own.replace(
+            "\"plan\":",
+            &format!(r#""earlier":[{{"run":"r","serial":{}}}],"plan":"#, u64::MAX),
+        );
         let newer = own.replace("\"format_version\":\"2.0\"", "\"format_version\":\"99.0\"");
         let lacking = own.replace("\"run\":\"r\",", "");
         assert!(last != own && after_last != own && newer != own && lacking != own);
-        let bomb = own.replace("\"body\":1", &format!("\"body\":[{}1]", "{},".repeat(bounded::RECORD_VALUES)));
-        for unreadable in [record("a", "host/b/file/x"), last, after_last, newer, lacking, bomb] {
+        let bomb = own.replace(
+            "\"body\":1",
+            &format!("\"body\":[{}1]", "{},".repeat(bounded::RECORD_VALUES)),
+        );
+        for unreadable in [
+            record("a", "host/b/file/x"),
+            last,
+            after_last,
+            newer,
+            lacking,
+            bomb,
+        ] {
             let found = TargetRecord::parse(&a, &unreadable);
-            assert!(matches!(&found, TargetRecord::Unreadable { cluster: Some(cluster), .. } if cluster.name == "c"), "{found:?}");
+            assert!(
+                matches!(&found, TargetRecord::Unreadable { cluster: Some(cluster), .. } if cluster.name == "c"),
+                "{found:?}"
+            );
         }
         for no_record in ["{", "", "[]", &own[..own.len() - 9]] {
-            assert!(matches!(TargetRecord::parse(&a, no_record), TargetRecord::Unreadable { cluster: None, .. }), "{no_record}");
+            assert!(
+                matches!(
+                    TargetRecord::parse(&a, no_record),
+                    TargetRecord::Unreadable { cluster: None, .. }
+                ),
+                "{no_record}"
+            );
         }
     }
 }

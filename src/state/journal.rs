@@ -1,5 +1,6 @@
-//! The journal of a run as text: one JSON object a line, each sealed with a checksum over itself and the line before,
-//! so that a torn end is told from a broken middle. Pure; `journal_writer` writes it.
+//! The journal of a run as text: one JSON object a line, each sealed with a checksum over itself
+//! and the line before, so that a torn end is told from a broken middle. Pure; `journal_writer`
+//! writes it.
 
 mod entry;
 
@@ -44,16 +45,25 @@ impl Chain {
     /// The next line, with its newline.
     pub fn seal(&mut self, at: String, entry: JournalEntry) -> String {
         self.sequence += 1;
-        let line = JournalLine { sequence: self.sequence, at, entry };
-        let mut text = serde_json::to_string(&line).expect("our own types have string keys and serialise without fail");
+        let line = JournalLine {
+            sequence: self.sequence,
+            at,
+            entry,
+        };
+        let mut text = serde_json::to_string(&line)
+            .expect("our own types have string keys and serialise without fail");
         text.pop();
         self.checksum = compute_line_checksum(&self.checksum, &text);
         format!("{text}{SEAL}{}\"}}\n", self.checksum)
     }
 
-    /// Takes a line apart (without its newline) and moves on, if it is sound and follows the last one.
+    /// Takes a line apart (without its newline) and moves on, if it is sound and follows the last
+    /// one.
     fn open(&mut self, text: &str) -> Option<Record> {
-        let cut = text.len().checked_sub(SEAL_LENGTH).filter(|cut| text.is_char_boundary(*cut))?;
+        let cut = text
+            .len()
+            .checked_sub(SEAL_LENGTH)
+            .filter(|cut| text.is_char_boundary(*cut))?;
         let (body, seal) = text.split_at(cut);
         let sum = seal.strip_prefix(SEAL)?.strip_suffix("\"}")?;
         if compute_line_checksum(&self.checksum, body) != sum {
@@ -63,8 +73,15 @@ impl Chain {
         if line.sequence != self.sequence + 1 {
             return None;
         }
-        *self = Chain { sequence: line.sequence, checksum: sum.to_owned() };
-        Some(Record { sequence: line.sequence, at: line.at, entry: line.entry })
+        *self = Chain {
+            sequence: line.sequence,
+            checksum: sum.to_owned(),
+        };
+        Some(Record {
+            sequence: line.sequence,
+            at: line.at,
+            entry: line.entry,
+        })
     }
 }
 
@@ -83,14 +100,24 @@ pub struct Journal {
     pub sound_bytes: u64,
 }
 
-/// Reads a journal. The last line may be torn, which leaves it without its newline: it was never durable, so nothing was
-/// done in its name. Any line with its newline was written whole; one that is broken is an error that names it.
+/// Reads a journal. The last line may be torn, which leaves it without its newline: it was never
+/// durable, so nothing was done in its name. Any line with its newline was written whole; one that
+/// is broken is an error that names it.
 pub fn parse_journal(file: &str, bytes: &[u8]) -> Result<Journal, Diagnostic> {
-    let mut journal = Journal { records: Vec::new(), chain: Chain::default(), sound_bytes: 0 };
-    let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').enumerate().peekable();
+    let mut journal = Journal {
+        records: Vec::new(),
+        chain: Chain::default(),
+        sound_bytes: 0,
+    };
+    let mut lines = bytes
+        .split_inclusive(|byte| *byte == b'\n')
+        .enumerate()
+        .peekable();
     while let Some((number, line)) = lines.next() {
         let whole = line.ends_with(b"\n");
-        let text = std::str::from_utf8(line).ok().and_then(|text| text.strip_suffix('\n'));
+        let text = std::str::from_utf8(line)
+            .ok()
+            .and_then(|text| text.strip_suffix('\n'));
         match text.and_then(|text| journal.chain.open(text)) {
             Some(record) => {
                 if record.sequence == 1 {
@@ -108,25 +135,43 @@ pub fn parse_journal(file: &str, bytes: &[u8]) -> Result<Journal, Diagnostic> {
 }
 
 fn check_first(file: &str, record: &Record) -> Result<(), Diagnostic> {
-    let JournalEntry::RunStarted { format_version, tool, .. } = &record.entry else { return Err(new_broken_seal_error(file, 1)) };
+    let JournalEntry::RunStarted {
+        format_version,
+        tool,
+        ..
+    } = &record.entry
+    else {
+        return Err(new_broken_seal_error(file, 1));
+    };
     if format_version.split('.').next() == FORMAT_VERSION.split('.').next() {
         return Ok(());
     }
-    Err(Diagnostic::error("RW0706", format!("the journal has format {format_version}, this railwright reads {FORMAT_VERSION}"))
-        .on(file)
-        .effect("what the run did to the fabric can only be told by the railwright that wrote it")
-        .state("nothing was changed now")
-        .next(format!("use railwright {tool} or newer")))
+    Err(Diagnostic::error(
+        "RW0706",
+        format!("the journal has format {format_version}, this railwright reads {FORMAT_VERSION}"),
+    )
+    .on(file)
+    .effect("what the run did to the fabric can only be told by the railwright that wrote it")
+    .state("nothing was changed now")
+    .next(format!("use railwright {tool} or newer")))
 }
 
 fn new_broken_seal_error(file: &str, line: usize) -> Diagnostic {
-    broken_line(file, format!("line {line} of the journal does not carry the seal that it was written with"))
+    broken_line(
+        file,
+        format!("line {line} of the journal does not carry the seal that it was written with"),
+    )
 }
 
-/// A write that was cut short leaves no newline, so this is none: dropping the line could hide what was done in its name.
+/// A write that was cut short leaves no newline, so this is none: dropping the line could hide what
+/// was done in its name.
 fn broken_end(file: &str, line: usize) -> Diagnostic {
-    let what = "the last line of the journal was written whole and does not carry its seal any more";
-    broken_line(file, format!("{what} (line {line}): it is not a write that was cut short"))
+    let what =
+        "the last line of the journal was written whole and does not carry its seal any more";
+    broken_line(
+        file,
+        format!("{what} (line {line}): it is not a write that was cut short"),
+    )
 }
 
 fn broken_line(file: &str, message: String) -> Diagnostic {
@@ -134,7 +179,10 @@ fn broken_line(file: &str, message: String) -> Diagnostic {
         .on(file)
         .effect("which steps of the run took effect cannot be told from it")
         .state("the targets are as the run left them; nothing was changed now")
-        .next("restore the file from a copy, or move the run's folder away and make a new plan: it reads every target anew")
+        .next(
+            "restore the file from a copy, or move the run's folder away and make a new plan: it \
+             reads every target anew",
+        )
 }
 
 #[cfg(test)]
@@ -145,7 +193,13 @@ mod tests {
         let mut chain = Chain::default();
         let mut out = vec![chain.seal("t".to_owned(), JournalEntry::first_of("r1"))];
         for fence in 1..count {
-            out.push(chain.seal("t".to_owned(), JournalEntry::LockTaken { fence, part: String::new() }));
+            out.push(chain.seal(
+                "t".to_owned(),
+                JournalEntry::LockTaken {
+                    fence,
+                    part: String::new(),
+                },
+            ));
         }
         (out, chain)
     }
@@ -156,7 +210,10 @@ mod tests {
         let text = lines.concat();
         let journal = parse_journal("j", text.as_bytes()).unwrap();
         assert_eq!(journal.records.len(), 4);
-        assert_eq!((journal.chain, journal.sound_bytes), (chain, text.len() as u64));
+        assert_eq!(
+            (journal.chain, journal.sound_bytes),
+            (chain, text.len() as u64)
+        );
     }
 
     #[test]
@@ -164,8 +221,13 @@ mod tests {
         let (lines, _) = lines(3);
         let sound = lines[..2].concat();
         for cut in 0..lines[2].len() {
-            let journal = parse_journal("j", format!("{sound}{}", &lines[2][..cut]).as_bytes()).unwrap();
-            assert_eq!((journal.records.len(), journal.sound_bytes), (2, sound.len() as u64), "cut at {cut}");
+            let journal =
+                parse_journal("j", format!("{sound}{}", &lines[2][..cut]).as_bytes()).unwrap();
+            assert_eq!(
+                (journal.records.len(), journal.sound_bytes),
+                (2, sound.len() as u64),
+                "cut at {cut}"
+            );
         }
     }
 
@@ -173,9 +235,20 @@ mod tests {
     fn a_broken_middle_is_named() {
         let (mut lines, _) = lines(4);
         lines[1] = lines[1].replace("\"fence\":1", "\"fence\":7");
-        assert!(parse_journal("j", lines.concat().as_bytes()).unwrap_err().message.starts_with("line 2 "));
+        assert!(
+            parse_journal("j", lines.concat().as_bytes())
+                .unwrap_err()
+                .message
+                .starts_with("line 2 ")
+        );
         lines.remove(1);
-        assert!(parse_journal("j", lines.concat().as_bytes()).unwrap_err().message.starts_with("line 2 "), "a line was taken out");
+        assert!(
+            parse_journal("j", lines.concat().as_bytes())
+                .unwrap_err()
+                .message
+                .starts_with("line 2 "),
+            "a line was taken out"
+        );
     }
 
     #[test]
@@ -184,23 +257,51 @@ mod tests {
         lines[2] = lines[2].replace("\"fence\":2", "\"fence\":7");
         let said = parse_journal("j", lines.concat().as_bytes()).unwrap_err();
         assert!(
-            said.code == "RW0705" && said.message.starts_with("the last line ") && said.message.contains("(line 3)"),
+            said.code == "RW0705"
+                && said.message.starts_with("the last line ")
+                && said.message.contains("(line 3)"),
             "{}",
             said.message
         );
-        assert_eq!(parse_journal("j", lines.concat().trim_end().as_bytes()).unwrap().records.len(), 2, "without it, it is torn");
-        assert_eq!(parse_journal("j", [lines[..2].concat().as_bytes(), b"\xff\n"].concat().as_slice()).unwrap_err().code, "RW0705");
+        assert_eq!(
+            parse_journal("j", lines.concat().trim_end().as_bytes())
+                .unwrap()
+                .records
+                .len(),
+            2,
+            "without it, it is torn"
+        );
+        assert_eq!(
+            parse_journal(
+                "j",
+                [lines[..2].concat().as_bytes(), b"\xff\n"]
+                    .concat()
+                    .as_slice()
+            )
+            .unwrap_err()
+            .code,
+            "RW0705"
+        );
     }
 
     #[test]
     fn a_newer_format_is_refused() {
         let mut chain = Chain::default();
         let (first, _) = lines(1);
-        let mut entry = parse_journal("j", first[0].as_bytes()).unwrap().records.remove(0).entry;
+        let mut entry = parse_journal("j", first[0].as_bytes())
+            .unwrap()
+            .records
+            .remove(0)
+            .entry;
         if let JournalEntry::RunStarted { format_version, .. } = &mut entry {
             *format_version = "4.0".to_owned();
         }
-        assert_eq!(parse_journal("j", chain.seal("t".to_owned(), entry).as_bytes()).unwrap_err().code, "RW0706");
+        assert_eq!(
+            parse_journal("j", chain.seal("t".to_owned(), entry).as_bytes())
+                .unwrap_err()
+                .code,
+            "RW0706"
+        );
     }
 
     proptest::proptest! {

@@ -1,6 +1,7 @@
-//! Writes a journal. One thread owns the file: whoever appends at the same time shares one sync (group commit), so an
-//! intent costs a fraction of a disk write when many hosts are worked on. In a runtime of one thread nobody appends at the
-//! same time, and whoever appends writes by itself: a run in virtual time then goes the same way every time.
+//! Writes a journal. One thread owns the file: whoever appends at the same time shares one sync
+//! (group commit), so an intent costs a fraction of a disk write when many hosts are worked on. In
+//! a runtime of one thread nobody appends at the same time, and whoever appends writes by itself: a
+//! run in virtual time then goes the same way every time.
 
 use super::journal::{Chain, JournalEntry};
 use railwright_system::append_file::AppendFile;
@@ -28,7 +29,8 @@ impl JournalStore for AppendFile {
     }
 }
 
-/// Why a record is not in the journal. After the first such error nothing more is written: a journal with a hole would lie.
+/// Why a record is not in the journal. After the first such error nothing more is written: a
+/// journal with a hole would lie.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the journal could not be written: {0}")]
 pub struct JournalError(pub String);
@@ -51,12 +53,22 @@ enum JournalWriterBackend {
 impl JournalWriter {
     /// Starts the thread, where it has a use; it ends when the last clone is dropped.
     pub fn start(store: Box<dyn JournalStore>, chain: Chain) -> io::Result<Self> {
-        let pen = Pen { store, chain, broken: None };
-        if Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::CurrentThread) {
-            return Ok(JournalWriter(JournalWriterBackend::Here(Arc::new(Mutex::new(pen)))));
+        let pen = Pen {
+            store,
+            chain,
+            broken: None,
+        };
+        if Handle::try_current()
+            .is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::CurrentThread)
+        {
+            return Ok(JournalWriter(JournalWriterBackend::Here(Arc::new(
+                Mutex::new(pen),
+            ))));
         }
         let (sender, receiver) = channel();
-        std::thread::Builder::new().name("journal".to_owned()).spawn(move || write_all(pen, &receiver))?;
+        std::thread::Builder::new()
+            .name("journal".to_owned())
+            .spawn(move || write_all(pen, &receiver))?;
         Ok(JournalWriter(JournalWriterBackend::Thread(sender)))
     }
 
@@ -68,15 +80,23 @@ impl JournalWriter {
         };
         let (reply, answer) = oneshot::channel();
         let gone = || JournalError("its writer is gone".to_owned());
-        sender.send(JournalWriteRequest { entry, durable: Some(reply) }).map_err(|_| gone())?;
+        sender
+            .send(JournalWriteRequest {
+                entry,
+                durable: Some(reply),
+            })
+            .map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
     }
 
-    /// Appends a record that becomes durable with the next commit. Only for what a re-reading of the targets would
-    /// tell as well: its loss is found out by the commit after it.
+    /// Appends a record that becomes durable with the next commit. Only for what a re-reading of
+    /// the targets would tell as well: its loss is found out by the commit after it.
     pub fn note(&self, entry: JournalEntry) {
         match &self.0 {
-            JournalWriterBackend::Thread(sender) => drop(sender.send(JournalWriteRequest { entry, durable: None })),
+            JournalWriterBackend::Thread(sender) => drop(sender.send(JournalWriteRequest {
+                entry,
+                durable: None,
+            })),
             JournalWriterBackend::Here(pen) => drop(lock_journal_pen(pen).write([entry], false)),
         }
     }
@@ -94,10 +114,20 @@ struct Pen {
 }
 
 impl Pen {
-    fn write(&mut self, entries: impl IntoIterator<Item = JournalEntry>, durable: bool) -> Result<(), JournalError> {
-        let text: String = entries.into_iter().map(|entry| self.chain.seal(clock::read_current_time(), entry)).collect();
+    fn write(
+        &mut self,
+        entries: impl IntoIterator<Item = JournalEntry>,
+        durable: bool,
+    ) -> Result<(), JournalError> {
+        let text: String = entries
+            .into_iter()
+            .map(|entry| self.chain.seal(clock::read_current_time(), entry))
+            .collect();
         if self.broken.is_none() {
-            let written = self.store.append(text.as_bytes()).and_then(|()| if durable { self.store.sync() } else { Ok(()) });
+            let written = self
+                .store
+                .append(text.as_bytes())
+                .and_then(|()| if durable { self.store.sync() } else { Ok(()) });
             self.broken = written.err().map(|error| JournalError(error.to_string()));
         }
         self.broken.clone().map_or(Ok(()), Err)
@@ -134,14 +164,26 @@ mod tests {
     async fn many_writers_make_one_sound_chain() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
-        let writer = JournalWriter::start(Box::new(AppendFile::open(&path, None).unwrap()), Chain::default()).unwrap();
+        let writer = JournalWriter::start(
+            Box::new(AppendFile::open(&path, None).unwrap()),
+            Chain::default(),
+        )
+        .unwrap();
         writer.commit(JournalEntry::first_of("r")).await.unwrap();
         let mut tasks = tokio::task::JoinSet::new();
         for fence in 0..50 {
             let writer = writer.clone();
             tasks.spawn(async move {
-                writer.note(JournalEntry::LockTaken { fence, part: String::new() });
-                writer.commit(JournalEntry::LockTaken { fence, part: String::new() }).await
+                writer.note(JournalEntry::LockTaken {
+                    fence,
+                    part: String::new(),
+                });
+                writer
+                    .commit(JournalEntry::LockTaken {
+                        fence,
+                        part: String::new(),
+                    })
+                    .await
             });
         }
         while let Some(result) = tasks.join_next().await {
@@ -173,7 +215,23 @@ mod tests {
 
     async fn broken() {
         let writer = JournalWriter::start(Box::new(Full), Chain::default()).unwrap();
-        assert!(writer.commit(JournalEntry::LockTaken { fence: 1, part: String::new() }).await.is_err());
-        assert!(writer.commit(JournalEntry::LockTaken { fence: 2, part: String::new() }).await.is_err());
+        assert!(
+            writer
+                .commit(JournalEntry::LockTaken {
+                    fence: 1,
+                    part: String::new()
+                })
+                .await
+                .is_err()
+        );
+        assert!(
+            writer
+                .commit(JournalEntry::LockTaken {
+                    fence: 2,
+                    part: String::new()
+                })
+                .await
+                .is_err()
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! `state.json`: what was last applied, as a checked file. It is a snapshot of the fold of all journals; what the newest
-//! run did after it was written is put over it from that run's journal, so that a crash loses nothing.
+//! `state.json`: what was last applied, as a checked file. It is a snapshot of the fold of all
+//! journals; what the newest run did after it was written is put over it from that run's journal,
+//! so that a crash loses nothing.
 
 use super::folder::StateFolder;
 use super::host_record::{HostRecord, TakeOver};
@@ -38,19 +39,24 @@ pub struct ClusterState {
     pub cluster: Option<ClusterIdentity>,
     /// What was last applied.
     pub last_applied: LastApplied,
-    /// Hosts that runs left out of service: until a gate passes them, or somebody decides otherwise.
+    /// Hosts that runs left out of service: until a gate passes them, or somebody decides
+    /// otherwise.
     #[serde(default)]
     pub outages: Outages,
-    /// The same by machine, which may get another name, or none for a while: only a gate that the machine passes ends one.
+    /// The same by machine, which may get another name, or none for a while: only a gate that the
+    /// machine passes ends one.
     #[serde(default)]
     pub machine_outages: BTreeMap<MachineId, Outage>,
-    /// Hosts that wait for a power cycle by hand: in another boot they are out of service, whether that run goes on or not.
+    /// Hosts that wait for a power cycle by hand: in another boot they are out of service, whether
+    /// that run goes on or not.
     #[serde(default)]
     pub awaited_power_cycles: Vec<AwaitedPowerCycle>,
-    /// Ids of machines that several had at one time: they were made part of an image, and tell nothing.
+    /// Ids of machines that several had at one time: they were made part of an image, and tell
+    /// nothing.
     #[serde(default)]
     pub cloned: BTreeSet<MachineId>,
-    /// Which runs wrote the record of each host's slice, as far as it is known to stand on the host.
+    /// Which runs wrote the record of each host's slice, as far as it is known to stand on the
+    /// host.
     #[serde(default)]
     pub lineages: BTreeMap<String, Lineage>,
     /// The machine that each host's slice is about, where it is known.
@@ -65,7 +71,8 @@ pub struct ClusterState {
 }
 
 impl ClusterState {
-    /// Reads the state; an empty one when nothing was ever applied. Takes no lock and writes nothing.
+    /// Reads the state; an empty one when nothing was ever applied. Takes no lock and writes
+    /// nothing.
     pub fn load(folder: &StateFolder) -> Result<ClusterState, Diagnostic> {
         let mut state = match folder.read("state.json", FILE_LIMIT_BYTES) {
             Ok(bytes) => parse_state_file(folder, &bytes)?,
@@ -76,36 +83,69 @@ impl ClusterState {
             let records = folder.read_journal(&run)?.records;
             let status = run_status::fold_journal_records(&records);
             let sequence = status.sequence;
-            if let Some(known) = state.known_sequence(&status).filter(|known| sequence > *known) {
-                let earlier = run_status::fold_journal_records(&records[..records.partition_point(|record| record.sequence <= known)]);
+            if let Some(known) = state
+                .known_sequence(&status)
+                .filter(|known| sequence > *known)
+            {
+                let earlier = run_status::fold_journal_records(
+                    &records[..records.partition_point(|record| record.sequence <= known)],
+                );
                 let mut begun = status.begun();
                 begun.retain(|address, _| !state.last_applied.resources.contains_key(address));
                 // Without its plan nobody can tell any more what it was about. It may be large.
-                let is_asked = status.power_cycles || !begun.is_empty() || !state.awaited_power_cycles.is_empty();
+                let is_asked = status.power_cycles
+                    || !begun.is_empty()
+                    || !state.awaited_power_cycles.is_empty();
                 let plan = is_asked.then(|| folder.read_plan(&run).ok()).flatten();
                 status.absorb_into(&mut state, &earlier);
-                plan.iter().for_each(|plan| state.await_power_cycles(&status, plan, known));
-                plan.iter().for_each(|plan| state.remember_begun(&status.run, &begun, plan));
-                state.absorbed = Some(JournalPosition { run: status.run, sequence });
+                plan.iter()
+                    .for_each(|plan| state.await_power_cycles(&status, plan, known));
+                plan.iter()
+                    .for_each(|plan| state.remember_begun(&status.run, &begun, plan));
+                state.absorbed = Some(JournalPosition {
+                    run: status.run,
+                    sequence,
+                });
             }
         }
         Ok(state)
     }
 
-    /// The last record of a run's journal that the state knows. Nothing where it has gone beyond that run without it: the newest was moved
-    /// away, and what stands in the older journal from now on would never be read.
+    /// The last record of a run's journal that the state knows. Nothing where it has gone beyond
+    /// that run without it: the newest was moved away, and what stands in the older journal from
+    /// now on would never be read.
     pub fn known_sequence(&self, run: &RunStatus) -> Option<u64> {
-        let known = self.absorbed.as_ref().filter(|absorbed| absorbed.run == run.run).map(|absorbed| absorbed.sequence);
+        let known = self
+            .absorbed
+            .as_ref()
+            .filter(|absorbed| absorbed.run == run.run)
+            .map(|absorbed| absorbed.sequence);
         known.or_else(|| (self.serial <= run.state_serial).then_some(0))
     }
 
-    /// Remembers what a run had under way when it ended and nothing is remembered of, so that it is taken back should its wish go: whoever
-    /// goes on with another plan does not see what was there before.
-    fn remember_begun(&mut self, run: &str, begun: &BTreeMap<Address, (Value, String)>, plan: &Plan) {
-        let members = plan.nodes.iter().flat_map(PlanNode::members).filter(|member| !member.removal);
-        for (member, (before, at)) in members.filter_map(|member| Some((member, begun.get(&member.wish.address)?))) {
-            let unfinished = || AppliedResource::unfinished(&member.wish, before.clone(), run, at.clone());
-            self.last_applied.resources.entry(member.wish.address.clone()).or_insert_with(unfinished);
+    /// Remembers what a run had under way when it ended and nothing is remembered of, so that it is
+    /// taken back should its wish go: whoever goes on with another plan does not see what was there
+    /// before.
+    fn remember_begun(
+        &mut self,
+        run: &str,
+        begun: &BTreeMap<Address, (Value, String)>,
+        plan: &Plan,
+    ) {
+        let members = plan
+            .nodes
+            .iter()
+            .flat_map(PlanNode::members)
+            .filter(|member| !member.removal);
+        for (member, (before, at)) in
+            members.filter_map(|member| Some((member, begun.get(&member.wish.address)?)))
+        {
+            let unfinished =
+                || AppliedResource::unfinished(&member.wish, before.clone(), run, at.clone());
+            self.last_applied
+                .resources
+                .entry(member.wish.address.clone())
+                .or_insert_with(unfinished);
         }
     }
 
@@ -122,23 +162,34 @@ impl ClusterState {
         write().map_err(|error| folder.unusable(&error))
     }
 
-    /// The identity of the cluster: what is remembered, else this id that a plan was made with, else a new one.
-    pub fn identify(&mut self, planned: Option<&ClusterId>, name: &str) -> io::Result<ClusterIdentity> {
+    /// The identity of the cluster: what is remembered, else this id that a plan was made with,
+    /// else a new one.
+    pub fn identify(
+        &mut self,
+        planned: Option<&ClusterId>,
+        name: &str,
+    ) -> io::Result<ClusterIdentity> {
         if let Some(cluster) = &self.cluster {
             return Ok(cluster.clone());
         }
         let made = || clock::generate_nonce()?.parse().map_err(io::Error::other);
-        let cluster = ClusterIdentity { id: planned.cloned().map_or_else(made, Ok)?, name: name.to_owned() };
+        let cluster = ClusterIdentity {
+            id: planned.cloned().map_or_else(made, Ok)?,
+            name: name.to_owned(),
+        };
         self.cluster = Some(cluster.clone());
         Ok(cluster)
     }
 
     /// How a host's own record stands to what is remembered of it.
     pub fn descent(&self, record: &HostRecord) -> Descent {
-        self.lineages.get(&record.host).map_or(Descent::Later, |known| record.lineage().descent_from(known))
+        self.lineages
+            .get(&record.host)
+            .map_or(Descent::Later, |known| record.lineage().descent_from(known))
     }
 
-    /// Puts a host's own record over what we remember of it, when the record is newer. Says whether it was.
+    /// Puts a host's own record over what we remember of it, when the record is newer. Says whether
+    /// it was.
     pub fn merge(&mut self, record: &HostRecord) -> bool {
         match self.descent(record) {
             Descent::Later => {}
@@ -151,20 +202,41 @@ impl ClusterState {
             Descent::Known | Descent::Forked => return false,
         }
         // A name is that of one target only, a host or the Kubernetes cluster.
-        self.last_applied.resources.retain(|address, _| *address.target.name != record.host);
-        let slice = record.resources.iter().filter(|(address, _)| *address.target.name == record.host);
-        self.last_applied.resources.extend(slice.map(|(address, applied)| (address.clone(), applied.clone())));
+        self.last_applied
+            .resources
+            .retain(|address, _| *address.target.name != record.host);
+        let slice = record
+            .resources
+            .iter()
+            .filter(|(address, _)| *address.target.name == record.host);
+        self.last_applied
+            .resources
+            .extend(slice.map(|(address, applied)| (address.clone(), applied.clone())));
         self.lineages.insert(record.host.clone(), record.lineage());
-        self.machines.extend(record.machine.clone().map(|machine| (record.host.clone(), machine)));
-        self.taken_over.extend(record.taken_over.clone().map(|taken| (record.host.clone(), taken)));
+        self.machines.extend(
+            record
+                .machine
+                .clone()
+                .map(|machine| (record.host.clone(), machine)),
+        );
+        self.taken_over.extend(
+            record
+                .taken_over
+                .clone()
+                .map(|taken| (record.host.clone(), taken)),
+        );
         self.note_outage_of(record);
         true
     }
 
-    /// Remembers what only the record knows. What this side remembers of a resource goes further back.
+    /// Remembers what only the record knows. What this side remembers of a resource goes further
+    /// back.
     pub(super) fn remember_besides(&mut self, record: &HostRecord) {
         for (address, applied) in &record.resources {
-            self.last_applied.resources.entry(address.clone()).or_insert_with(|| applied.clone());
+            self.last_applied
+                .resources
+                .entry(address.clone())
+                .or_insert_with(|| applied.clone());
         }
     }
 
@@ -175,12 +247,24 @@ impl ClusterState {
         }
     }
 
-    /// The next record of a host: its slice as it is now, one serial higher. Whether it comes to stand there is not known yet.
-    pub fn next_record(&mut self, cluster: &ClusterIdentity, host: &str, by: &RunPart, plan: &str, at: String) -> HostRecord {
+    /// The next record of a host: its slice as it is now, one serial higher. Whether it comes to
+    /// stand there is not known yet.
+    pub fn next_record(
+        &mut self,
+        cluster: &ClusterIdentity,
+        host: &str,
+        by: &RunPart,
+        plan: &str,
+        at: String,
+    ) -> HostRecord {
         let lineage = self.lineages.entry(host.to_owned()).or_default();
         let (serial, earlier) = (lineage.highest_serial().saturating_add(1), lineage.clone());
         lineage.note_tried(by, serial);
-        let slice = self.last_applied.resources.iter().filter(|(address, _)| &*address.target.name == host);
+        let slice = self
+            .last_applied
+            .resources
+            .iter()
+            .filter(|(address, _)| &*address.target.name == host);
         HostRecord {
             format_version: FORMAT_VERSION.to_owned(),
             cluster: cluster.clone(),
@@ -195,29 +279,40 @@ impl ClusterState {
             tool: env!("CARGO_PKG_VERSION").to_owned(),
             at,
             outage: self.outages.get(host).cloned(),
-            resources: slice.map(|(address, applied)| (address.clone(), applied.clone())).collect(),
+            resources: slice
+                .map(|(address, applied)| (address.clone(), applied.clone()))
+                .collect(),
         }
     }
 }
 
-/// The file's text. The checksum is taken over the value as a reader will parse it, so that no rounding of numbers
-/// between writing and reading can break it.
+/// The file's text. The checksum is taken over the value as a reader will parse it, so that no
+/// rounding of numbers between writing and reading can break it.
 fn render_state_file(state: &ClusterState) -> io::Result<String> {
     let content: Value = serde_json::from_str(&serde_json::to_string(state)?)?;
     let checksum = Digest::of(&content);
-    let mut text = serde_json::to_string_pretty(&json!({ "format_version": FORMAT_VERSION, "checksum": checksum, "state": content }))?;
+    let mut text = serde_json::to_string_pretty(
+        &json!({ "format_version": FORMAT_VERSION, "checksum": checksum, "state": content }),
+    )?;
     text.push('\n');
     Ok(text)
 }
 
 fn parse_state_file(folder: &StateFolder, bytes: &[u8]) -> Result<ClusterState, Diagnostic> {
     let corrupt = |what: &str| new_corrupt_state_error(folder, what);
-    let mut value: Value = serde_json::from_slice(bytes).map_err(|error| corrupt(&error.to_string()))?;
-    let format = value.get("format_version").and_then(Value::as_str).ok_or_else(|| corrupt("it has no format_version"))?;
+    let mut value: Value =
+        serde_json::from_slice(bytes).map_err(|error| corrupt(&error.to_string()))?;
+    let format = value
+        .get("format_version")
+        .and_then(Value::as_str)
+        .ok_or_else(|| corrupt("it has no format_version"))?;
     if format.split('.').next() != FORMAT_VERSION.split('.').next() {
         return Err(of_another_format(folder, format));
     }
-    let content = value.get_mut("state").map(Value::take).ok_or_else(|| corrupt("it holds no state"))?;
+    let content = value
+        .get_mut("state")
+        .map(Value::take)
+        .ok_or_else(|| corrupt("it holds no state"))?;
     if value.get("checksum").and_then(Value::as_str) != Some(Digest::of(&content).as_str()) {
         return Err(corrupt("its checksum does not fit its content"));
     }
@@ -226,24 +321,38 @@ fn parse_state_file(folder: &StateFolder, bytes: &[u8]) -> Result<ClusterState, 
 
 fn new_corrupt_state_error(folder: &StateFolder, what: &str) -> Diagnostic {
     let path = folder.path().display();
-    Diagnostic::error("RW0701", format!("the state file cannot be trusted: {what}"))
-        .on(format!("{path}/state.json"))
-        .effect("without it a removal would not know what was there before our first change")
-        .state("nothing was changed; the targets keep working as they are")
-        .next(format!(
-            "cp {} {}: the state one write earlier; the newest run's journal is put over it",
-            quote::quote_path(&folder.path().join("state.previous.json")),
-            quote::quote_path(&folder.path().join("state.json"))
-        ))
-        .next("or move the file away: each target's own record then tells what was applied to it, and of targets that keep none all is forgotten")
+    Diagnostic::error(
+        "RW0701",
+        format!("the state file cannot be trusted: {what}"),
+    )
+    .on(format!("{path}/state.json"))
+    .effect("without it a removal would not know what was there before our first change")
+    .state("nothing was changed; the targets keep working as they are")
+    .next(format!(
+        "cp {} {}: the state one write earlier; the newest run's journal is put over it",
+        quote::quote_path(&folder.path().join("state.previous.json")),
+        quote::quote_path(&folder.path().join("state.json"))
+    ))
+    .next(
+        "or move the file away: each target's own record then tells what was applied to it, and of \
+         targets that keep none all is forgotten",
+    )
 }
 
 fn of_another_format(folder: &StateFolder, format: &str) -> Diagnostic {
-    Diagnostic::error("RW0702", format!("the state file has format {format}, this railwright reads {FORMAT_VERSION}"))
-        .on(format!("{}/state.json", folder.path().display()))
-        .effect("another railwright wrote it, and may remember things that this one would lose or misread")
-        .state("nothing was changed")
-        .next("use the railwright that wrote it (`railwright --version` on the machine that applied last)")
+    Diagnostic::error(
+        "RW0702",
+        format!("the state file has format {format}, this railwright reads {FORMAT_VERSION}"),
+    )
+    .on(format!("{}/state.json", folder.path().display()))
+    .effect(
+        "another railwright wrote it, and may remember things that this one would lose or misread",
+    )
+    .state("nothing was changed")
+    .next(
+        "use the railwright that wrote it (`railwright --version` on the machine that applied \
+         last)",
+    )
 }
 
 #[cfg(test)]
@@ -268,13 +377,19 @@ mod tests {
     }
 
     fn cluster() -> ClusterIdentity {
-        ClusterIdentity { id: "0123456789abcdef0123456789abcdef".parse().unwrap(), name: "c".to_owned() }
+        ClusterIdentity {
+            id: "0123456789abcdef0123456789abcdef".parse().unwrap(),
+            name: "c".to_owned(),
+        }
     }
 
     fn state_with(addresses: &[&str]) -> ClusterState {
         let mut state = ClusterState::default();
         for (address, value) in addresses.iter().zip([0.1, 1e-9, 123456.789]) {
-            state.last_applied.resources.insert(address.parse().unwrap(), applied(value));
+            state
+                .last_applied
+                .resources
+                .insert(address.parse().unwrap(), applied(value));
         }
         state
     }
@@ -283,7 +398,11 @@ mod tests {
     fn resources_of_any_target_are_kept_as_they_are() {
         let folder = tempfile::tempdir().unwrap();
         let folder = StateFolder::at(folder.path());
-        let mut state = state_with(&["host/a/file/%2Fx", "kube/prod/DaemonSet.apps/kube-system/rdma", "switch/leaf1/port/Ethernet1%2F1"]);
+        let mut state = state_with(&[
+            "host/a/file/%2Fx",
+            "kube/prod/DaemonSet.apps/kube-system/rdma",
+            "switch/leaf1/port/Ethernet1%2F1",
+        ]);
         state.store(&folder).unwrap();
         assert_eq!(ClusterState::load(&folder).unwrap(), state);
     }
@@ -298,11 +417,20 @@ mod tests {
         let path = folder.path().join("state.json");
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, text.replace("m/f", "m/g")).unwrap();
-        assert_eq!(ClusterState::load(&state_folder).unwrap_err().code, "RW0701");
+        assert_eq!(
+            ClusterState::load(&state_folder).unwrap_err().code,
+            "RW0701"
+        );
         std::fs::copy(folder.path().join("state.previous.json"), &path).unwrap();
-        assert_eq!(ClusterState::load(&state_folder).unwrap().last_applied, state.last_applied);
+        assert_eq!(
+            ClusterState::load(&state_folder).unwrap().last_applied,
+            state.last_applied
+        );
         std::fs::write(&path, text.replace("\"2.0\"", "\"3.0\"")).unwrap();
-        assert_eq!(ClusterState::load(&state_folder).unwrap_err().code, "RW0702");
+        assert_eq!(
+            ClusterState::load(&state_folder).unwrap_err().code,
+            "RW0702"
+        );
     }
 
     #[test]
@@ -317,12 +445,24 @@ mod tests {
         let record = elsewhere.next_record(&cluster(), "a", &RunPart::of("r"), "p", "t".to_owned());
         let mut ours = state_with(&["host/a/file/old", "host/b/file/ours"]);
         ours.lineages.insert("a".to_owned(), written(5));
-        assert_eq!((ours.descent(&record), ours.merge(&record)), (Descent::Forked, false), "what is remembered was not known there");
+        assert_eq!(
+            (ours.descent(&record), ours.merge(&record)),
+            (Descent::Forked, false),
+            "what is remembered was not known there"
+        );
         ours.lineages.insert("a".to_owned(), written(4));
         assert!(ours.merge(&record));
         assert!(!ours.merge(&record), "equal is not newer");
-        let addresses: Vec<_> = ours.last_applied.resources.keys().map(ToString::to_string).collect();
+        let addresses: Vec<_> = ours
+            .last_applied
+            .resources
+            .keys()
+            .map(ToString::to_string)
+            .collect();
         assert_eq!(addresses, ["host/a/file/new", "host/b/file/ours"]);
-        assert_eq!(TargetRecord::parse(&railwright_base::Target::host("a"), &record.to_json()).read(), Some(&record));
+        assert_eq!(
+            TargetRecord::parse(&railwright_base::Target::host("a"), &record.to_json()).read(),
+            Some(&record)
+        );
     }
 }

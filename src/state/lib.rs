@@ -1,5 +1,6 @@
-//! What railwright remembers: what was last applied (and what was there before), the journal of each run and its fold,
-//! and the locks. On our side it lives in a folder beside the inventory, on each host in `/var/lib/railwright`.
+//! What railwright remembers: what was last applied (and what was there before), the journal of
+//! each run and its fold, and the locks. On our side it lives in a folder beside the inventory, on
+//! each host in `/var/lib/railwright`.
 
 mod absorb;
 pub mod fenced;

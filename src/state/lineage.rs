@@ -1,11 +1,14 @@
-//! Which runs wrote a target's record, one after the other: by it a record is told to come after another one, whatever is counted.
+//! Which runs wrote a target's record, one after the other: by it a record is told to come after
+//! another one, whatever is counted.
 
 use serde::{Deserialize, Serialize};
 
-/// What is kept: so many runs, each of which may write a record often. The last 16 are told apart from one that is remembered.
+/// What is kept: so many runs, each of which may write a record often. The last 16 are told apart
+/// from one that is remembered.
 const KEPT: usize = 17;
 
-/// One part of a run. A run that goes on does so as another part, perhaps from a copy of the folder.
+/// One part of a run. A run that goes on does so as another part, perhaps from a copy of the
+/// folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunPart {
     /// The run.
@@ -19,7 +22,10 @@ pub struct RunPart {
 impl RunPart {
     /// The only part of a run.
     pub(super) fn of(run: &str) -> Self {
-        RunPart { run: run.to_owned(), part: String::new() }
+        RunPart {
+            run: run.to_owned(),
+            part: String::new(),
+        }
     }
 }
 
@@ -34,7 +40,8 @@ pub struct LatestWrite {
     /// How far that is known.
     #[serde(default, skip_serializing_if = "WriteStatus::is_done")]
     pub status: WriteStatus,
-    /// More is remembered than it says: the run was killed before the next, or somebody decided something on this side.
+    /// More is remembered than it says: the run was killed before the next, or somebody decided
+    /// something on this side.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_behind: bool,
 }
@@ -53,7 +60,12 @@ pub enum WriteStatus {
 impl LatestWrite {
     /// A write of which more is known by nobody.
     pub(super) fn new(by: RunPart, serial: u64, status: WriteStatus) -> Self {
-        LatestWrite { by, serial, status, is_behind: false }
+        LatestWrite {
+            by,
+            serial,
+            status,
+            is_behind: false,
+        }
     }
 }
 
@@ -73,7 +85,8 @@ pub struct Lineage(Vec<LatestWrite>);
 pub enum Descent {
     /// It is what is remembered, or was before what may never have been written down there.
     Known,
-    /// It was what is remembered, and something later is known to have stood there: the target was put back to how it was then.
+    /// It was what is remembered, and something later is known to have stood there: the target was
+    /// put back to how it was then.
     PutBack,
     /// It was written after what is remembered, by whoever knew that.
     Later,
@@ -89,7 +102,11 @@ impl Lineage {
 
     /// The highest serial in it, which is that of the latest record unless somebody made it up.
     pub fn highest_serial(&self) -> u64 {
-        self.0.iter().map(|write| write.serial).max().unwrap_or_default()
+        self.0
+            .iter()
+            .map(|write| write.serial)
+            .max()
+            .unwrap_or_default()
     }
 
     /// The latest write.
@@ -97,7 +114,8 @@ impl Lineage {
         self.0.last()
     }
 
-    /// Adds a write, unless it is there already. What the same part of the run wrote right before is part of it.
+    /// Adds a write, unless it is there already. What the same part of the run wrote right before
+    /// is part of it.
     pub fn note(&mut self, by: &RunPart, serial: u64) {
         self.add(LatestWrite::new(by.clone(), serial, WriteStatus::Done));
     }
@@ -107,12 +125,16 @@ impl Lineage {
         self.add(LatestWrite::new(by.clone(), serial, WriteStatus::Tried));
     }
 
-    /// More is remembered, by this part of a run, than any record says. What others write without it does not follow from here; what the
-    /// same part writes does, and it may still live where this is a copy of its folder.
+    /// More is remembered, by this part of a run, than any record says. What others write without
+    /// it does not follow from here; what the same part writes does, and it may still live where
+    /// this is a copy of its folder.
     pub fn note_behind(&mut self, by: &RunPart) {
         match self.0.last_mut().filter(|latest| latest.by == *by) {
             Some(latest) => latest.is_behind = true,
-            None => self.add(LatestWrite { is_behind: true, ..LatestWrite::new(by.clone(), self.serial(), WriteStatus::Tried) }),
+            None => self.add(LatestWrite {
+                is_behind: true,
+                ..LatestWrite::new(by.clone(), self.serial(), WriteStatus::Tried)
+            }),
         }
     }
 
@@ -130,7 +152,9 @@ impl Lineage {
 
     /// How a record of this lineage stands to one of the other, which is remembered.
     pub fn descent_from(&self, known: &Lineage) -> Descent {
-        let (Some(latest), Some(remembered)) = (self.latest(), known.latest()) else { return Descent::Later };
+        let (Some(latest), Some(remembered)) = (self.latest(), known.latest()) else {
+            return Descent::Later;
+        };
         // What came before the oldest that is kept cannot be told.
         let is_told = self.0.len() < KEPT || self.0[0].serial <= remembered.serial;
         match known.place(latest) {
@@ -143,7 +167,8 @@ impl Lineage {
 
     /// Whether whoever wrote this knew all that is remembered with that write.
     fn knows(&self, remembered: &LatestWrite) -> bool {
-        let is_later = |own: &LatestWrite| own.by == remembered.by && own.serial > remembered.serial;
+        let is_later =
+            |own: &LatestWrite| own.by == remembered.by && own.serial > remembered.serial;
         self.0.iter().any(is_later) || !remembered.is_behind && self.has(remembered)
     }
 
@@ -151,9 +176,13 @@ impl Lineage {
         self.place(write).is_some()
     }
 
-    /// Where a write is, which may be one that the same part of a run wrote before what is kept of it. Places have an order.
+    /// Where a write is, which may be one that the same part of a run wrote before what is kept of
+    /// it. Places have an order.
     fn place(&self, write: &LatestWrite) -> Option<(usize, u64)> {
-        let place = self.0.iter().position(|own| own.by == write.by && own.serial >= write.serial)?;
+        let place = self
+            .0
+            .iter()
+            .position(|own| own.by == write.by && own.serial >= write.serial)?;
         Some((place, write.serial))
     }
 
@@ -170,7 +199,9 @@ mod tests {
 
     fn lineage(writes: &[(&str, u64)]) -> Lineage {
         let mut lineage = Lineage::default();
-        writes.iter().for_each(|(run, serial)| lineage.note(&RunPart::of(run), *serial));
+        writes
+            .iter()
+            .for_each(|(run, serial)| lineage.note(&RunPart::of(run), *serial));
         lineage
     }
 
@@ -183,22 +214,44 @@ mod tests {
         tried.note_tried(&RunPart::of("c"), 6);
         for (record, of_killed, of_tried) in [
             (lineage(&[("a", 2)]), Descent::PutBack, Descent::PutBack),
-            (lineage(&[("a", 2), ("b", 4)]), Descent::PutBack, Descent::PutBack),
+            (
+                lineage(&[("a", 2), ("b", 4)]),
+                Descent::PutBack,
+                Descent::PutBack,
+            ),
             (after(&[]), Descent::Known, Descent::Known),
             (after(&[("c", 6)]), Descent::Later, Descent::Known),
             (after(&[("c", 7)]), Descent::Later, Descent::Later),
             (after(&[("d", 6)]), Descent::Forked, Descent::Forked),
             (after(&[("c", 6), ("d", 7)]), Descent::Later, Descent::Later),
         ] {
-            assert_eq!((record.descent_from(&killed), record.descent_from(&tried)), (of_killed, of_tried), "{record:?}");
+            assert_eq!(
+                (record.descent_from(&killed), record.descent_from(&tried)),
+                (of_killed, of_tried),
+                "{record:?}"
+            );
         }
         tried.note(&RunPart::of("c"), 6);
-        assert_eq!(after(&[]).descent_from(&tried), Descent::PutBack, "it is known to have stood there");
+        assert_eq!(
+            after(&[]).descent_from(&tried),
+            Descent::PutBack,
+            "it is known to have stood there"
+        );
         tried.note_behind(&RunPart::of("c"));
-        assert_eq!(after(&[]).descent_from(&tried), Descent::PutBack, "it stood there, whatever is remembered besides");
-        assert_eq!(after(&[("c", 6), ("d", 7)]).descent_from(&tried), Descent::Forked);
+        assert_eq!(
+            after(&[]).descent_from(&tried),
+            Descent::PutBack,
+            "it stood there, whatever is remembered besides"
+        );
+        assert_eq!(
+            after(&[("c", 6), ("d", 7)]).descent_from(&tried),
+            Descent::Forked
+        );
         tried.note(&RunPart::of("c"), 7);
-        assert_eq!(after(&[("c", 7), ("d", 8)]).descent_from(&tried), Descent::Later);
+        assert_eq!(
+            after(&[("c", 7), ("d", 8)]).descent_from(&tried),
+            Descent::Later
+        );
     }
 
     #[test]
@@ -216,9 +269,25 @@ mod tests {
         ] {
             assert_eq!(record.descent_from(&known), descent, "{record:?}");
         }
-        assert_eq!(known.descent_from(&Lineage::default()), Descent::Later, "nothing is remembered");
+        assert_eq!(
+            known.descent_from(&Lineage::default()),
+            Descent::Later,
+            "nothing is remembered"
+        );
         let many: Vec<String> = (0..KEPT).map(|number| number.to_string()).collect();
-        let of = |first: u64| lineage(&many.iter().zip(first..).map(|(run, serial)| (run.as_str(), serial)).collect::<Vec<_>>());
-        assert_eq!((of(4).descent_from(&known), of(6).descent_from(&known)), (Descent::Forked, Descent::Later), "what is no longer kept");
+        let of = |first: u64| {
+            lineage(
+                &many
+                    .iter()
+                    .zip(first..)
+                    .map(|(run, serial)| (run.as_str(), serial))
+                    .collect::<Vec<_>>(),
+            )
+        };
+        assert_eq!(
+            (of(4).descent_from(&known), of(6).descent_from(&known)),
+            (Descent::Forked, Descent::Later),
+            "what is no longer kept"
+        );
     }
 }

@@ -8,41 +8,91 @@ use railwright_base::{Address, Diagnostic};
 use railwright_plan::{AppliedResource, Outages};
 use std::collections::BTreeMap;
 
-/// All remembered resources whose address begins with one of these texts (`host/gpu-001`, `kube/prod/DaemonSet.apps`);
-/// all of them when there is none.
-pub fn list_remembered_resources<'a>(state: &'a ClusterState, under: &[String]) -> Vec<(&'a Address, &'a AppliedResource)> {
-    let wanted = |address: &Address| under.is_empty() || under.iter().any(|prefix| is_under(&address.to_string(), prefix));
-    state.last_applied.resources.iter().filter(|(address, _)| wanted(address)).collect()
+/// All remembered resources whose address begins with one of these texts (`host/gpu-001`,
+/// `kube/prod/DaemonSet.apps`); all of them when there is none.
+pub fn list_remembered_resources<'a>(
+    state: &'a ClusterState,
+    under: &[String],
+) -> Vec<(&'a Address, &'a AppliedResource)> {
+    let wanted = |address: &Address| {
+        under.is_empty()
+            || under
+                .iter()
+                .any(|prefix| is_under(&address.to_string(), prefix))
+    };
+    state
+        .last_applied
+        .resources
+        .iter()
+        .filter(|(address, _)| wanted(address))
+        .collect()
 }
 
 /// The hosts that runs left out of service, of those whose addresses begin with one of these texts.
 pub fn list_outages(state: &ClusterState, under: &[String]) -> Outages {
-    let is_meant = |host: &String| under.is_empty() || under.iter().any(|prefix| is_under(&format!("host/{host}"), prefix));
-    state.outages.iter().filter(|(host, _)| is_meant(host)).map(|(host, outage)| (host.clone(), outage.clone())).collect()
+    let is_meant = |host: &String| {
+        under.is_empty()
+            || under
+                .iter()
+                .any(|prefix| is_under(&format!("host/{host}"), prefix))
+    };
+    state
+        .outages
+        .iter()
+        .filter(|(host, _)| is_meant(host))
+        .map(|(host, outage)| (host.clone(), outage.clone()))
+        .collect()
 }
 
-/// Targets that were taken over from another cluster, as far as these beginnings of addresses are about them.
-pub fn taken_over<'a>(state: &'a ClusterState, under: &[String]) -> BTreeMap<&'a str, &'a TakeOver> {
+/// Targets that were taken over from another cluster, as far as these beginnings of addresses are
+/// about them.
+pub fn taken_over<'a>(
+    state: &'a ClusterState,
+    under: &[String],
+) -> BTreeMap<&'a str, &'a TakeOver> {
     let of_target = |taken: &TakeOver, name: &str| {
         let about = |prefix: &String| prefix.split('/').nth(1).is_none_or(|named| named == name);
-        under.is_empty() || under.iter().any(about) || taken.resources.iter().any(|address| under.contains(&address.to_string()))
+        under.is_empty()
+            || under.iter().any(about)
+            || taken
+                .resources
+                .iter()
+                .any(|address| under.contains(&address.to_string()))
     };
-    state.taken_over.iter().filter(|(name, taken)| of_target(taken, name)).map(|(name, taken)| (name.as_str(), taken)).collect()
+    state
+        .taken_over
+        .iter()
+        .filter(|(name, taken)| of_target(taken, name))
+        .map(|(name, taken)| (name.as_str(), taken))
+        .collect()
 }
 
 fn is_under(address: &str, prefix: &str) -> bool {
-    address.strip_prefix(prefix.trim_end_matches('/')).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    address
+        .strip_prefix(prefix.trim_end_matches('/'))
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// One remembered resource.
-pub fn find_remembered_resource<'a>(state: &'a ClusterState, address: &Address) -> Result<&'a AppliedResource, Diagnostic> {
-    state.last_applied.resources.get(address).ok_or_else(|| not_remembered(address))
+pub fn find_remembered_resource<'a>(
+    state: &'a ClusterState,
+    address: &Address,
+) -> Result<&'a AppliedResource, Diagnostic> {
+    state
+        .last_applied
+        .resources
+        .get(address)
+        .ok_or_else(|| not_remembered(address))
 }
 
-/// Forgets resources without touching any target: they stay as they are and are no longer ours. Takes the cluster's
-/// lock. Either all of them are forgotten or none. A host's own record keeps them until the next apply writes it; so
-/// that it does not bring them back before, our slice of the host is made the newer one.
-pub fn forget_resources(folder: &StateFolder, addresses: &[Address]) -> Result<ClusterState, Diagnostic> {
+/// Forgets resources without touching any target: they stay as they are and are no longer ours.
+/// Takes the cluster's lock. Either all of them are forgotten or none. A host's own record keeps
+/// them until the next apply writes it; so that it does not bring them back before, our slice of
+/// the host is made the newer one.
+pub fn forget_resources(
+    folder: &StateFolder,
+    addresses: &[Address],
+) -> Result<ClusterState, Diagnostic> {
     let lock = ClusterLock::take(folder, "state forget")?;
     let mut state = ClusterState::load(folder)?;
     for address in addresses {
@@ -52,7 +102,11 @@ pub fn forget_resources(folder: &StateFolder, addresses: &[Address]) -> Result<C
     let by = lock.holder.part();
     for address in addresses {
         state.last_applied.resources.remove(address);
-        state.lineages.get_mut(&*address.target.name).into_iter().for_each(|lineage| lineage.note_behind(&by));
+        state
+            .lineages
+            .get_mut(&*address.target.name)
+            .into_iter()
+            .for_each(|lineage| lineage.note_behind(&by));
     }
     state.store(folder)?;
     Ok(state)
@@ -88,7 +142,10 @@ mod tests {
                 run: String::new(),
                 at: String::new(),
             };
-            state.last_applied.resources.insert(address.parse().unwrap(), applied);
+            state
+                .last_applied
+                .resources
+                .insert(address.parse().unwrap(), applied);
         }
         state.store(&folder).unwrap();
         (temporary, folder)
@@ -96,10 +153,23 @@ mod tests {
 
     #[test]
     fn a_prefix_ends_at_a_slash() {
-        let (_temporary, folder) = folder_with(&["host/a/file/x", "host/ab/file/x", "kube/prod/Job.batch/ns/j"]);
+        let (_temporary, folder) = folder_with(&[
+            "host/a/file/x",
+            "host/ab/file/x",
+            "kube/prod/Job.batch/ns/j",
+        ]);
         let state = ClusterState::load(&folder).unwrap();
         let found = |under: &str| list_remembered_resources(&state, &[under.to_owned()]).len();
-        assert_eq!((found("host/a"), found("host/a/"), found("host"), found("kube/prod/Job.batch"), found("host/c")), (1, 1, 2, 1, 0));
+        assert_eq!(
+            (
+                found("host/a"),
+                found("host/a/"),
+                found("host"),
+                found("kube/prod/Job.batch"),
+                found("host/c")
+            ),
+            (1, 1, 2, 1, 0)
+        );
     }
 
     #[test]
@@ -107,7 +177,12 @@ mod tests {
         let (_temporary, folder) = folder_with(&["host/a/file/x"]);
         let x: Address = "host/a/file/x".parse().unwrap();
         let run = ClusterLock::take(&folder, "apply").unwrap();
-        assert_eq!(forget_resources(&folder, std::slice::from_ref(&x)).unwrap_err().code, "RW0704");
+        assert_eq!(
+            forget_resources(&folder, std::slice::from_ref(&x))
+                .unwrap_err()
+                .code,
+            "RW0704"
+        );
         assert!(find_remembered_resource(&ClusterState::load(&folder).unwrap(), &x).is_ok());
         drop(run);
         forget_resources(&folder, std::slice::from_ref(&x)).unwrap();
@@ -116,9 +191,22 @@ mod tests {
     #[test]
     fn forgetting_is_all_or_nothing() {
         let (_temporary, folder) = folder_with(&["host/a/file/x", "host/a/file/y"]);
-        let [x, unknown]: [Address; 2] = ["host/a/file/x", "host/a/file/z"].map(|text| text.parse().unwrap());
-        assert_eq!(forget_resources(&folder, &[x.clone(), unknown]).unwrap_err().code, "RW0708");
-        assert_eq!(ClusterState::load(&folder).unwrap().last_applied.resources.len(), 2);
+        let [x, unknown]: [Address; 2] =
+            ["host/a/file/x", "host/a/file/z"].map(|text| text.parse().unwrap());
+        assert_eq!(
+            forget_resources(&folder, &[x.clone(), unknown])
+                .unwrap_err()
+                .code,
+            "RW0708"
+        );
+        assert_eq!(
+            ClusterState::load(&folder)
+                .unwrap()
+                .last_applied
+                .resources
+                .len(),
+            2
+        );
         forget_resources(&folder, std::slice::from_ref(&x)).unwrap();
         assert!(find_remembered_resource(&ClusterState::load(&folder).unwrap(), &x).is_err());
     }

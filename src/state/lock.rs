@@ -1,5 +1,6 @@
-//! One run at a time: a lock for the cluster on this side, with a number that only goes up. Each host keeps a lock of
-//! its own with the highest number that it has seen, so that a run which slept through its successor is refused.
+//! One run at a time: a lock for the cluster on this side, with a number that only goes up. Each
+//! host keeps a lock of its own with the highest number that it has seen, so that a run which slept
+//! through its successor is refused.
 
 use super::fenced::FencedJournalStore;
 use super::folder::StateFolder;
@@ -21,7 +22,8 @@ pub const YOUNG_S: u64 = 3 * HEARTBEAT_S;
 /// The file of the latest one on this side: a note, the boot of this machine, and the second of it.
 const BEAT: &str = "beat";
 
-/// Locks that this process has taken and not let go: it may be used as a library, by several runs at once.
+/// Locks that this process has taken and not let go: it may be used as a library, by several runs
+/// at once.
 static TAKINGS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 fn lock_taking_ids() -> MutexGuard<'static, BTreeSet<String>> {
@@ -59,12 +61,16 @@ impl LockHolder {
 
     /// Who decides something under the lock without a run.
     pub fn part(&self) -> RunPart {
-        RunPart { run: self.command.clone(), part: self.taking.clone() }
+        RunPart {
+            run: self.command.clone(),
+            part: self.taking.clone(),
+        }
     }
 
     /// One line of JSON, as locks keep it.
     pub fn line(&self) -> String {
-        serde_json::to_string(self).expect("our own types have string keys and serialise without fail")
+        serde_json::to_string(self)
+            .expect("our own types have string keys and serialise without fail")
     }
 
     /// The holder in a lock, if it can be read.
@@ -72,10 +78,15 @@ impl LockHolder {
         serde_json::from_str(line.trim()).ok()
     }
 
-    /// Whether it lives, as far as `here` can tell. Where its state folder lies says nothing of that: folders are copied.
+    /// Whether it lives, as far as `here` can tell. Where its state folder lies says nothing of
+    /// that: folders are copied.
     pub fn life(&self, here: &ProcessIdentity) -> ProcessLiveness {
         match self.identity.life(here, process_now) {
-            ProcessLiveness::Alive if self.identity == *here && !lock_taking_ids().contains(&self.taking) => ProcessLiveness::Dead,
+            ProcessLiveness::Alive
+                if self.identity == *here && !lock_taking_ids().contains(&self.taking) =>
+            {
+                ProcessLiveness::Dead
+            }
             life => life,
         }
     }
@@ -83,7 +94,10 @@ impl LockHolder {
     /// For people: `apply by ann on laptop (process 4711) since 2026-01-02T03:04:05Z`.
     pub fn describe(&self) -> String {
         let (machine, process) = (&self.identity.machine, self.identity.process);
-        let text = format!("{} by {} on {machine} (process {process}) since {}", self.command, self.who, self.since);
+        let text = format!(
+            "{} by {} on {machine} (process {process}) since {}",
+            self.command, self.who, self.since
+        );
         one_line(&text, 200)
     }
 }
@@ -121,7 +135,9 @@ impl ClusterLock {
     pub fn take(folder: &StateFolder, command: &str) -> Result<Self, Diagnostic> {
         folder.prepare()?;
         let holder = LockHolder::here(folder, command)?;
-        match LockFile::try_take(&lock_path(folder), &holder.line()).map_err(|error| folder.unusable(&error))? {
+        match LockFile::try_take(&lock_path(folder), &holder.line())
+            .map_err(|error| folder.unusable(&error))?
+        {
             LockAttempt::Taken(file) => Self::taken(folder, file, holder),
             LockAttempt::Held(line) => Err(new_lock_held_error(folder, &line)),
         }
@@ -129,12 +145,21 @@ impl ClusterLock {
 
     fn taken(folder: &StateFolder, file: LockFile, holder: LockHolder) -> Result<Self, Diagnostic> {
         LocalLock::beat(folder, "");
-        Ok(ClusterLock { file, _taking: Taking::begin(&holder), holder, fence: folder.next_fence()? })
+        Ok(ClusterLock {
+            file,
+            _taking: Taking::begin(&holder),
+            holder,
+            fence: folder.next_fence()?,
+        })
     }
 
-    /// Takes the lock, also from a holder that is provably dead or silent, or is forced to give it up: that one can write no
-    /// journal any more. With the holder that it was taken from.
-    pub fn take_away(folder: &StateFolder, command: &str, force: bool) -> Result<(Self, Option<String>), Diagnostic> {
+    /// Takes the lock, also from a holder that is provably dead or silent, or is forced to give it
+    /// up: that one can write no journal any more. With the holder that it was taken from.
+    pub fn take_away(
+        folder: &StateFolder,
+        command: &str,
+        force: bool,
+    ) -> Result<(Self, Option<String>), Diagnostic> {
         folder.prepare()?;
         let (path, holder) = (lock_path(folder), LockHolder::here(folder, command)?);
         let unusable = |error| folder.unusable(&error);
@@ -143,14 +168,29 @@ impl ClusterLock {
             LockAttempt::Held(line) => line,
         };
         let other = LockHolder::parse(&line);
-        let from = other.as_ref().map_or_else(|| one_line(&line, 120), LockHolder::describe);
+        let from = other
+            .as_ref()
+            .map_or_else(|| one_line(&line, 120), LockHolder::describe);
         if !force {
-            let life = other.as_ref().map_or(ProcessLiveness::Unknown, |other| other.life(&folder.process()));
+            let life = other.as_ref().map_or(ProcessLiveness::Unknown, |other| {
+                other.life(&folder.process())
+            });
             let silence_s = LocalLock::silence_s(folder);
             match life {
                 ProcessLiveness::Dead => (),
-                ProcessLiveness::Unknown if silence_s.is_some_and(|silence_s| silence_s >= YOUNG_S) => (),
-                life => return Err(not_taken(folder, &from, other.as_ref().filter(|_| life == ProcessLiveness::Alive), silence_s)),
+                ProcessLiveness::Unknown
+                    if silence_s.is_some_and(|silence_s| silence_s >= YOUNG_S) =>
+                {
+                    ()
+                }
+                life => {
+                    return Err(not_taken(
+                        folder,
+                        &from,
+                        other.as_ref().filter(|_| life == ProcessLiveness::Alive),
+                        silence_s,
+                    ));
+                }
             }
         }
         match LockFile::take_over(&path, &holder.line(), &line).map_err(unusable)? {
@@ -161,8 +201,15 @@ impl ClusterLock {
     }
 
     /// A journal that is written only while this lock is held.
-    pub fn fenced(&self, folder: &StateFolder, store: Box<dyn JournalStore>) -> Result<Box<dyn JournalStore>, Diagnostic> {
-        let token = self.file.token(&lock_path(folder)).map_err(|error| folder.unusable(&error))?;
+    pub fn fenced(
+        &self,
+        folder: &StateFolder,
+        store: Box<dyn JournalStore>,
+    ) -> Result<Box<dyn JournalStore>, Diagnostic> {
+        let token = self
+            .file
+            .token(&lock_path(folder))
+            .map_err(|error| folder.unusable(&error))?;
         Ok(Box::new(FencedJournalStore::new(store, token)))
     }
 
@@ -189,26 +236,41 @@ impl LocalLock {
         if !ClusterLock::is_held(folder)? {
             return Ok(None);
         }
-        let line = String::from_utf8_lossy(&folder.read("lock", 4096).unwrap_or_default()).into_owned();
-        let holder = LockHolder::parse(&line).map_or_else(|| one_line(&line, 120), |holder| holder.describe());
+        let line =
+            String::from_utf8_lossy(&folder.read("lock", 4096).unwrap_or_default()).into_owned();
+        let holder = LockHolder::parse(&line)
+            .map_or_else(|| one_line(&line, 120), |holder| holder.describe());
         let beat = read_lock_heartbeat(folder);
         let note = one_line(beat.lines().next().unwrap_or_default(), 60);
-        Ok(Some(LocalLock { holder, note, age_s: Self::silence_s(folder) }))
+        Ok(Some(LocalLock {
+            holder,
+            note,
+            age_s: Self::silence_s(folder),
+        }))
     }
 
     /// A heartbeat; one that cannot be given is not worth ending a run for.
     pub fn beat(folder: &StateFolder, note: &str) {
-        let text = format!("{}\n{}\n{}\n", one_line(note, 60), identity::boot_id(), clock::uptime_s().unwrap_or_default());
+        let text = format!(
+            "{}\n{}\n{}\n",
+            one_line(note, 60),
+            identity::boot_id(),
+            clock::uptime_s().unwrap_or_default()
+        );
         let _ = files::write_atomic(&folder.path().join(BEAT), text.as_bytes(), 0o600);
     }
 
-    /// Seconds since the lock was taken, or since the latest heartbeat, by the clock of this machine that nobody sets. Nothing
-    /// where another machine or another boot gave it.
+    /// Seconds since the lock was taken, or since the latest heartbeat, by the clock of this
+    /// machine that nobody sets. Nothing where another machine or another boot gave it.
     fn silence_s(folder: &StateFolder) -> Option<u64> {
         let beat = read_lock_heartbeat(folder);
         let mut lines = beat.lines().skip(1);
         let (boot, seconds) = (lines.next()?, lines.next()?.parse::<u64>().ok()?);
-        if boot.is_empty() || boot != identity::boot_id() { None } else { clock::uptime_s()?.checked_sub(seconds) }
+        if boot.is_empty() || boot != identity::boot_id() {
+            None
+        } else {
+            clock::uptime_s()?.checked_sub(seconds)
+        }
     }
 }
 
@@ -221,34 +283,64 @@ fn read_lock_heartbeat(folder: &StateFolder) -> String {
 }
 
 /// `lives` is the holder whose process was found on this machine.
-fn not_taken(folder: &StateFolder, holder: &str, lives: Option<&LockHolder>, silence_s: Option<u64>) -> Diagnostic {
+fn not_taken(
+    folder: &StateFolder,
+    holder: &str,
+    lives: Option<&LockHolder>,
+    silence_s: Option<u64>,
+) -> Diagnostic {
     let why = match (lives, silence_s) {
         (Some(_), _) => "a process that lives on this machine".to_owned(),
         (None, Some(silence_s)) => format!("a process that was seen alive {silence_s} s ago"),
         (None, None) => "a process that nobody can prove dead from here".to_owned(),
     };
-    let problem = Diagnostic::error("RW0711", format!("the cluster's lock is held by {why}: {holder}"))
-        .effect("taken away from a run that goes on, hosts would be changed from two sides for a moment")
-        .state("nothing was taken away");
+    let problem = Diagnostic::error(
+        "RW0711",
+        format!("the cluster's lock is held by {why}: {holder}"),
+    )
+    .effect(
+        "taken away from a run that goes on, hosts would be changed from two sides for a moment",
+    )
+    .state("nothing was taken away");
     match lives {
         Some(holder) => problem
-            .next(format!("end that process, and the lock goes with it: kill {}", holder.identity.process))
-            .next(format!("or take it all the same: railwright lock steal {} --force --reason 'why'", folder.inventory())),
+            .next(format!(
+                "end that process, and the lock goes with it: kill {}",
+                holder.identity.process
+            ))
+            .next(format!(
+                "or take it all the same: railwright lock steal {} --force --reason 'why'",
+                folder.inventory()
+            )),
         None => problem
             .next("end that process: the lock goes with it")
-            .next(format!("or wait until it gave no sign of life for {YOUNG_S} s; lock steal --force does not wait")),
+            .next(format!(
+                "or wait until it gave no sign of life for {YOUNG_S} s; lock steal --force does \
+                 not wait"
+            )),
     }
 }
 
 fn new_lock_held_error(folder: &StateFolder, line: &str) -> Diagnostic {
-    let who =
-        LockHolder::parse(line).map_or_else(|| "another railwright, which did not say who it is".to_owned(), |holder| holder.describe());
-    Diagnostic::error("RW0704", format!("the cluster is being changed already: {who}"))
-        .on(folder.path().join("lock").display().to_string())
-        .effect("two runs at once would undo each other's steps and take more hosts out of service than the budget allows")
-        .state("this run changed nothing; the other one goes on")
-        .next(format!("wait until it ends, then make a new plan: railwright plan {}", folder.inventory()))
-        .next("the lock goes away with its process; nothing has to be removed by hand")
+    let who = LockHolder::parse(line).map_or_else(
+        || "another railwright, which did not say who it is".to_owned(),
+        |holder| holder.describe(),
+    );
+    Diagnostic::error(
+        "RW0704",
+        format!("the cluster is being changed already: {who}"),
+    )
+    .on(folder.path().join("lock").display().to_string())
+    .effect(
+        "two runs at once would undo each other's steps and take more hosts out of service than \
+         the budget allows",
+    )
+    .state("this run changed nothing; the other one goes on")
+    .next(format!(
+        "wait until it ends, then make a new plan: railwright plan {}",
+        folder.inventory()
+    ))
+    .next("the lock goes away with its process; nothing has to be removed by hand")
 }
 
 #[cfg(test)]
@@ -262,11 +354,18 @@ mod tests {
         let first = ClusterLock::take(&folder, "apply").unwrap();
         let refused = ClusterLock::take(&folder, "apply").unwrap_err();
         assert_eq!(refused.code, "RW0704");
-        assert!(refused.message.contains(&first.holder.describe()), "{}", refused.message);
+        assert!(
+            refused.message.contains(&first.holder.describe()),
+            "{}",
+            refused.message
+        );
         let fence = first.fence;
         assert!(ClusterLock::is_held(&folder).unwrap());
         drop(first);
         assert!(!ClusterLock::is_held(&folder).unwrap());
-        assert_eq!(ClusterLock::take(&folder, "resume").unwrap().fence, fence + 1);
+        assert_eq!(
+            ClusterLock::take(&folder, "resume").unwrap().fence,
+            fence + 1
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Orders to a run that goes on: a small file in its folder, which the run looks at. No connection, no signal: whoever may
-//! write to the state folder may order.
+//! Orders to a run that goes on: a small file in its folder, which the run looks at. No connection,
+//! no signal: whoever may write to the state folder may order.
 
 use super::folder::{StateFolder, below_runs};
 use super::journal::{JournalEntry, Record};
@@ -60,13 +60,24 @@ impl StateFolder {
     /// Leaves an order for the run that goes on here; gives back the run's name.
     pub fn order(&self, order: OrderKind) -> Result<String, Diagnostic> {
         let run = self.live_run()?.ok_or_else(|| nothing_runs(self, order))?;
-        // A run looks at the latest order only, and one that ends does not go on: what comes after an abort would undo it.
+        // A run looks at the latest order only, and one that ends does not go on: what comes after
+        // an abort would undo it.
         if order != OrderKind::Abort && self.is_told_to_abort(&run)? {
             return Err(is_aborted(self, order, &run));
         }
         let order = || -> std::io::Result<RunOrder> {
-            let (who, machine, at) = (identity::find_user_name(), identity::read_machine_name(), clock::read_current_time());
-            Ok(RunOrder { order, who, machine, at, nonce: clock::generate_nonce()? })
+            let (who, machine, at) = (
+                identity::find_user_name(),
+                identity::read_machine_name(),
+                clock::read_current_time(),
+            );
+            Ok(RunOrder {
+                order,
+                who,
+                machine,
+                at,
+                nonce: clock::generate_nonce()?,
+            })
         };
         let write = || -> std::io::Result<()> {
             let bytes = serde_json::to_vec(&order()?)?;
@@ -76,42 +87,93 @@ impl StateFolder {
         Ok(run)
     }
 
-    /// Told since it was begun or gone on with the last time, taken or not; an earlier order is done with.
+    /// Told since it was begun or gone on with the last time, taken or not; an earlier order is
+    /// done with.
     fn is_told_to_abort(&self, run: &str) -> Result<bool, Diagnostic> {
-        let Some(RunOrder { order: OrderKind::Abort, at, .. }) = self.read_order(run) else { return Ok(false) };
+        let Some(RunOrder {
+            order: OrderKind::Abort,
+            at,
+            ..
+        }) = self.read_order(run)
+        else {
+            return Ok(false);
+        };
         let records = self.read_journal(run)?.records;
-        let is_begun = |record: &&Record| matches!(record.entry, JournalEntry::RunStarted { .. } | JournalEntry::RunResumed { .. });
-        let is_taken = |record: &Record| matches!(record.entry, JournalEntry::Ordered { order: OrderKind::Abort, .. });
+        let is_begun = |record: &&Record| {
+            matches!(
+                record.entry,
+                JournalEntry::RunStarted { .. } | JournalEntry::RunResumed { .. }
+            )
+        };
+        let is_taken = |record: &Record| {
+            matches!(
+                record.entry,
+                JournalEntry::Ordered {
+                    order: OrderKind::Abort,
+                    ..
+                }
+            )
+        };
         let begun = records.iter().rev().find(is_begun);
-        let taken = records.iter().rev().take_while(|record| !is_begun(record)).any(is_taken);
+        let taken = records
+            .iter()
+            .rev()
+            .take_while(|record| !is_begun(record))
+            .any(is_taken);
         Ok(taken || (begun.is_some_and(|begun| begun.at <= at) && !records.iter().any(is_taken)))
     }
 
-    /// The run that goes on here at this moment. The lock may be that of another run, or of another part of it, that still reaches
-    /// its hosts: each taking has a number of its own.
+    /// The run that goes on here at this moment. The lock may be that of another run, or of another
+    /// part of it, that still reaches its hosts: each taking has a number of its own.
     pub fn live_run(&self) -> Result<Option<String>, Diagnostic> {
-        let Some(run) = self.newest_run()? else { return Ok(None) };
+        let Some(run) = self.newest_run()? else {
+            return Ok(None);
+        };
         let records = self.read_journal(&run)?.records;
         let over = run_status::fold_journal_records(&records).ending.is_some();
-        let number = |record: &Record| if let JournalEntry::LockTaken { fence, .. } = record.entry { Some(fence) } else { None };
+        let number = |record: &Record| {
+            if let JournalEntry::LockTaken { fence, .. } = record.entry {
+                Some(fence)
+            } else {
+                None
+            }
+        };
         let is_latest = records.iter().rev().find_map(number) == Some(self.fence()?);
-        Ok(Some(run).filter(|_| !over && is_latest).filter(|_| ClusterLock::is_held(self).unwrap_or(false)))
+        Ok(Some(run)
+            .filter(|_| !over && is_latest)
+            .filter(|_| ClusterLock::is_held(self).unwrap_or(false)))
     }
 }
 
 fn is_aborted(folder: &StateFolder, order: OrderKind, run: &str) -> Diagnostic {
-    Diagnostic::error("RW0710", format!("there is nothing to {}: run {run} was told to abort", order.word()))
-        .on(folder.path().display().to_string())
-        .effect("it begins nothing new, and ends when what runs is over")
-        .state("nothing was changed")
-        .next("railwright resume INVENTORY goes on with it once it has ended")
+    Diagnostic::error(
+        "RW0710",
+        format!(
+            "there is nothing to {}: run {run} was told to abort",
+            order.word()
+        ),
+    )
+    .on(folder.path().display().to_string())
+    .effect("it begins nothing new, and ends when what runs is over")
+    .state("nothing was changed")
+    .next("railwright resume INVENTORY goes on with it once it has ended")
 }
 
 fn nothing_runs(folder: &StateFolder, order: OrderKind) -> Diagnostic {
-    let inventory = folder.path().parent().map(|path| path.display().to_string()).filter(|path| !path.is_empty());
-    Diagnostic::error("RW0710", format!("there is nothing to {}: no run goes on here", order.word()))
-        .on(folder.path().display().to_string())
-        .effect("a run that is still reaching its hosts, or is over, takes no orders")
-        .state("nothing was changed")
-        .next(format!("railwright rollout status {} shows the latest run", inventory.as_deref().unwrap_or(".")))
+    let inventory = folder
+        .path()
+        .parent()
+        .map(|path| path.display().to_string())
+        .filter(|path| !path.is_empty());
+    Diagnostic::error(
+        "RW0710",
+        format!("there is nothing to {}: no run goes on here", order.word()),
+    )
+    .on(folder.path().display().to_string())
+    .effect("a run that is still reaching its hosts, or is over, takes no orders")
+    .state("nothing was changed")
+    .next(format!(
+        "railwright rollout status {} shows the latest run",
+        inventory.as_deref().unwrap_or(".")
+    ))
 }

@@ -11,7 +11,8 @@ pub enum Skip {
         /// Its id.
         node: String,
     },
-    /// An earlier step of the same target failed, is unknown or stale; the target is left alone for the rest of the run.
+    /// An earlier step of the same target failed, is unknown or stale; the target is left alone for
+    /// the rest of the run.
     Target {
         /// The step.
         node: String,
@@ -87,7 +88,10 @@ impl NodeOutcome {
     pub fn is_loss(&self) -> bool {
         matches!(
             self,
-            NodeOutcome::Failed { .. } | NodeOutcome::Unknown { .. } | NodeOutcome::Unreachable { .. } | NodeOutcome::LockLost { .. }
+            NodeOutcome::Failed { .. }
+                | NodeOutcome::Unknown { .. }
+                | NodeOutcome::Unreachable { .. }
+                | NodeOutcome::LockLost { .. }
         )
     }
 

@@ -1,4 +1,5 @@
-//! Hosts that wait for a power cycle by hand: in another boot they are out of service, whether the run that waits goes on or not. Pure.
+//! Hosts that wait for a power cycle by hand: in another boot they are out of service, whether the
+//! run that waits goes on or not. Pure.
 
 use super::ClusterState;
 use super::recognition::{TargetIdentity, are_two};
@@ -16,15 +17,16 @@ pub struct AwaitedPowerCycle {
     pub host: String,
     /// The run that waits.
     pub run: String,
-    /// The boot in which the steps before it were done, or a gate passed the host since: another one is the power cycle, or a reboot by
-    /// somebody else.
+    /// The boot in which the steps before it were done, or a gate passed the host since: another
+    /// one is the power cycle, or a reboot by somebody else.
     pub boot_id: String,
     /// The machine, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<MachineId>,
     /// Since when, RFC 3339.
     pub since: String,
-    /// What takes effect with it, with the digest of what was wished; without one where it was taken back.
+    /// What takes effect with it, with the digest of what was wished; without one where it was
+    /// taken back.
     pub resources: BTreeMap<Address, Option<Digest>>,
 }
 
@@ -52,9 +54,22 @@ impl RunStatus {
         let due = |(n, changes): (usize, Vec<&PlanNode>)| {
             let (node, host) = (&plan.nodes[n], &*plan.nodes[n].target.as_ref()?.name);
             let last = self.last_done(changes.iter().map(|change| change.id.as_str()))?;
-            let passed = self.proven.get(host).copied().unwrap_or_default().max(last.finished);
-            let effect = changes.iter().flat_map(|change| change.members()).filter(|member| member.needs_power_cycle);
-            let wish = |member: &Member| (member.wish.address.clone(), (!member.removal).then(|| member.wish.digest()));
+            let passed = self
+                .proven
+                .get(host)
+                .copied()
+                .unwrap_or_default()
+                .max(last.finished);
+            let effect = changes
+                .iter()
+                .flat_map(|change| change.members())
+                .filter(|member| member.needs_power_cycle);
+            let wish = |member: &Member| {
+                (
+                    member.wish.address.clone(),
+                    (!member.removal).then(|| member.wish.digest()),
+                )
+            };
             let awaited = AwaitedPowerCycle {
                 host: host.to_owned(),
                 run: self.run.clone(),
@@ -63,55 +78,101 @@ impl RunStatus {
                 since: last.over_at.clone()?,
                 resources: effect.map(wish).collect(),
             };
-            let is_returned = self.returned.get(host).is_some_and(|returned| *returned > last.finished);
+            let is_returned = self
+                .returned
+                .get(host)
+                .is_some_and(|returned| *returned > last.finished);
             let is_done = is_returned || self.last_done([node.id.as_str()].into_iter()).is_some();
-            Some(DueInRun { awaited, is_done, sequence: passed })
+            Some(DueInRun {
+                awaited,
+                is_done,
+                sequence: passed,
+            })
         };
-        changes_before_power_cycles(&plan.nodes).into_iter().filter_map(due).collect()
+        changes_before_power_cycles(&plan.nodes)
+            .into_iter()
+            .filter_map(due)
+            .collect()
     }
 }
 
 impl ClusterState {
-    /// What a run waits for, as far as it went, by its plan; the state knew it as far as the record `known`. What other runs wait for
-    /// stays, but for hosts that this one waits for or has seen switched off and on, and those that a gate passed where the run found
-    /// in effect what they waited for.
+    /// What a run waits for, as far as it went, by its plan; the state knew it as far as the record
+    /// `known`. What other runs wait for stays, but for hosts that this one waits for or has seen
+    /// switched off and on, and those that a gate passed where the run found in effect what they
+    /// waited for.
     pub(super) fn await_power_cycles(&mut self, run: &RunStatus, plan: &Plan, known: u64) {
         let due = run.due_power_cycles(plan);
-        let passed: Vec<&String> = run.proven.iter().filter(|(_, sequence)| **sequence > known).map(|(host, _)| host).collect();
+        let passed: Vec<&String> = run
+            .proven
+            .iter()
+            .filter(|(_, sequence)| **sequence > known)
+            .map(|(host, _)| host)
+            .collect();
         let is_in_effect = |(address, wished): (&Address, &Option<Digest>)| {
-            let applied = self.last_applied.applied(address).map(|applied| &applied.digest);
+            let applied = self
+                .last_applied
+                .applied(address)
+                .map(|applied| &applied.digest);
             wished.is_some() && applied == wished.as_ref() && asks_nothing_of(plan, address)
         };
         let is_over = |of: &AwaitedPowerCycle| {
-            let is_due = due.iter().any(|due| of.is_of(&due.awaited.host, due.awaited.machine.as_ref()));
-            let is_passed = || passed.iter().any(|host| of.is_of(host, self.machines.get(*host)));
-            of.run == run.run || is_due || is_passed() && !of.resources.is_empty() && of.resources.iter().all(is_in_effect)
+            let is_due = due
+                .iter()
+                .any(|due| of.is_of(&due.awaited.host, due.awaited.machine.as_ref()));
+            let is_passed = || {
+                passed
+                    .iter()
+                    .any(|host| of.is_of(host, self.machines.get(*host)))
+            };
+            of.run == run.run
+                || is_due
+                || is_passed() && !of.resources.is_empty() && of.resources.iter().all(is_in_effect)
         };
-        let (before, others) = std::mem::take(&mut self.awaited_power_cycles).into_iter().partition::<Vec<_>, _>(is_over);
+        let (before, others) = std::mem::take(&mut self.awaited_power_cycles)
+            .into_iter()
+            .partition::<Vec<_>, _>(is_over);
         self.awaited_power_cycles = others;
-        for DueInRun { awaited, sequence, .. } in due.into_iter().filter(|due| !due.is_done) {
+        for DueInRun {
+            awaited, sequence, ..
+        } in due.into_iter().filter(|due| !due.is_done)
+        {
             // What was seen of it since is not in the journal.
-            let same = |of: &&AwaitedPowerCycle| sequence <= known && of.run == awaited.run && of.host == awaited.host;
-            self.awaited_power_cycles.push(before.iter().find(same).cloned().unwrap_or(awaited));
+            let same = |of: &&AwaitedPowerCycle| {
+                sequence <= known && of.run == awaited.run && of.host == awaited.host
+            };
+            self.awaited_power_cycles
+                .push(before.iter().find(same).cloned().unwrap_or(awaited));
         }
     }
 
     /// Whoever waits for a power cycle by hand and is in another boot is out of service.
     pub(super) fn note_power_cycles(&mut self, seen: &BTreeMap<Target, TargetIdentity>) {
-        let machines: BTreeSet<&MachineId> = seen.values().filter_map(|identity| identity.machine_id.known()).collect();
+        let machines: BTreeSet<&MachineId> = seen
+            .values()
+            .filter_map(|identity| identity.machine_id.known())
+            .collect();
         for (target, identity) in seen {
             let (name, machine) = (&*target.name, identity.machine_id.known());
-            // One that was installed anew while it was off has its name alone; one that got another name is seen under that.
+            // One that was installed anew while it was off has its name alone; one that got another
+            // name is seen under that.
             let is_gone = |of: &MachineId| !machines.contains(of);
-            if let Some(outage) = self.power_cycle_of(name, machine, identity.boot_id.as_deref(), is_gone) {
+            if let Some(outage) =
+                self.power_cycle_of(name, machine, identity.boot_id.as_deref(), is_gone)
+            {
                 self.outages.entry(name.to_owned()).or_insert(outage);
             }
         }
     }
 
-    /// The outage of a host that waits for a power cycle by hand, under whatever name it had then, and is in another boot: no gate has
-    /// passed it since.
-    pub fn power_cycled(&self, host: &str, machine: Option<&MachineId>, boot: Option<&str>) -> Option<Outage> {
+    /// The outage of a host that waits for a power cycle by hand, under whatever name it had then,
+    /// and is in another boot: no gate has passed it since.
+    pub fn power_cycled(
+        &self,
+        host: &str,
+        machine: Option<&MachineId>,
+        boot: Option<&str>,
+    ) -> Option<Outage> {
         self.power_cycle_of(host, machine, boot, |_| true)
     }
 
@@ -124,13 +185,20 @@ impl ClusterState {
     ) -> Option<Outage> {
         let awaited = &self.awaited_power_cycles[self.awaited(host, machine, is_gone)?];
         boot.filter(|now| *now != awaited.boot_id)?;
-        let cause = OutageCause::Unproven { node: format!("{}/reboot", Target::host(host)) };
-        Some(Outage { cause, since: awaited.since.clone(), run: awaited.run.clone() })
+        let cause = OutageCause::Unproven {
+            node: format!("{}/reboot", Target::host(host)),
+        };
+        Some(Outage {
+            cause,
+            since: awaited.since.clone(),
+            run: awaited.run.clone(),
+        })
     }
 
     /// Whether a host of this name waits for a power cycle by hand.
     pub fn awaits_power_cycle(&self, host: &str) -> bool {
-        self.awaited(host, self.machines.get(host), |_| true).is_some()
+        self.awaited(host, self.machines.get(host), |_| true)
+            .is_some()
     }
 
     /// A gate passed the host in this boot: it waits on in that one, where it is known.
@@ -138,7 +206,8 @@ impl ClusterState {
         let machine = self.machines.get(host).cloned();
         if let (Some(n), Some(boot)) = (self.awaited(host, machine.as_ref(), |_| true), boot) {
             let awaited = &mut self.awaited_power_cycles[n];
-            (awaited.boot_id, awaited.machine) = (boot.to_owned(), machine.or(awaited.machine.take()));
+            (awaited.boot_id, awaited.machine) =
+                (boot.to_owned(), machine.or(awaited.machine.take()));
         }
     }
 
@@ -149,14 +218,27 @@ impl ClusterState {
         }
     }
 
-    /// What a machine waits for, whatever its name is now; by the name where one of the two is not known, is that of several, or where
-    /// the machine that waits is gone and no other host's.
-    fn awaited(&self, host: &str, machine: Option<&MachineId>, is_gone: impl Fn(&MachineId) -> bool) -> Option<usize> {
+    /// What a machine waits for, whatever its name is now; by the name where one of the two is not
+    /// known, is that of several, or where the machine that waits is gone and no other host's.
+    fn awaited(
+        &self,
+        host: &str,
+        machine: Option<&MachineId>,
+        is_gone: impl Fn(&MachineId) -> bool,
+    ) -> Option<usize> {
         let machine = machine.filter(|machine| !self.cloned.contains(machine));
-        let is_elsewhere = |of: &MachineId| self.machines.iter().any(|(name, known)| known == of && name != host);
-        let is_left_by = |of: &MachineId| are_two(Some(of), machine) && is_gone(of) && !is_elsewhere(of);
-        let by_name = |awaited: &AwaitedPowerCycle| awaited.host == host && awaited.machine.as_ref().is_none_or(is_left_by);
-        let position = |is: &dyn Fn(&AwaitedPowerCycle) -> bool| self.awaited_power_cycles.iter().position(is);
+        let is_elsewhere = |of: &MachineId| {
+            self.machines
+                .iter()
+                .any(|(name, known)| known == of && name != host)
+        };
+        let is_left_by =
+            |of: &MachineId| are_two(Some(of), machine) && is_gone(of) && !is_elsewhere(of);
+        let by_name = |awaited: &AwaitedPowerCycle| {
+            awaited.host == host && awaited.machine.as_ref().is_none_or(is_left_by)
+        };
+        let position =
+            |is: &dyn Fn(&AwaitedPowerCycle) -> bool| self.awaited_power_cycles.iter().position(is);
         position(&|awaited| awaited.is_of(host, machine)).or_else(|| position(&by_name))
     }
 }
@@ -173,7 +255,14 @@ mod tests {
     fn waits(host: &str, digit: Option<char>) -> AwaitedPowerCycle {
         let machine = digit.map(machine);
         let (run, since) = ("r".to_owned(), "t".to_owned());
-        AwaitedPowerCycle { host: host.to_owned(), run, boot_id: "1".to_owned(), machine, since, resources: BTreeMap::new() }
+        AwaitedPowerCycle {
+            host: host.to_owned(),
+            run,
+            boot_id: "1".to_owned(),
+            machine,
+            since,
+            resources: BTreeMap::new(),
+        }
     }
 
     #[test]
@@ -181,28 +270,47 @@ mod tests {
         for (awaited, seen, out) in [
             (Some('a'), &[("h", Some('a'), "1")][..], ""),
             (Some('a'), &[("h", Some('a'), "2")], "h"),
-            (Some('a'), &[("other", Some('a'), "2"), ("h", Some('b'), "2")], "other"),
+            (
+                Some('a'),
+                &[("other", Some('a'), "2"), ("h", Some('b'), "2")],
+                "other",
+            ),
             (Some('a'), &[("h", Some('b'), "2")], "h"),
             (Some('a'), &[("h", None, "2")], "h"),
             (None, &[("h", Some('b'), "2")], "h"),
             (None, &[("other", Some('b'), "2")], ""),
         ] {
-            let mut state = ClusterState { awaited_power_cycles: vec![waits("h", awaited)], ..ClusterState::default() };
+            let mut state = ClusterState {
+                awaited_power_cycles: vec![waits("h", awaited)],
+                ..ClusterState::default()
+            };
             let identity = |digit: Option<char>, boot: &str| TargetIdentity {
-                machine_id: digit.map_or(MachineIdReading::Unknown, |digit| MachineIdReading::Known(machine(digit))),
+                machine_id: digit.map_or(MachineIdReading::Unknown, |digit| {
+                    MachineIdReading::Known(machine(digit))
+                }),
                 boot_id: Some(boot.to_owned()),
                 ..TargetIdentity::default()
             };
-            let seen: BTreeMap<_, _> = seen.iter().map(|(name, digit, boot)| (Target::host(name), identity(*digit, boot))).collect();
+            let seen: BTreeMap<_, _> = seen
+                .iter()
+                .map(|(name, digit, boot)| (Target::host(name), identity(*digit, boot)))
+                .collect();
             state.recognize("att", &seen);
-            assert_eq!(state.outages.keys().cloned().collect::<Vec<_>>().join(","), out, "{awaited:?} {seen:?}");
+            assert_eq!(
+                state.outages.keys().cloned().collect::<Vec<_>>().join(","),
+                out,
+                "{awaited:?} {seen:?}"
+            );
             state.outages.clear();
             // A gate passed it in that boot, and it waits on.
             for (target, identity) in &seen {
                 state.end_outage(&target.name, identity.boot_id.as_deref());
             }
             state.recognize("att", &seen);
-            assert!(state.outages.is_empty() && state.awaited_power_cycles.len() == 1, "{awaited:?} {seen:?}");
+            assert!(
+                state.outages.is_empty() && state.awaited_power_cycles.len() == 1,
+                "{awaited:?} {seen:?}"
+            );
         }
     }
 }

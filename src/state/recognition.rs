@@ -1,5 +1,5 @@
-//! Whose the targets are, and which machines: decided from what they say of themselves, before anything of them is planned
-//! or changed. Pure.
+//! Whose the targets are, and which machines: decided from what they say of themselves, before
+//! anything of them is planned or changed. Pure.
 
 use super::identity_conflict::IdentityConflict;
 use super::lineage::Descent;
@@ -12,7 +12,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A cluster as the state and the records name it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct ClusterIdentity {
     /// Random, made once.
     pub id: ClusterId,
@@ -38,7 +40,8 @@ pub struct TargetIdentity {
 pub struct Recognition {
     /// Targets of which nothing may be planned or changed.
     pub conflicts: BTreeMap<Target, IdentityConflict>,
-    /// Hosts that are another machine than the one that is remembered, with the number of resources that were set aside.
+    /// Hosts that are another machine than the one that is remembered, with the number of resources
+    /// that were set aside.
     pub reinstalled: BTreeMap<Target, usize>,
     /// Hosts whose machines were remembered under another name, with these.
     pub renamed: BTreeMap<Target, MachineId>,
@@ -49,7 +52,8 @@ pub struct Recognition {
 }
 
 impl Recognition {
-    /// Nothing is told by the answers of targets that must not be touched: their trouble stands in front of them.
+    /// Nothing is told by the answers of targets that must not be touched: their trouble stands in
+    /// front of them.
     pub fn mark(&self, observation: &mut Observation, inventory: &str) {
         for (target, conflict) in &self.conflicts {
             if let Some(found) = observation.targets.get_mut(target) {
@@ -61,13 +65,20 @@ impl Recognition {
     /// Takes the marks away again.
     pub fn unmark(&self, observation: &mut Observation) {
         for target in self.conflicts.keys() {
-            observation.targets.get_mut(target).into_iter().for_each(|found| found.problem = None);
+            observation
+                .targets
+                .get_mut(target)
+                .into_iter()
+                .for_each(|found| found.problem = None);
         }
     }
 
     /// What a plan has to know of it; `inventory` is named in commands.
     pub fn findings(&self, cluster: Option<&ClusterIdentity>, inventory: &str) -> IdentityFindings {
-        let refused = self.conflicts.iter().map(|(target, conflict)| (target.clone(), conflict.trouble(target, inventory)));
+        let refused = self
+            .conflicts
+            .iter()
+            .map(|(target, conflict)| (target.clone(), conflict.trouble(target, inventory)));
         IdentityFindings {
             cluster_id: cluster.map(|cluster| cluster.id.clone()),
             refused: refused.collect(),
@@ -78,123 +89,230 @@ impl Recognition {
 }
 
 impl ClusterState {
-    /// Compares what the targets say of themselves with what is remembered, and takes over what only they remember: the
-    /// cluster's id where this side has none, and newer records. What was remembered of another machine is set aside.
-    pub fn recognize(&mut self, name: &str, seen: &BTreeMap<Target, TargetIdentity>) -> Recognition {
-        let mut found = Recognition { conflicts: same_machines(seen), ..Recognition::default() };
+    /// Compares what the targets say of themselves with what is remembered, and takes over what
+    /// only they remember: the cluster's id where this side has none, and newer records. What was
+    /// remembered of another machine is set aside.
+    pub fn recognize(
+        &mut self,
+        name: &str,
+        seen: &BTreeMap<Target, TargetIdentity>,
+    ) -> Recognition {
+        let mut found = Recognition {
+            conflicts: same_machines(seen),
+            ..Recognition::default()
+        };
         let cloned = cloned_machines(seen);
-        found
-            .warnings
-            .extend(cloned.iter().map(|(id, names)| super::identity_conflict::warn_cloned_machine_id(id, &nodeset::fold_node_set(names))));
+        found.warnings.extend(cloned.iter().map(|(id, names)| {
+            super::identity_conflict::warn_cloned_machine_id(id, &nodeset::fold_node_set(names))
+        }));
         found.warnings.extend(self.renamed(name));
         self.cloned.extend(cloned.into_keys().cloned());
         self.follow_outages(seen);
         self.note_power_cycles(seen);
         let renames = self.follow_renames(seen);
         found.merged = !renames.former.is_empty();
-        found.warnings.extend(renames.former.iter().map(|(target, former)| super::identity_conflict::renamed_target(target, former)));
+        found.warnings.extend(
+            renames
+                .former
+                .iter()
+                .map(|(target, former)| super::identity_conflict::renamed_target(target, former)),
+        );
         found.reinstalled.extend(renames.set_aside);
-        let machine = |target: &Target| Some((target.clone(), seen.get(target)?.machine_id.known()?.clone()));
+        let machine = |target: &Target| {
+            Some((
+                target.clone(),
+                seen.get(target)?.machine_id.known()?.clone(),
+            ))
+        };
         found.renamed = renames.former.keys().filter_map(machine).collect();
         let several = self.take_over_id(name, seen);
         for (target, identity) in seen {
-            if let Some(conflict) = self.conflict(identity, name, &several).or_else(|| self.fork(target, identity)) {
+            if let Some(conflict) = self
+                .conflict(identity, name, &several)
+                .or_else(|| self.fork(target, identity))
+            {
                 found.conflicts.entry(target.clone()).or_insert(conflict);
             }
             if !found.conflicts.contains_key(target) {
-                self.remember(target, identity, renames.former.contains_key(target), &mut found);
+                self.remember(
+                    target,
+                    identity,
+                    renames.former.contains_key(target),
+                    &mut found,
+                );
             }
         }
         found
     }
 
-    /// The id that the records of this name agree on, where this side has none; all of them where they do not agree.
-    fn take_over_id(&mut self, name: &str, seen: &BTreeMap<Target, TargetIdentity>) -> BTreeSet<ClusterId> {
+    /// The id that the records of this name agree on, where this side has none; all of them where
+    /// they do not agree.
+    fn take_over_id(
+        &mut self,
+        name: &str,
+        seen: &BTreeMap<Target, TargetIdentity>,
+    ) -> BTreeSet<ClusterId> {
         let records = seen.values().filter_map(|identity| identity.record.read());
-        let ids: BTreeSet<ClusterId> =
-            records.filter(|record| record.cluster.name == name).map(|record| record.cluster.id.clone()).collect();
+        let ids: BTreeSet<ClusterId> = records
+            .filter(|record| record.cluster.name == name)
+            .map(|record| record.cluster.id.clone())
+            .collect();
         match (&self.cluster, ids.len()) {
-            (None, 1) => self.cluster = ids.into_iter().next().map(|id| ClusterIdentity { id, name: name.to_owned() }),
+            (None, 1) => {
+                self.cluster = ids.into_iter().next().map(|id| ClusterIdentity {
+                    id,
+                    name: name.to_owned(),
+                })
+            }
             (None, _) => return ids,
             (Some(_), _) => {}
         }
         BTreeSet::new()
     }
 
-    fn conflict(&self, identity: &TargetIdentity, name: &str, several: &BTreeSet<ClusterId>) -> Option<IdentityConflict> {
+    fn conflict(
+        &self,
+        identity: &TargetIdentity,
+        name: &str,
+        several: &BTreeSet<ClusterId>,
+    ) -> Option<IdentityConflict> {
         let theirs = identity.record.cluster().cloned();
         match (&self.cluster, theirs) {
             (_, None) => find_unreadable_record(identity, name),
-            (Some(ours), Some(theirs)) if ours.id == theirs.id => find_unreadable_record(identity, name),
+            (Some(ours), Some(theirs)) if ours.id == theirs.id => {
+                find_unreadable_record(identity, name)
+            }
             (None, Some(theirs)) if theirs.name == name && several.len() > 1 => {
-                Some(IdentityConflict::SeveralClusters { theirs, ids: several.clone() })
+                Some(IdentityConflict::SeveralClusters {
+                    theirs,
+                    ids: several.clone(),
+                })
             }
-            (ours, Some(theirs)) => {
-                Some(IdentityConflict::OtherCluster { theirs, name: name.to_owned(), ours: ours.as_ref().map(|ours| ours.id.clone()) })
-            }
+            (ours, Some(theirs)) => Some(IdentityConflict::OtherCluster {
+                theirs,
+                name: name.to_owned(),
+                ours: ours.as_ref().map(|ours| ours.id.clone()),
+            }),
         }
     }
 
     /// The record was written by somebody who did not know what is remembered here of this machine.
     fn fork(&self, target: &Target, identity: &TargetIdentity) -> Option<IdentityConflict> {
         let record = identity.record.read()?;
-        let (now, known) = (identity.machine_id.known(), self.machines.get(&*target.name));
-        if are_two(now, known) || record.is_of_another(now) || self.descent(record) != Descent::Forked {
+        let (now, known) = (
+            identity.machine_id.known(),
+            self.machines.get(&*target.name),
+        );
+        if are_two(now, known)
+            || record.is_of_another(now)
+            || self.descent(record) != Descent::Forked
+        {
             return None;
         }
         let ours = self.lineages.get(&*target.name)?.latest()?.clone();
-        Some(IdentityConflict::ForkedRecord { cluster: record.cluster.clone(), theirs: record.lineage().latest()?.clone(), ours })
+        Some(IdentityConflict::ForkedRecord {
+            cluster: record.cluster.clone(),
+            theirs: record.lineage().latest()?.clone(),
+            ours,
+        })
     }
 
     /// The cluster has another name in the spec than when it was last written down.
     fn renamed(&mut self, name: &str) -> Option<Diagnostic> {
         let ours = self.cluster.as_mut().filter(|ours| ours.name != name)?;
         let before = std::mem::replace(&mut ours.name, name.to_owned());
-        Some(super::identity_conflict::warn_cluster_renamed(&before, ours))
+        Some(super::identity_conflict::warn_cluster_renamed(
+            &before, ours,
+        ))
     }
 
-    fn remember(&mut self, target: &Target, identity: &TargetIdentity, is_renamed: bool, found: &mut Recognition) {
+    fn remember(
+        &mut self,
+        target: &Target,
+        identity: &TargetIdentity,
+        is_renamed: bool,
+        found: &mut Recognition,
+    ) {
         let now = identity.machine_id.known();
-        if let Some(machine) = now.filter(|now| self.was_given_an_id(target, now, &identity.record)) {
-            self.machines.insert(target.name.to_string(), machine.clone());
+        if let Some(machine) = now.filter(|now| self.was_given_an_id(target, now, &identity.record))
+        {
+            self.machines
+                .insert(target.name.to_string(), machine.clone());
             return;
         }
         if let Some(machine) = now {
-            let set_aside = self.settle_machine(&target.name, machine).filter(|count| *count > 0);
-            found.reinstalled.extend(set_aside.map(|count| (target.clone(), count)));
+            let set_aside = self
+                .settle_machine(&target.name, machine)
+                .filter(|count| *count > 0);
+            found
+                .reinstalled
+                .extend(set_aside.map(|count| (target.clone(), count)));
         }
-        let TargetRecord::Read { record, former_name } = &identity.record else { return };
+        let TargetRecord::Read {
+            record,
+            former_name,
+        } = &identity.record
+        else {
+            return;
+        };
         match (now, &record.machine) {
             (Some(now), Some(of_record)) if now != of_record => {
-                found.warnings.push(super::identity_conflict::record_of_another_machine(target, of_record, now));
+                found
+                    .warnings
+                    .push(super::identity_conflict::record_of_another_machine(
+                        target, of_record, now,
+                    ));
             }
             _ => {
                 let put_back = self.descent(record) == Descent::PutBack;
-                found.warnings.extend(put_back.then(|| super::identity_conflict::put_back(target, record)));
+                found
+                    .warnings
+                    .extend(put_back.then(|| super::identity_conflict::put_back(target, record)));
                 let is_news = self.merge(record);
                 found.merged |= is_news || put_back;
                 let former_name = former_name.as_ref().filter(|_| is_news && !is_renamed);
-                found.warnings.extend(former_name.map(|name| super::identity_conflict::renamed_target(target, name)));
+                found.warnings.extend(
+                    former_name.map(|name| super::identity_conflict::renamed_target(target, name)),
+                );
             }
         }
     }
 
-    /// One of several with one machine-id got another one, as RW0724 says: it keeps the record that this side knows, and was not installed
-    /// anew.
+    /// One of several with one machine-id got another one, as RW0724 says: it keeps the record that
+    /// this side knows, and was not installed anew.
     fn was_given_an_id(&self, target: &Target, now: &MachineId, record: &TargetRecord) -> bool {
-        let before = self.machines.get(&*target.name).filter(|before| *before != now && self.cloned.contains(*before));
-        let (Some(before), Some(record)) = (before, record.read()) else { return false };
+        let before = self
+            .machines
+            .get(&*target.name)
+            .filter(|before| *before != now && self.cloned.contains(*before));
+        let (Some(before), Some(record)) = (before, record.read()) else {
+            return false;
+        };
         record.machine.as_ref() == Some(before) && self.descent(record) == Descent::Known
     }
 
     /// Why nothing may be done to a target by what it says of itself, whatever else is known.
-    pub fn refusal(&self, name: &str, target: &Target, identity: &TargetIdentity) -> Option<IdentityConflict> {
-        self.conflict(identity, name, &BTreeSet::new()).or_else(|| self.fork(target, identity))
+    pub fn refusal(
+        &self,
+        name: &str,
+        target: &Target,
+        identity: &TargetIdentity,
+    ) -> Option<IdentityConflict> {
+        self.conflict(identity, name, &BTreeSet::new())
+            .or_else(|| self.fork(target, identity))
     }
 
-    /// The target is this cluster's from now on. What its record holds, where that could be read, is remembered as this cluster's
-    /// where it is to be kept, beside what this side remembers of it already.
-    pub fn take_over(&mut self, target: &Target, record: Option<&HostRecord>, now: Option<&MachineId>, keep_record: bool, entry: TakeOver) {
+    /// The target is this cluster's from now on. What its record holds, where that could be read,
+    /// is remembered as this cluster's where it is to be kept, beside what this side remembers of
+    /// it already.
+    pub fn take_over(
+        &mut self,
+        target: &Target,
+        record: Option<&HostRecord>,
+        now: Option<&MachineId>,
+        keep_record: bool,
+        entry: TakeOver,
+    ) {
         if let Some(machine) = now {
             self.settle_machine(&target.name, machine);
         }
@@ -202,28 +320,42 @@ impl ClusterState {
         match record {
             Some(record) if keep_record => self.remember_besides(record),
             // What the other cluster brought is not managed, also where it was this one's once.
-            Some(record) if self.cluster.as_ref().is_none_or(|ours| ours.id != record.cluster.id) => {
-                self.last_applied.resources.retain(|address, _| !record.resources.contains_key(address));
+            Some(record)
+                if self
+                    .cluster
+                    .as_ref()
+                    .is_none_or(|ours| ours.id != record.cluster.id) =>
+            {
+                self.last_applied
+                    .resources
+                    .retain(|address, _| !record.resources.contains_key(address));
             }
             _ => {}
         }
         if let Some(record) = record {
-            // Whoever went by that record goes on from here as well, and nobody who remembers more than it says.
-            self.lineages.entry(name.clone()).or_default().note_tried(&record.by(), record.serial);
+            // Whoever went by that record goes on from here as well, and nobody who remembers more
+            // than it says.
+            self.lineages
+                .entry(name.clone())
+                .or_default()
+                .note_tried(&record.by(), record.serial);
             self.note_outage_of(record);
         }
         self.taken_over.insert(name, entry);
     }
 
-    /// What is remembered of a host is about this machine from now on. The number of resources that were remembered of another
-    /// one, and are set aside; nothing where it is the same or none was known.
+    /// What is remembered of a host is about this machine from now on. The number of resources that
+    /// were remembered of another one, and are set aside; nothing where it is the same or none was
+    /// known.
     pub fn settle_machine(&mut self, host: &str, machine: &MachineId) -> Option<usize> {
         let before = self.machines.insert(host.to_owned(), machine.clone())?;
         if before == *machine {
             return None;
         }
         let count = self.last_applied.resources.len();
-        self.last_applied.resources.retain(|address, _| *address.target.name != *host);
+        self.last_applied
+            .resources
+            .retain(|address, _| *address.target.name != *host);
         self.lineages.remove(host);
         self.taken_over.remove(host);
         Some(count - self.last_applied.resources.len())
@@ -235,46 +367,66 @@ pub(super) fn are_two(one: Option<&MachineId>, other: Option<&MachineId>) -> boo
     one.zip(other).is_some_and(|(one, other)| one != other)
 }
 
-/// A record that cannot be read, or that was written under another name and not provably on this machine.
+/// A record that cannot be read, or that was written under another name and not provably on this
+/// machine.
 fn find_unreadable_record(identity: &TargetIdentity, name: &str) -> Option<IdentityConflict> {
     let reason = match &identity.record {
         TargetRecord::Unreadable { reason, .. } => reason.clone(),
-        TargetRecord::Read { record, former_name: Some(former_name) }
-            if record.machine.is_none() || identity.machine_id.known().is_none() =>
-        {
-            format!("it was written under the name `{former_name}`, and no machine-id tells whether that was this machine")
+        TargetRecord::Read {
+            record,
+            former_name: Some(former_name),
+        } if record.machine.is_none() || identity.machine_id.known().is_none() => {
+            format!(
+                "it was written under the name `{former_name}`, and no machine-id tells whether \
+                 that was this machine"
+            )
         }
         TargetRecord::Read { .. } | TargetRecord::Absent => return None,
     };
-    Some(IdentityConflict::UnreadableRecord { cluster: identity.record.cluster().cloned(), reason, name: name.to_owned() })
+    Some(IdentityConflict::UnreadableRecord {
+        cluster: identity.record.cluster().cloned(),
+        reason,
+        name: name.to_owned(),
+    })
 }
 
 /// Targets that are one running machine under several names.
 fn same_machines(seen: &BTreeMap<Target, TargetIdentity>) -> BTreeMap<Target, IdentityConflict> {
     let mut names: BTreeMap<&RunningMachine, BTreeSet<&Target>> = BTreeMap::new();
-    for (target, machine) in seen.iter().filter_map(|(target, identity)| Some((target, identity.running.as_ref()?))) {
+    for (target, machine) in seen
+        .iter()
+        .filter_map(|(target, identity)| Some((target, identity.running.as_ref()?)))
+    {
         names.entry(machine).or_default().insert(target);
     }
     let mut out = BTreeMap::new();
     for (machine, targets) in names.into_iter().filter(|(_, targets)| targets.len() > 1) {
         let names: BTreeSet<Target> = targets.into_iter().cloned().collect();
-        let conflict = IdentityConflict::SameMachine { machine: machine.clone(), names: names.clone() };
+        let conflict = IdentityConflict::SameMachine {
+            machine: machine.clone(),
+            names: names.clone(),
+        };
         out.extend(names.into_iter().map(|target| (target, conflict.clone())));
     }
     out
 }
 
-/// Ids that several running machines have, with the names of the hosts: they were made of one image with its machine-id, and are told
-/// apart by their boots alone.
+/// Ids that several running machines have, with the names of the hosts: they were made of one image
+/// with its machine-id, and are told apart by their boots alone.
 fn cloned_machines(seen: &BTreeMap<Target, TargetIdentity>) -> BTreeMap<&MachineId, Vec<&str>> {
     let mut hosts: BTreeMap<&MachineId, (BTreeSet<&RunningMachine>, Vec<&str>)> = BTreeMap::new();
-    for (target, running) in seen.iter().filter_map(|(target, identity)| Some((target, identity.running.as_ref()?))) {
+    for (target, running) in seen
+        .iter()
+        .filter_map(|(target, identity)| Some((target, identity.running.as_ref()?)))
+    {
         if target.kind == TargetKind::Host {
             let of_id = hosts.entry(&running.machine_id).or_default();
             of_id.0.insert(running);
             of_id.1.push(&target.name);
         }
     }
-    let cloned = hosts.into_iter().filter(|(_, (machines, _))| machines.len() > 1);
+    let cloned = hosts
+        .into_iter()
+        .filter(|(_, (machines, _))| machines.len() > 1);
     cloned.map(|(id, (_, names))| (id, names)).collect()
 }

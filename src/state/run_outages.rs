@@ -19,41 +19,60 @@ pub struct OutageMark {
 
 impl OutageMark {
     pub(super) fn new(record: &Record, cause: OutageCause) -> Self {
-        OutageMark { sequence: record.sequence, at: record.at.clone(), cause }
+        OutageMark {
+            sequence: record.sequence,
+            at: record.at.clone(),
+            cause,
+        }
     }
 
     /// The same as it is remembered of a run.
     pub fn outage(&self, run: &str) -> Outage {
-        Outage { cause: self.cause.clone(), since: self.at.clone(), run: run.to_owned() }
+        Outage {
+            cause: self.cause.clone(),
+            since: self.at.clone(),
+            run: run.to_owned(),
+        }
     }
 }
 
 impl RunStatus {
-    /// The record since which a host is in service again, by a gate or by somebody's decision; 0 where none says so.
+    /// The record since which a host is in service again, by a gate or by somebody's decision; 0
+    /// where none says so.
     pub fn in_service_since(&self, host: &str) -> u64 {
         let of = |all: &BTreeMap<String, u64>| all.get(host).copied().unwrap_or_default();
         of(&self.proven).max(of(&self.returned))
     }
 
-    /// The hosts that the run left out of service, as far as it goes: begun and not proven since, failed, not passed by a gate. Each
-    /// with the latest of the marks that say most of it.
+    /// The hosts that the run left out of service, as far as it goes: begun and not proven since,
+    /// failed, not passed by a gate. Each with the latest of the marks that say most of it.
     pub fn outages(&self) -> BTreeMap<&str, OutageMark> {
-        let of_hosts = self.not_passed.iter().chain(&self.rebooted).map(|(host, mark)| (host.as_str(), mark.clone()));
+        let of_hosts = self
+            .not_passed
+            .iter()
+            .chain(&self.rebooted)
+            .map(|(host, mark)| (host.as_str(), mark.clone()));
         let mut outages: BTreeMap<&str, OutageMark> = BTreeMap::new();
         for (host, mark) in self.nodes.iter().filter_map(mark_of_node).chain(of_hosts) {
             let is_out = mark.sequence > self.in_service_since(host);
             let rank = |mark: &OutageMark| (mark.cause.weight(), mark.sequence);
-            if is_out && outages.get(host).is_none_or(|other| rank(other) < rank(&mark)) {
+            if is_out
+                && outages
+                    .get(host)
+                    .is_none_or(|other| rank(other) < rank(&mark))
+            {
                 outages.insert(host, mark);
             }
         }
         outages
     }
 
-    /// Whether a host was found in another boot than before, this one or an earlier one that was seen, and no gate has proven
-    /// it since.
+    /// Whether a host was found in another boot than before, this one or an earlier one that was
+    /// seen, and no gate has proven it since.
     pub fn rebooted_unproven(&self, host: &str, now: Option<&str>) -> bool {
-        let Some((latest, since)) = self.boots.get(host).and_then(|boots| boots.last()) else { return false };
+        let Some((latest, since)) = self.boots.get(host).and_then(|boots| boots.last()) else {
+            return false;
+        };
         let is_first = self.boots.get(host).is_some_and(|boots| boots.len() == 1);
         let unproven = !is_first && self.in_service_since(host) < *since;
         unproven || now.is_some_and(|now| now != latest)
@@ -63,14 +82,28 @@ impl RunStatus {
 /// Since when the host of a step is out of service because of it.
 fn mark_of_node<'a>((id, node): (&String, &'a NodeStatus)) -> Option<(&'a str, OutageMark)> {
     let is_done = node.outcome.as_ref().is_some_and(NodeOutcome::is_done);
-    let (host, sequence) = (node.host.as_deref()?, node.out_since(node.disruptive || !is_done));
-    let at = if sequence == node.lost { &node.over_at } else { &node.begun_at };
+    let (host, sequence) = (
+        node.host.as_deref()?,
+        node.out_since(node.disruptive || !is_done),
+    );
+    let at = if sequence == node.lost {
+        &node.over_at
+    } else {
+        &node.begun_at
+    };
     let cause = match (node.disruptive, sequence == node.lost) {
         (false, _) => OutageCause::InDoubt { node: id.clone() },
         (true, true) => OutageCause::StepFailed { node: id.clone() },
         (true, false) => OutageCause::Unproven { node: id.clone() },
     };
-    Some((host, OutageMark { sequence, at: at.clone().unwrap_or_default(), cause }))
+    Some((
+        host,
+        OutageMark {
+            sequence,
+            at: at.clone().unwrap_or_default(),
+            cause,
+        },
+    ))
 }
 
 #[cfg(test)]
@@ -83,9 +116,25 @@ mod tests {
     #[test]
     fn a_run_leaves_hosts_out_of_service_until_a_gate_or_somebody_says_otherwise() {
         let begun = |node: &str, host: &str, disruptive: bool| match started(1, 0) {
-            JournalEntry::NodeStarted { attempt, token, actions, members, boot_id, .. } => {
+            JournalEntry::NodeStarted {
+                attempt,
+                token,
+                actions,
+                members,
+                boot_id,
+                ..
+            } => {
                 let (node, host) = (node.to_owned(), Some(host.to_owned()));
-                JournalEntry::NodeStarted { node, host, disruptive, attempt, token, actions, members, boot_id }
+                JournalEntry::NodeStarted {
+                    node,
+                    host,
+                    disruptive,
+                    attempt,
+                    token,
+                    actions,
+                    members,
+                    boot_id,
+                }
             }
             other => other,
         };
@@ -96,11 +145,28 @@ mod tests {
             applied: vec![],
             removed: vec![],
         };
-        let (done, failed) = (NodeOutcome::Done { changed: true }, NodeOutcome::Failed { reason: "x".to_owned() });
-        let hosts = |hosts: &[&str]| hosts.iter().map(|host| (*host).to_owned()).collect::<Vec<_>>();
+        let (done, failed) = (
+            NodeOutcome::Done { changed: true },
+            NodeOutcome::Failed {
+                reason: "x".to_owned(),
+            },
+        );
+        let hosts = |hosts: &[&str]| {
+            hosts
+                .iter()
+                .map(|host| (*host).to_owned())
+                .collect::<Vec<_>>()
+        };
         let gate = |of: &[&str], passed: bool| {
-            let failure = GateFailure { code: "RW0650".to_owned(), check: "slow".to_owned() };
-            JournalEntry::GateChecked { node: "gate/0".to_owned(), hosts: hosts(of), failure: Some(failure).filter(|_| !passed) }
+            let failure = GateFailure {
+                code: "RW0650".to_owned(),
+                check: "slow".to_owned(),
+            };
+            JournalEntry::GateChecked {
+                node: "gate/0".to_owned(),
+                hosts: hosts(of),
+                failure: Some(failure).filter(|_| !passed),
+            }
         };
         let out = |entries: &[JournalEntry]| -> Vec<String> {
             let word = |cause: &OutageCause| match cause {
@@ -109,22 +175,47 @@ mod tests {
                 OutageCause::Unproven { .. } => "unproven",
                 OutageCause::InDoubt { .. } => "in doubt",
             };
-            fold_of(entries.to_vec()).outages().iter().map(|(host, mark)| format!("{host} {}", word(&mark.cause))).collect()
+            fold_of(entries.to_vec())
+                .outages()
+                .iter()
+                .map(|(host, mark)| format!("{host} {}", word(&mark.cause)))
+                .collect()
         };
         let mut run = vec![begun("a1", "a", true), begun("b1", "b", false)];
-        assert_eq!(out(&run), ["a unproven", "b in doubt"], "a crash here leaves both");
+        assert_eq!(
+            out(&run),
+            ["a unproven", "b in doubt"],
+            "a crash here leaves both"
+        );
         run.extend([ended("a1", done.clone()), ended("b1", done.clone())]);
-        assert_eq!(out(&run), ["a unproven"], "what disturbs nobody and was done needs no gate");
-        run.extend([gate(&["a", "b"], false), begun("c1", "c", false), ended("c1", failed.clone())]);
+        assert_eq!(
+            out(&run),
+            ["a unproven"],
+            "what disturbs nobody and was done needs no gate"
+        );
+        run.extend([
+            gate(&["a", "b"], false),
+            begun("c1", "c", false),
+            ended("c1", failed.clone()),
+        ]);
         assert_eq!(out(&run), ["a gate", "b gate", "c in doubt"]);
-        let decided =
-            JournalEntry::ReturnedToService { who: String::new(), machine: String::new(), reason: String::new(), hosts: hosts(&["b"]) };
+        let decided = JournalEntry::ReturnedToService {
+            who: String::new(),
+            machine: String::new(),
+            reason: String::new(),
+            hosts: hosts(&["b"]),
+        };
         run.extend([gate(&["a"], true), decided]);
         assert_eq!(out(&run), ["c in doubt"]);
         run.push(begun("a2", "a", true));
         assert_eq!(out(&run), ["a unproven", "c in doubt"]);
         // A node that could not be emptied and takes pods again.
-        run.extend([JournalEntry::HostLeftAsItWas { node: "a2".to_owned() }, ended("a2", failed)]);
+        run.extend([
+            JournalEntry::HostLeftAsItWas {
+                node: "a2".to_owned(),
+            },
+            ended("a2", failed),
+        ]);
         assert_eq!(out(&run), ["c in doubt"]);
         let mut state = ClusterState::default();
         fold_of(run.clone()).absorb_into(&mut state, &RunStatus::default());
@@ -138,19 +229,45 @@ mod tests {
 
     #[test]
     fn the_boots_of_a_host_are_told_apart_and_a_new_one_has_to_be_proven() {
-        let locked = |boot: &str| JournalEntry::HostLocked { host: "a".to_owned(), boot_id: Some(boot.to_owned()), machine_id: None };
-        let failed = GateFailure { code: "RW0650".to_owned(), check: "slow".to_owned() };
+        let locked = |boot: &str| JournalEntry::HostLocked {
+            host: "a".to_owned(),
+            boot_id: Some(boot.to_owned()),
+            machine_id: None,
+        };
+        let failed = GateFailure {
+            code: "RW0650".to_owned(),
+            check: "slow".to_owned(),
+        };
         let gate = |passed: bool| JournalEntry::GateChecked {
             node: "g".to_owned(),
             hosts: vec!["a".to_owned()],
             failure: Some(failed.clone()).filter(|_| !passed),
         };
         let status = fold_of(vec![locked("1"), started(1, 0), locked("1"), locked("2")]);
-        assert_eq!((status.boot_at("a", 2), status.boot_at("a", 9), status.boot_at("b", 9)), (Some("1"), Some("2"), None));
-        assert!(!fold_of(vec![locked("1")]).rebooted_unproven("a", Some("1")) && !status.rebooted_unproven("b", Some("1")));
-        assert!(fold_of(vec![locked("1")]).rebooted_unproven("a", Some("2")), "it is in another boot now");
+        assert_eq!(
+            (
+                status.boot_at("a", 2),
+                status.boot_at("a", 9),
+                status.boot_at("b", 9)
+            ),
+            (Some("1"), Some("2"), None)
+        );
+        assert!(
+            !fold_of(vec![locked("1")]).rebooted_unproven("a", Some("1"))
+                && !status.rebooted_unproven("b", Some("1"))
+        );
+        assert!(
+            fold_of(vec![locked("1")]).rebooted_unproven("a", Some("2")),
+            "it is in another boot now"
+        );
         assert!(status.rebooted_unproven("a", Some("2")) && status.rebooted_unproven("a", None));
-        assert!(fold_of(vec![locked("1"), gate(true), locked("2"), gate(false)]).rebooted_unproven("a", Some("2")));
-        assert!(!fold_of(vec![locked("1"), locked("2"), gate(true), locked("2")]).rebooted_unproven("a", Some("2")));
+        assert!(
+            fold_of(vec![locked("1"), gate(true), locked("2"), gate(false)])
+                .rebooted_unproven("a", Some("2"))
+        );
+        assert!(
+            !fold_of(vec![locked("1"), locked("2"), gate(true), locked("2")])
+                .rebooted_unproven("a", Some("2"))
+        );
     }
 }

@@ -50,7 +50,8 @@ pub struct NodeStatus {
     pub removed: Vec<Address>,
     /// The record of its latest outcome.
     pub finished: u64,
-    /// The record by which it last failed or nobody knew how it ended, also where it was done since; 0 where it never was so.
+    /// The record by which it last failed or nobody knew how it ended, also where it was done
+    /// since; 0 where it never was so.
     pub lost: u64,
     /// When the latest attempt began, RFC 3339.
     pub begun_at: Option<String>,
@@ -78,13 +79,18 @@ impl NodeStatus {
         self.is_open() || matches!(self.outcome, Some(NodeOutcome::Unknown { .. }))
     }
 
-    /// The record since which its host is out of service because of it: it was begun, where that `counts`, or it was lost, and then a
-    /// gate has to prove the host even where the step was done since. 0 where its host is not out.
+    /// The record since which its host is out of service because of it: it was begun, where that
+    /// `counts`, or it was lost, and then a gate has to prove the host even where the step was done
+    /// since. 0 where its host is not out.
     pub fn out_since(&self, counts: bool) -> u64 {
         if self.left_as_it_was {
             return 0;
         }
-        let begun = self.intent.as_ref().filter(|_| counts).map_or(0, |intent| intent.sequence);
+        let begun = self
+            .intent
+            .as_ref()
+            .filter(|_| counts)
+            .map_or(0, |intent| intent.sequence);
         begun.max(self.lost)
     }
 }
@@ -137,7 +143,8 @@ pub struct RunStatus {
     pub not_passed: BTreeMap<String, OutageMark>,
     /// Hosts that were booted anew, with the latest record that says so.
     pub rebooted: BTreeMap<String, OutageMark>,
-    /// The boots that each host was seen in, one after the other, with the record that first says so.
+    /// The boots that each host was seen in, one after the other, with the record that first says
+    /// so.
     pub boots: BTreeMap<String, Vec<(String, u64)>>,
     /// The machine that each host was, with the latest record that says so.
     pub machines: BTreeMap<String, (MachineId, u64)>,
@@ -154,54 +161,96 @@ pub struct RunStatus {
 impl RunStatus {
     /// The part of it that came last.
     pub fn by(&self) -> RunPart {
-        RunPart { run: self.run.clone(), part: self.part.clone() }
+        RunPart {
+            run: self.run.clone(),
+            part: self.part.clone(),
+        }
     }
 
     fn note_host_record(&mut self, host: String, serial: u64, status: WriteStatus, sequence: u64) {
-        self.host_records.insert(host, WrittenRecord { write: LatestWrite::new(self.by(), serial, status), sequence });
+        self.host_records.insert(
+            host,
+            WrittenRecord {
+                write: LatestWrite::new(self.by(), serial, status),
+                sequence,
+            },
+        );
     }
 
-    /// The hosts and clusters of which the journal says more after this record than was written to them since. A switch keeps none.
+    /// The hosts and clusters of which the journal says more after this record than was written to
+    /// them since. A switch keeps none.
     pub fn behind(&self, after: u64) -> BTreeSet<String> {
         // The resources of a node are those of one target.
         let ended = self.nodes.values().filter_map(|node| {
-            let address = node.applied.first().map(|(address, _)| address).or(node.removed.first())?;
+            let address = node
+                .applied
+                .first()
+                .map(|(address, _)| address)
+                .or(node.removed.first())?;
             Some((&address.target, node.finished))
         });
         let begun = self.begun();
         let begun = begun.keys().map(|address| (&address.target, self.sequence));
-        let known = |target: &Target| self.host_records.get(&*target.name).map_or(0, |written| written.sequence);
-        let behind = ended.chain(begun).filter(|(target, at)| target.kind != TargetKind::Switch && *at > known(target).max(after));
+        let known = |target: &Target| {
+            self.host_records
+                .get(&*target.name)
+                .map_or(0, |written| written.sequence)
+        };
+        let behind = ended.chain(begun).filter(|(target, at)| {
+            target.kind != TargetKind::Switch && *at > known(target).max(after)
+        });
         behind.map(|(target, _)| target.name.to_string()).collect()
     }
 
     /// How many steps were begun of which nobody knows how they ended.
     pub fn open(&self) -> usize {
-        self.nodes.values().filter(|node| node.ended_unknown()).count()
+        self.nodes
+            .values()
+            .filter(|node| node.ended_unknown())
+            .count()
     }
 
-    /// The resources that were other than wished when a step of theirs was begun of which nobody knows how it ended: what was there
-    /// before, and when. A step that ended says itself what it left.
+    /// The resources that were other than wished when a step of theirs was begun of which nobody
+    /// knows how it ended: what was there before, and when. A step that ended says itself what it
+    /// left.
     pub fn begun(&self) -> BTreeMap<Address, (Value, String)> {
         let open = self.nodes.values().filter(|node| node.ended_unknown());
         let of_node = |node: &NodeStatus| {
             let at = node.begun_at.clone().unwrap_or_default();
-            let differed = node.intent.iter().flat_map(|intent| &intent.first).filter(|member| !member.met);
-            differed.map(move |member| (member.address.clone(), (member.before.clone(), at.clone()))).collect::<Vec<_>>()
+            let differed = node
+                .intent
+                .iter()
+                .flat_map(|intent| &intent.first)
+                .filter(|member| !member.met);
+            differed
+                .map(move |member| (member.address.clone(), (member.before.clone(), at.clone())))
+                .collect::<Vec<_>>()
         };
         open.flat_map(of_node).collect()
     }
 
     /// The one of these steps that was done last; nothing where one of them is not done.
     pub fn last_done<'a>(&self, steps: impl Iterator<Item = &'a str>) -> Option<&NodeStatus> {
-        let done = |id: &str| self.nodes.get(id).filter(|node| node.outcome.as_ref().is_some_and(NodeOutcome::is_done));
-        steps.map(done).collect::<Option<Vec<_>>>()?.into_iter().max_by_key(|node| node.finished)
+        let done = |id: &str| {
+            self.nodes
+                .get(id)
+                .filter(|node| node.outcome.as_ref().is_some_and(NodeOutcome::is_done))
+        };
+        steps
+            .map(done)
+            .collect::<Option<Vec<_>>>()?
+            .into_iter()
+            .max_by_key(|node| node.finished)
     }
 
     /// The boot that a host was in when this record was written, as far as it was seen.
     pub fn boot_at(&self, host: &str, sequence: u64) -> Option<&str> {
         let boots = self.boots.get(host)?;
-        boots.iter().rev().find(|(_, since)| *since <= sequence).map(|(boot, _)| boot.as_str())
+        boots
+            .iter()
+            .rev()
+            .find(|(_, since)| *since <= sequence)
+            .map(|(boot, _)| boot.as_str())
     }
 
     /// The boot that a host was seen in last.
@@ -210,14 +259,37 @@ impl RunStatus {
     }
 
     fn of_start(record: &Record) -> Self {
-        let JournalEntry::RunStarted { run, cluster, plan, inventory, who, machine, state_serial, power_cycles, .. } = record.entry.clone()
+        let JournalEntry::RunStarted {
+            run,
+            cluster,
+            plan,
+            inventory,
+            who,
+            machine,
+            state_serial,
+            power_cycles,
+            ..
+        } = record.entry.clone()
         else {
             return RunStatus::default();
         };
         let (cluster, started_at) = (Some(cluster), record.at.clone());
-        let told =
-            RunStatus { run, cluster, plan, inventory, who, machine, started_at, state_serial, power_cycles, ..RunStatus::default() };
-        RunStatus { sequence: 1, ..told }
+        let told = RunStatus {
+            run,
+            cluster,
+            plan,
+            inventory,
+            who,
+            machine,
+            started_at,
+            state_serial,
+            power_cycles,
+            ..RunStatus::default()
+        };
+        RunStatus {
+            sequence: 1,
+            ..told
+        }
     }
 
     fn seen_in(&mut self, host: String, boot: String, sequence: u64) {
@@ -227,15 +299,28 @@ impl RunStatus {
         }
     }
 
-    fn gate_checked(&mut self, record: &Record, gate: String, hosts: Vec<String>, failure: Option<GateFailure>) {
+    fn gate_checked(
+        &mut self,
+        record: &Record,
+        gate: String,
+        hosts: Vec<String>,
+        failure: Option<GateFailure>,
+    ) {
         match failure {
-            None => self.proven.extend(hosts.into_iter().map(|host| (host, record.sequence))),
+            None => self
+                .proven
+                .extend(hosts.into_iter().map(|host| (host, record.sequence))),
             Some(GateFailure { code, check }) => {
                 let mark = OutageMark::new(record, OutageCause::GateFailed { gate, code, check });
-                let stays = |host: &String| self.not_passed.get(host).is_some_and(|before| before.sequence > self.in_service_since(host));
+                let stays = |host: &String| {
+                    self.not_passed
+                        .get(host)
+                        .is_some_and(|before| before.sequence > self.in_service_since(host))
+                };
                 let noted = |host: &String| mark.cause.is_of_check() || !stays(host);
                 let hosts: Vec<String> = hosts.into_iter().filter(noted).collect();
-                self.not_passed.extend(hosts.into_iter().map(|host| (host, mark.clone())));
+                self.not_passed
+                    .extend(hosts.into_iter().map(|host| (host, mark.clone())));
             }
         }
     }
@@ -255,23 +340,59 @@ fn apply_journal_record(status: &mut RunStatus, record: &Record) {
     match record.entry.clone() {
         JournalEntry::RunStarted { .. } => *status = RunStatus::of_start(record),
         JournalEntry::RunResumed { .. } => (status.ending, status.paused) = (None, None),
-        JournalEntry::Ordered { order, .. } => status.paused = (order == OrderKind::Pause).then(|| record.at.clone()),
+        JournalEntry::Ordered { order, .. } => {
+            status.paused = (order == OrderKind::Pause).then(|| record.at.clone())
+        }
         JournalEntry::LockTaken { fence, part } => (status.fence, status.part) = (fence, part),
-        JournalEntry::NodeStarted { node, host, disruptive, attempt, token, actions, members, boot_id } => {
+        JournalEntry::NodeStarted {
+            node,
+            host,
+            disruptive,
+            attempt,
+            token,
+            actions,
+            members,
+            boot_id,
+        } => {
             let node = status.nodes.entry(node).or_default();
             (node.host, node.disruptive, node.left_as_it_was) = (host, disruptive, false);
-            let first = node.intent.take().map_or_else(|| members.clone(), |earlier| earlier.first);
-            node.intent = Some(StepIntent { attempt, token, actions, first, latest: members, boot_id, sequence: record.sequence });
+            let first = node
+                .intent
+                .take()
+                .map_or_else(|| members.clone(), |earlier| earlier.first);
+            node.intent = Some(StepIntent {
+                attempt,
+                token,
+                actions,
+                first,
+                latest: members,
+                boot_id,
+                sequence: record.sequence,
+            });
             node.outcome = None;
             (node.begun_at, node.over_at) = (Some(record.at.clone()), None);
         }
-        JournalEntry::NodeFinished { node, host, outcome, applied, removed } => {
+        JournalEntry::NodeFinished {
+            node,
+            host,
+            outcome,
+            applied,
+            removed,
+        } => {
             let node = status.nodes.entry(node).or_default();
-            if matches!(outcome, NodeOutcome::Failed { .. } | NodeOutcome::Unknown { .. } | NodeOutcome::LockLost { .. }) {
+            if matches!(
+                outcome,
+                NodeOutcome::Failed { .. }
+                    | NodeOutcome::Unknown { .. }
+                    | NodeOutcome::LockLost { .. }
+            ) {
                 node.lost = record.sequence;
             }
             // Who lost a lock before it began anything has left the host as it was.
-            if matches!(outcome, NodeOutcome::Failed { .. } | NodeOutcome::Unknown { .. }) {
+            if matches!(
+                outcome,
+                NodeOutcome::Failed { .. } | NodeOutcome::Unknown { .. }
+            ) {
                 node.host = node.host.take().or(host);
             }
             node.outcome = Some(outcome);
@@ -280,26 +401,52 @@ fn apply_journal_record(status: &mut RunStatus, record: &Record) {
             node.finished = record.sequence;
             node.over_at = Some(record.at.clone());
         }
-        JournalEntry::HostLeftAsItWas { node } => status.nodes.entry(node).or_default().left_as_it_was = true,
-        JournalEntry::GateStarted { node, .. } => status.gates.entry(node).or_default().checking_since = Some(record.at.clone()),
-        JournalEntry::GateChecked { node, hosts, failure } => {
+        JournalEntry::HostLeftAsItWas { node } => {
+            status.nodes.entry(node).or_default().left_as_it_was = true
+        }
+        JournalEntry::GateStarted { node, .. } => {
+            status.gates.entry(node).or_default().checking_since = Some(record.at.clone())
+        }
+        JournalEntry::GateChecked {
+            node,
+            hosts,
+            failure,
+        } => {
             let gate = status.gates.entry(node.clone()).or_default();
-            (gate.checking_since, gate.checked) = (None, Some((failure.is_none(), record.at.clone())));
+            (gate.checking_since, gate.checked) =
+                (None, Some((failure.is_none(), record.at.clone())));
             status.gate_checked(record, node, hosts, failure);
         }
-        JournalEntry::ReturnedToService { hosts, .. } => status.returned.extend(hosts.into_iter().map(|host| (host, record.sequence))),
+        JournalEntry::ReturnedToService { hosts, .. } => status
+            .returned
+            .extend(hosts.into_iter().map(|host| (host, record.sequence))),
         JournalEntry::HostRecordWritten { host, serial } => {
             status.note_host_record(host, serial, WriteStatus::Done, record.sequence);
         }
-        JournalEntry::HostRecordTried { host, serial } => status.note_host_record(host, serial, WriteStatus::Tried, record.sequence),
+        JournalEntry::HostRecordTried { host, serial } => {
+            status.note_host_record(host, serial, WriteStatus::Tried, record.sequence)
+        }
         JournalEntry::RunFinished { ending } => status.ending = Some(ending),
         JournalEntry::LockStolen { fence, .. } => status.fence = status.fence.max(fence),
-        JournalEntry::HostLocked { host, boot_id, machine_id } => {
-            status.machines.extend(machine_id.map(|machine| (host.clone(), (machine, record.sequence))));
-            boot_id.into_iter().for_each(|boot| status.seen_in(host.clone(), boot, record.sequence));
+        JournalEntry::HostLocked {
+            host,
+            boot_id,
+            machine_id,
+        } => {
+            status
+                .machines
+                .extend(machine_id.map(|machine| (host.clone(), (machine, record.sequence))));
+            boot_id
+                .into_iter()
+                .for_each(|boot| status.seen_in(host.clone(), boot, record.sequence));
         }
         JournalEntry::Rebooted { host, to: boot, .. } => {
-            let mark = OutageMark::new(record, OutageCause::Unproven { node: format!("{}/reboot", Target::host(&host)) });
+            let mark = OutageMark::new(
+                record,
+                OutageCause::Unproven {
+                    node: format!("{}/reboot", Target::host(&host)),
+                },
+            );
             status.rebooted.insert(host.clone(), mark);
             status.seen_in(host, boot, record.sequence);
         }
@@ -313,14 +460,25 @@ pub(super) mod tests {
     use super::*;
 
     pub(crate) fn fold_of(entries: Vec<JournalEntry>) -> RunStatus {
-        let records: Vec<_> =
-            entries.into_iter().zip(1..).map(|(entry, sequence)| Record { sequence, at: "t".to_owned(), entry }).collect();
+        let records: Vec<_> = entries
+            .into_iter()
+            .zip(1..)
+            .map(|(entry, sequence)| Record {
+                sequence,
+                at: "t".to_owned(),
+                entry,
+            })
+            .collect();
         fold_journal_records(&records)
     }
 
     pub(crate) fn started(attempt: u32, before: i32) -> JournalEntry {
-        let member =
-            MemberIntent { address: "host/a/file/x".parse().unwrap(), met: false, fingerprint: Digest::of(&before), before: before.into() };
+        let member = MemberIntent {
+            address: "host/a/file/x".parse().unwrap(),
+            met: false,
+            fingerprint: Digest::of(&before),
+            before: before.into(),
+        };
         JournalEntry::NodeStarted {
             node: "n".to_owned(),
             host: None,
@@ -344,25 +502,74 @@ pub(super) mod tests {
         };
         assert!(fold_of(vec![started(1, 0)]).nodes["n"].is_open());
         assert!(!fold_of(vec![started(1, 0), finished.clone()]).nodes["n"].is_open());
-        assert!(fold_of(vec![started(1, 0), finished, started(2, 1)]).nodes["n"].is_open(), "a second attempt has no outcome yet");
-        let unknown = NodeOutcome::Unknown { reason: "the connection ended".to_owned() };
-        let unknown = JournalEntry::NodeFinished { node: "n".to_owned(), host: None, outcome: unknown, applied: vec![], removed: vec![] };
-        assert_eq!((fold_of(vec![started(1, 0)]).open(), fold_of(vec![started(1, 0), unknown]).open()), (1, 1));
+        assert!(
+            fold_of(vec![started(1, 0), finished, started(2, 1)]).nodes["n"].is_open(),
+            "a second attempt has no outcome yet"
+        );
+        let unknown = NodeOutcome::Unknown {
+            reason: "the connection ended".to_owned(),
+        };
+        let unknown = JournalEntry::NodeFinished {
+            node: "n".to_owned(),
+            host: None,
+            outcome: unknown,
+            applied: vec![],
+            removed: vec![],
+        };
+        assert_eq!(
+            (
+                fold_of(vec![started(1, 0)]).open(),
+                fold_of(vec![started(1, 0), unknown]).open()
+            ),
+            (1, 1)
+        );
     }
 
     #[test]
     fn who_was_lost_is_out_until_a_gate_says_otherwise_though_the_step_was_done_since() {
-        let ended = |outcome| JournalEntry::NodeFinished { node: "n".to_owned(), host: None, outcome, applied: vec![], removed: vec![] };
-        let (lost, done) = (NodeOutcome::Unknown { reason: "gone".to_owned() }, NodeOutcome::Done { changed: true });
-        let twice = fold_of(vec![started(1, 0), ended(lost), started(2, 0), ended(done.clone())]);
-        assert_eq!((twice.nodes["n"].out_since(false), twice.nodes["n"].out_since(true)), (2, 3));
-        assert_eq!(fold_of(vec![started(1, 0), ended(done)]).nodes["n"].out_since(false), 0);
+        let ended = |outcome| JournalEntry::NodeFinished {
+            node: "n".to_owned(),
+            host: None,
+            outcome,
+            applied: vec![],
+            removed: vec![],
+        };
+        let (lost, done) = (
+            NodeOutcome::Unknown {
+                reason: "gone".to_owned(),
+            },
+            NodeOutcome::Done { changed: true },
+        );
+        let twice = fold_of(vec![
+            started(1, 0),
+            ended(lost),
+            started(2, 0),
+            ended(done.clone()),
+        ]);
+        assert_eq!(
+            (
+                twice.nodes["n"].out_since(false),
+                twice.nodes["n"].out_since(true)
+            ),
+            (2, 3)
+        );
+        assert_eq!(
+            fold_of(vec![started(1, 0), ended(done)]).nodes["n"].out_since(false),
+            0
+        );
     }
 
     #[test]
     fn what_was_there_before_is_that_of_the_first_attempt() {
         let status = fold_of(vec![started(1, 10), started(2, 20)]);
         let intent = status.nodes["n"].intent.as_ref().unwrap();
-        assert_eq!((intent.first[0].before.clone(), intent.latest[0].before.clone(), intent.attempt), (10.into(), 20.into(), 2));
+        assert_eq!(
+            (
+                intent.first[0].before.clone(),
+                intent.latest[0].before.clone(),
+                intent.attempt
+            ),
+            (10.into(), 20.into(), 2)
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! `drift.json`: since when each finding of drift is there. It holds addresses and times, no values, and is only a
-//! comfort: without it nothing is judged otherwise.
+//! `drift.json`: since when each finding of drift is there. It holds addresses and times, no
+//! values, and is only a comfort: without it nothing is judged otherwise.
 
 use super::folder::StateFolder;
 use railwright_base::{Address, Diagnostic};
@@ -52,18 +52,27 @@ impl Sightings {
     pub fn load(folder: &StateFolder) -> Result<Sightings, Diagnostic> {
         let bytes = match folder.read(FILE, LIMIT_BYTES) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Sightings::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Sightings::default());
+            }
             Err(error) => return Err(new_unusable_file_warning(folder, &error.to_string())),
         };
-        let document: SightingsDocument =
-            serde_json::from_slice(&bytes).map_err(|error| new_unusable_file_warning(folder, &error.to_string()))?;
+        let document: SightingsDocument = serde_json::from_slice(&bytes)
+            .map_err(|error| new_unusable_file_warning(folder, &error.to_string()))?;
         if document.format_version.split('.').next() != FORMAT_VERSION.split('.').next() {
             return Err(new_unusable_file_warning(
                 folder,
-                &format!("it has format {}, this railwright reads {FORMAT_VERSION}", document.format_version),
+                &format!(
+                    "it has format {}, this railwright reads {FORMAT_VERSION}",
+                    document.format_version
+                ),
             ));
         }
-        let by_attribute = document.findings.into_iter().map(|line| ((line.address, line.plane), line.sighting)).collect();
+        let by_attribute = document
+            .findings
+            .into_iter()
+            .map(|line| ((line.address, line.plane), line.sighting))
+            .collect();
         Ok(Sightings { by_attribute })
     }
 
@@ -74,23 +83,36 @@ impl Sightings {
             plane: *plane,
             sighting: sighting.clone(),
         };
-        let document =
-            SightingsDocument { format_version: FORMAT_VERSION.to_owned(), findings: self.by_attribute.iter().map(line).collect() };
+        let document = SightingsDocument {
+            format_version: FORMAT_VERSION.to_owned(),
+            findings: self.by_attribute.iter().map(line).collect(),
+        };
         let write = || -> io::Result<()> {
             let text = serde_json::to_string_pretty(&document)?;
             files::write_atomic(&folder.path().join(FILE), text.as_bytes(), 0o600)
         };
-        folder.prepare().map_err(|problem| new_unusable_file_warning(folder, &problem.message))?;
+        folder
+            .prepare()
+            .map_err(|problem| new_unusable_file_warning(folder, &problem.message))?;
         write().map_err(|error| new_unusable_file_warning(folder, &error.to_string()))
     }
 }
 
 fn new_unusable_file_warning(folder: &StateFolder, why: &str) -> Diagnostic {
-    Diagnostic::warning("RW0501", format!("since when a finding is there is not known: {}", railwright_base::text::one_line(why, 160)))
-        .on(folder.path().join(FILE).display().to_string())
-        .effect("the findings are right; only their ages are left out")
-        .state("nothing was changed")
-        .next("let the state folder be written to; a file that cannot be read may be removed: ages then begin anew")
+    Diagnostic::warning(
+        "RW0501",
+        format!(
+            "since when a finding is there is not known: {}",
+            railwright_base::text::one_line(why, 160)
+        ),
+    )
+    .on(folder.path().join(FILE).display().to_string())
+    .effect("the findings are right; only their ages are left out")
+    .state("nothing was changed")
+    .next(
+        "let the state folder be written to; a file that cannot be read may be removed: ages then \
+         begin anew",
+    )
 }
 
 #[cfg(test)]
@@ -98,9 +120,17 @@ mod tests {
     use super::*;
 
     fn sightings() -> Sightings {
-        let key = ("host/n1/file/%2Fetc%2Fx#content".parse().unwrap(), Plane::Persisted);
-        let sighting = Sighting { first_seen: "2026-01-01T00:00:00Z".into(), last_seen: "2026-01-01T03:00:00Z".into() };
-        Sightings { by_attribute: [(key, sighting)].into() }
+        let key = (
+            "host/n1/file/%2Fetc%2Fx#content".parse().unwrap(),
+            Plane::Persisted,
+        );
+        let sighting = Sighting {
+            first_seen: "2026-01-01T00:00:00Z".into(),
+            last_seen: "2026-01-01T03:00:00Z".into(),
+        };
+        Sightings {
+            by_attribute: [(key, sighting)].into(),
+        }
     }
 
     #[test]
@@ -112,17 +142,33 @@ mod tests {
         assert!(!folder.path().exists(), "asking makes nothing");
         sightings().store(&folder).unwrap();
         assert_eq!(Sightings::load(&folder).unwrap(), sightings());
-        assert_eq!(std::fs::metadata(folder.path().join(FILE)).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            std::fs::metadata(folder.path().join(FILE))
+                .unwrap()
+                .permissions()
+                .mode()
+                & 0o777,
+            0o600
+        );
     }
 
     #[test]
     fn a_file_that_is_none_of_ours_is_told() {
         let root = tempfile::tempdir().unwrap();
         let folder = StateFolder::at(root.path());
-        for text in ["", "{}", "{\"format_version\":\"2.0\",\"findings\":[]}", "\u{1b}[31m"] {
+        for text in [
+            "",
+            "{}",
+            "{\"format_version\":\"2.0\",\"findings\":[]}",
+            "\u{1b}[31m",
+        ] {
             std::fs::write(root.path().join(FILE), text).unwrap();
             let problem = Sightings::load(&folder).unwrap_err();
-            assert!(problem.code == "RW0501" && !problem.message.contains('\u{1b}'), "{}", problem.message);
+            assert!(
+                problem.code == "RW0501" && !problem.message.contains('\u{1b}'),
+                "{}",
+                problem.message
+            );
         }
     }
 }

@@ -10,9 +10,14 @@ use std::path::Path;
 pub struct AppendFile(File);
 
 impl AppendFile {
-    /// Opens or creates the file; with `keep` it is first cut to that many bytes, so that a torn end goes away.
+    /// Opens or creates the file; with `keep` it is first cut to that many bytes, so that a torn
+    /// end goes away.
     pub fn open(path: &Path, keep: Option<u64>) -> io::Result<Self> {
-        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+        let file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(path)?;
         if let Some(length) = keep {
             file.set_len(length)?;
         }

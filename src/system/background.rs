@@ -1,5 +1,6 @@
-//! Processes that outlive the command that started them, found again by a record file. A process id alone may by now
-//! belong to somebody else, so the record also holds the start time that the kernel keeps for it.
+//! Processes that outlive the command that started them, found again by a record file. A process id
+//! alone may by now belong to somebody else, so the record also holds the start time that the
+//! kernel keeps for it.
 
 use super::{clock, files, process};
 use process::Program;
@@ -8,11 +9,16 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Stdio;
 
-/// Starts a program in a process group of its own, so that Ctrl-C here does not reach it, with its output in a log.
+/// Starts a program in a process group of its own, so that Ctrl-C here does not reach it, with its
+/// output in a log.
 pub fn start_background_process(program: &Program, log: &Path, record: &Path) -> io::Result<()> {
     let output = std::fs::File::create(log)?;
     let mut command = program.command();
-    command.process_group(0).stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+    command
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output);
     let pid = command.spawn()?.id();
     let started = start_time(pid).unwrap_or(0);
     files::write_atomic(record, format!("{pid} {started}\n").as_bytes(), 0o600)
@@ -26,7 +32,8 @@ pub fn find_background_process(record: &Path) -> Option<u32> {
     (start_time(pid)? == started.parse::<u64>().ok()?).then_some(pid)
 }
 
-/// Ends the process of a record and forgets it: a request first, force after five seconds. False when none ran.
+/// Ends the process of a record and forgets it: a request first, force after five seconds. False
+/// when none ran.
 pub fn end_background_process(record: &Path) -> io::Result<bool> {
     let Some(pid) = find_background_process(record) else {
         files::remove_path(record)?;
@@ -49,10 +56,18 @@ pub fn end_background_process(record: &Path) -> io::Result<bool> {
 /// The memory that a process really holds, in KiB.
 pub fn resident_kib(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.trim().split(' ').next()?.parse().ok()
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?
+        .trim()
+        .split(' ')
+        .next()?
+        .parse()
+        .ok()
 }
 
-/// Field 22 of /proc/PID/stat (proc(5)), in clock ticks since boot; `None` for a process that is gone or a zombie.
+/// Field 22 of /proc/PID/stat (proc(5)), in clock ticks since boot; `None` for a process that is
+/// gone or a zombie.
 fn start_time(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in parentheses may hold anything, so the fields are counted from its end.
@@ -87,7 +102,10 @@ mod tests {
         let own = std::process::id();
         std::fs::write(&record, format!("{own} {}\n", start_time(own).unwrap() + 1)).unwrap();
         assert_eq!(find_background_process(&record), None);
-        assert!(!end_background_process(&record).unwrap(), "it would have ended this very test");
+        assert!(
+            !end_background_process(&record).unwrap(),
+            "it would have ended this very test"
+        );
         std::fs::write(&record, "nonsense").unwrap();
         assert_eq!(find_background_process(&record), None);
     }

@@ -8,7 +8,10 @@ pub fn read_current_time() -> String {
     if let Ok(fixed) = std::env::var("RAILWRIGHT_TEST_CLOCK") {
         return fixed;
     }
-    jiff::Timestamp::now().round(jiff::Unit::Second).unwrap_or_else(|_| jiff::Timestamp::now()).to_string()
+    jiff::Timestamp::now()
+        .round(jiff::Unit::Second)
+        .unwrap_or_else(|_| jiff::Timestamp::now())
+        .to_string()
 }
 
 /// Fresh random hexadecimal, 128 bits, from the operating system.
@@ -25,7 +28,10 @@ pub async fn sleep_for(duration: std::time::Duration) {
 }
 
 /// The future's result, or nothing when it took longer than the limit.
-pub async fn await_with_timeout<T>(limit: std::time::Duration, future: impl Future<Output = T>) -> Option<T> {
+pub async fn await_with_timeout<T>(
+    limit: std::time::Duration,
+    future: impl Future<Output = T>,
+) -> Option<T> {
     tokio::time::timeout(limit, future).await.ok()
 }
 
@@ -57,7 +63,8 @@ impl Deadline {
 
     /// How long it is until then; nothing when it is past.
     pub fn left(self) -> std::time::Duration {
-        self.0.saturating_duration_since(tokio::time::Instant::now())
+        self.0
+            .saturating_duration_since(tokio::time::Instant::now())
     }
 }
 
@@ -87,14 +94,16 @@ impl Moment {
     pub fn since(self, earlier: Moment) -> std::time::Duration {
         match (self, earlier) {
             (Moment::SinceBoot(now), Moment::SinceBoot(then)) => now.saturating_sub(then),
-            (Moment::OfRuntime(now), Moment::OfRuntime(then)) => now.saturating_duration_since(then),
+            (Moment::OfRuntime(now), Moment::OfRuntime(then)) => {
+                now.saturating_duration_since(then)
+            }
             _ => std::time::Duration::MAX,
         }
     }
 }
 
-/// Whole seconds since the boot of this machine. `std::time::Instant` stands still while a laptop is suspended; this
-/// does not (proc_uptime(5) is CLOCK_BOOTTIME).
+/// Whole seconds since the boot of this machine. `std::time::Instant` stands still while a laptop
+/// is suspended; this does not (proc_uptime(5) is CLOCK_BOOTTIME).
 pub fn uptime_s() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/uptime").ok()?;
     text.split('.').next()?.parse().ok()
@@ -113,15 +122,20 @@ impl Clock {
     /// What it says. `RAILWRIGHT_TEST_CLOCK` fixes the real one as well.
     pub fn now(&self) -> jiff::Timestamp {
         match self {
-            Clock::Real => read_current_time().parse().unwrap_or_else(|_| jiff::Timestamp::now()),
-            Clock::Set(seconds) => jiff::Timestamp::from_second(seconds.load(Ordering::SeqCst)).unwrap_or(jiff::Timestamp::MAX),
+            Clock::Real => read_current_time()
+                .parse()
+                .unwrap_or_else(|_| jiff::Timestamp::now()),
+            Clock::Set(seconds) => jiff::Timestamp::from_second(seconds.load(Ordering::SeqCst))
+                .unwrap_or(jiff::Timestamp::MAX),
         }
     }
 
     /// The moment that it is, whatever the time of day is set to.
     pub fn moment(&self) -> Moment {
         match self {
-            Clock::Real => uptime_s().map_or(Moment::Unknown, |seconds| Moment::SinceBoot(std::time::Duration::from_secs(seconds))),
+            Clock::Real => uptime_s().map_or(Moment::Unknown, |seconds| {
+                Moment::SinceBoot(std::time::Duration::from_secs(seconds))
+            }),
             Clock::Set(_) => Moment::OfRuntime(tokio::time::Instant::now()),
         }
     }

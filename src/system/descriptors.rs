@@ -17,10 +17,12 @@ pub fn raise_limit() {
 
 /// How many may be open.
 pub fn read_descriptor_limit() -> usize {
-    getrlimit(Resource::RLIMIT_NOFILE).map_or(256, |(soft, _)| usize::try_from(soft).unwrap_or(usize::MAX))
+    getrlimit(Resource::RLIMIT_NOFILE)
+        .map_or(256, |(soft, _)| usize::try_from(soft).unwrap_or(usize::MAX))
 }
 
-/// True when there is no descriptor left, in this process or on this machine (errno(3): EMFILE, ENFILE).
+/// True when there is no descriptor left, in this process or on this machine (errno(3): EMFILE,
+/// ENFILE).
 pub fn are_used_up(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(23 | 24))
 }

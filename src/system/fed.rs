@@ -18,7 +18,11 @@ pub struct Capture {
 impl Capture {
     /// Keeps at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
-        Capture { kept: Vec::new(), limit, seen: 0 }
+        Capture {
+            kept: Vec::new(),
+            limit,
+            seen: 0,
+        }
     }
 
     /// Takes what has arrived.
@@ -68,8 +72,8 @@ pub enum FedProgramEnding {
     TooMuch,
 }
 
-/// Runs a program in a process group of its own (Ctrl-C on our terminal does not reach it) and feeds it `input`.
-/// Errors mean that it was not started.
+/// Runs a program in a process group of its own (Ctrl-C on our terminal does not reach it) and
+/// feeds it `input`. Errors mean that it was not started.
 pub async fn run_fed_program(
     program: &str,
     arguments: &[&str],
@@ -82,24 +86,45 @@ pub async fn run_fed_program(
 }
 
 /// The same of a program with an environment of its own.
-pub async fn run_program(program: &Program, input: &[u8], bounds: Bounds) -> io::Result<(FedProgramEnding, Capture, Capture)> {
+pub async fn run_program(
+    program: &Program,
+    input: &[u8],
+    bounds: Bounds,
+) -> io::Result<(FedProgramEnding, Capture, Capture)> {
     feed_command(Command::from(program.command()), input, bounds).await
 }
 
-async fn feed_command(mut command: Command, input: &[u8], bounds: Bounds) -> io::Result<(FedProgramEnding, Capture, Capture)> {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+async fn feed_command(
+    mut command: Command,
+    input: &[u8],
+    bounds: Bounds,
+) -> io::Result<(FedProgramEnding, Capture, Capture)> {
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
     let mut child = command.spawn()?;
     let (mut output, mut error) = (Capture::new(bounds.output), Capture::new(bounds.error));
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let talk = async {
         let feed = async {
             if let Some(mut stdin) = stdin {
-                // A program that ends early closes the pipe; its exit status says more than our error would.
+                // A program that ends early closes the pipe; its exit status says more than our
+                // error would.
                 let _ = stdin.write_all(input).await;
             }
         };
-        let fine = tokio::join!(feed, drain_stream(stdout, &mut output, bounds.total), drain_stream(stderr, &mut error, bounds.total));
-        if fine.1 && fine.2 { child.wait().await.map(FedProgramEnding::Ended) } else { Ok(FedProgramEnding::TooMuch) }
+        let fine = tokio::join!(
+            feed,
+            drain_stream(stdout, &mut output, bounds.total),
+            drain_stream(stderr, &mut error, bounds.total)
+        );
+        if fine.1 && fine.2 {
+            child.wait().await.map(FedProgramEnding::Ended)
+        } else {
+            Ok(FedProgramEnding::TooMuch)
+        }
     };
     let ending = match tokio::time::timeout(bounds.limit, talk).await {
         Ok(ending) => ending?,
@@ -109,8 +134,14 @@ async fn feed_command(mut command: Command, input: &[u8], bounds: Bounds) -> io:
 }
 
 /// False when more than `total` bytes arrived.
-async fn drain_stream(stream: Option<impl AsyncRead + Unpin>, into: &mut Capture, total: usize) -> bool {
-    let Some(mut stream) = stream else { return true };
+async fn drain_stream(
+    stream: Option<impl AsyncRead + Unpin>,
+    into: &mut Capture,
+    total: usize,
+) -> bool {
+    let Some(mut stream) = stream else {
+        return true;
+    };
     let mut buffer = vec![0; 64 << 10];
     while into.seen() <= total {
         match stream.read(&mut buffer).await {

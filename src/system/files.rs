@@ -16,30 +16,44 @@ pub fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     read_all(File::open(path)?, path, limit)
 }
 
-/// The same of what has to be an ordinary file: a pipe could keep us waiting, and a device has no end.
+/// The same of what has to be an ordinary file: a pipe could keep us waiting, and a device has no
+/// end.
 pub fn read_ordinary(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     read_all(open_ordinary(path)?, path, limit)
 }
 
 /// Opens such a file.
 pub fn open_ordinary(path: &Path) -> io::Result<File> {
-    require_ordinary_file(OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?)
+    require_ordinary_file(
+        OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits() as i32)
+            .open(path)?,
+    )
 }
 
-/// The whole of an ordinary file below a folder, refused beyond `limit` bytes. No part of the way from there may be a link: whoever can write there may put one in its
-/// place at any moment.
+/// The whole of an ordinary file below a folder, refused beyond `limit` bytes. No part of the way
+/// from there may be a link: whoever can write there may put one in its place at any moment.
 pub fn read_beneath(folder: &Path, below: &Path, limit: u64) -> io::Result<Vec<u8>> {
     read_all(open_beneath(folder, below)?, below, limit)
 }
 
 /// Opens an ordinary file below a folder, no link followed.
 pub fn open_beneath(folder: &Path, below: &Path) -> io::Result<File> {
-    const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-    const FILE: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+    const FOLDER: OFlags = OFlags::PATH
+        .union(OFlags::DIRECTORY)
+        .union(OFlags::NOFOLLOW)
+        .union(OFlags::CLOEXEC);
+    const FILE: OFlags = OFlags::RDONLY
+        .union(OFlags::NONBLOCK)
+        .union(OFlags::NOFOLLOW)
+        .union(OFlags::CLOEXEC);
     let mut here = None;
     let mut parts = below.components().peekable();
     while let Some(part) = parts.next() {
-        let Component::Normal(name) = part else { return Err(io::Error::from(io::ErrorKind::InvalidInput)) };
+        let Component::Normal(name) = part else {
+            return Err(io::Error::from(io::ErrorKind::InvalidInput));
+        };
         let flags = if parts.peek().is_some() { FOLDER } else { FILE };
         here = Some(match &here {
             None => openat(CWD, folder.join(name), flags, Mode::empty())?,
@@ -53,7 +67,10 @@ pub fn open_beneath(folder: &Path, below: &Path) -> io::Result<File> {
 fn require_ordinary_file(file: File) -> io::Result<File> {
     match file.metadata()?.is_file() {
         true => Ok(file),
-        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no ordinary file")),
+        false => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is no ordinary file",
+        )),
     }
 }
 
@@ -61,14 +78,21 @@ fn read_all(file: File, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(limit + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("{} is larger than {limit} bytes", path.display())));
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("{} is larger than {limit} bytes", path.display()),
+        ));
     }
     Ok(bytes)
 }
 
 /// A file of any size piece by piece, as it comes; `-` is the standard input. A folder is an error.
 pub fn stream_file(path: &Path, mut each: impl FnMut(&[u8])) -> io::Result<()> {
-    let from = if path == Path::new("-") { Path::new("/dev/stdin") } else { path };
+    let from = if path == Path::new("-") {
+        Path::new("/dev/stdin")
+    } else {
+        path
+    };
     let mut file = File::open(from)?;
     let mut piece = vec![0; 256 << 10];
     loop {
@@ -81,24 +105,32 @@ pub fn stream_file(path: &Path, mut each: impl FnMut(&[u8])) -> io::Result<()> {
     }
 }
 
-/// The same of a file that is to hold a JSON object: of one that does not begin as one, or never ends (`/dev/zero`), no more is read.
+/// The same of a file that is to hold a JSON object: of one that does not begin as one, or never
+/// ends (`/dev/zero`), no more is read.
 pub fn read_object(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     const BEGINNING: u64 = 4096;
     let mut bytes = Vec::new();
     let mut file = File::open(path)?.take(limit + 1);
     (&mut file).take(BEGINNING).read_to_end(&mut bytes)?;
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it does not begin with `{`"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "it does not begin with `{`",
+        ));
     }
     file.read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("{} is larger than {limit} bytes", path.display())));
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("{} is larger than {limit} bytes", path.display()),
+        ));
     }
     Ok(bytes)
 }
 
-/// What a person asked for: [`write_atomic`], but what is no file (`/dev/null`, a pipe) is written to and stays. For root a rename would
-/// put a file in its place. Only for a path of the command line: an inventory may hold a device that is a disk.
+/// What a person asked for: [`write_atomic`], but what is no file (`/dev/null`, a pipe) is written
+/// to and stays. For root a rename would put a file in its place. Only for a path of the command
+/// line: an inventory may hold a device that is a disk.
 pub fn write_given(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
         return OpenOptions::new().write(true).open(path)?.write_all(bytes);
@@ -106,12 +138,17 @@ pub fn write_given(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     write_atomic(path, bytes, mode)
 }
 
-/// Temporary file in the same folder, mode set at creation, fsync, rename, fsync of the folder: a reader sees the old
-/// file or the new one, and after a power cut it is one of the two. What was there is never opened, whatever it is.
+/// Temporary file in the same folder, mode set at creation, fsync, rename, fsync of the folder: a
+/// reader sees the old file or the new one, and after a power cut it is one of the two. What was
+/// there is never opened, whatever it is.
 pub fn write_atomic(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let (folder, temporary) = prepare_temporary_path(path)?;
     let write = || -> io::Result<()> {
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(&temporary)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&temporary, path)?;
@@ -122,7 +159,8 @@ pub fn write_atomic(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     })
 }
 
-/// Whether [`write_given`] could write there now: a file beside it comes and goes. What is no file is not opened, which could block.
+/// Whether [`write_given`] could write there now: a file beside it comes and goes. What is no file
+/// is not opened, which could block.
 pub fn can_write(path: &Path) -> io::Result<()> {
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => return Err(io::Error::from(io::ErrorKind::IsADirectory)),
@@ -130,24 +168,42 @@ pub fn can_write(path: &Path) -> io::Result<()> {
         _ => {}
     }
     let (_, temporary) = prepare_temporary_path(path)?;
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&temporary)?;
     fs::remove_file(&temporary)
 }
 
 /// The folder of a file, and the one beside it that is renamed to it.
 fn prepare_temporary_path(path: &Path) -> io::Result<(&Path, std::path::PathBuf)> {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no file name"))?;
-    let temporary = folder.join(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
+    let folder = path
+        .parent()
+        .filter(|p| !p.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let name = path
+        .file_name()
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no file name"))?;
+    let temporary = folder.join(format!(
+        ".{}.{}.tmp",
+        name.to_string_lossy(),
+        std::process::id()
+    ));
     let _ = fs::remove_file(&temporary);
     Ok((folder, temporary))
 }
 
-/// Writes a file that must not be there yet; false when it is. It appears with its whole content or not at all.
+/// Writes a file that must not be there yet; false when it is. It appears with its whole content or
+/// not at all.
 pub fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<bool> {
     let temporary = path.with_extension(format!("{}.tmp", super::clock::generate_nonce()?));
     let write = || -> io::Result<bool> {
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(&temporary)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         match fs::hard_link(&temporary, path) {
@@ -163,7 +219,10 @@ pub fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<bool> {
 /// Makes a folder and those above it, 0700 where they are new.
 pub fn make_private_folder(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
 }
 
 /// Makes a folder and those above it; one that is there is no error.
@@ -184,7 +243,8 @@ pub fn remove_path(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The names in a folder, sorted; a folder that is not there is empty. Names that are not UTF-8 are left out.
+/// The names in a folder, sorted; a folder that is not there is empty. Names that are not UTF-8 are
+/// left out.
 pub fn names_in(folder: &Path) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -230,7 +290,8 @@ pub fn resolve_path(path: &Path) -> io::Result<std::path::PathBuf> {
     fs::canonicalize(path)
 }
 
-/// A fresh folder of this process alone, 0700, in the system's folder for temporary files; the caller removes it.
+/// A fresh folder of this process alone, 0700, in the system's folder for temporary files; the
+/// caller removes it.
 pub fn temporary_folder(prefix: &str) -> io::Result<std::path::PathBuf> {
     use std::os::unix::fs::DirBuilderExt as _;
     let nonce = super::clock::generate_nonce()?;
@@ -254,7 +315,13 @@ mod tests {
     fn what_is_no_file_is_written_to_and_stays() {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
-        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(&pipe)
+                .status()
+                .unwrap()
+                .success()
+        );
         let reader = std::thread::spawn({
             let pipe = pipe.clone();
             move || fs::read_to_string(pipe).unwrap()
@@ -271,9 +338,19 @@ mod tests {
     fn what_is_kept_takes_the_place_of_what_is_no_file() {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
-        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(&pipe)
+                .status()
+                .unwrap()
+                .success()
+        );
         // Whoever reads it, so that a write into it would come to an end here.
-        let reader = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(&pipe).unwrap();
+        let reader = OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits() as i32)
+            .open(&pipe)
+            .unwrap();
         write_atomic(&pipe, b"one", 0o600).unwrap();
         assert!(fs::symlink_metadata(&pipe).unwrap().is_file());
         assert_eq!(fs::read(&pipe).unwrap(), b"one");
@@ -294,17 +371,42 @@ mod tests {
         symlink("../out/file", at("in/link")).unwrap();
         symlink("deep/file", at("in/inner")).unwrap();
         symlink("in", at("root")).unwrap();
-        assert!(std::process::Command::new("mkfifo").arg(at("in/pipe")).status().unwrap().success());
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(at("in/pipe"))
+                .status()
+                .unwrap()
+                .success()
+        );
         let read = |folder: &str, below: &str| read_beneath(&at(folder), Path::new(below), 10);
         assert_eq!(read("in", "deep/file").unwrap(), b"ours");
-        assert_eq!(read("in", "deep/none").unwrap_err().kind(), io::ErrorKind::NotFound);
-        for below in ["folder/file", "link", "inner", "pipe", "deep", "", "../out/file", "/etc/passwd"] {
+        assert_eq!(
+            read("in", "deep/none").unwrap_err().kind(),
+            io::ErrorKind::NotFound
+        );
+        for below in [
+            "folder/file",
+            "link",
+            "inner",
+            "pipe",
+            "deep",
+            "",
+            "../out/file",
+            "/etc/passwd",
+        ] {
             assert!(read("in", below).is_err(), "{below}");
         }
-        assert_eq!(read("root", "deep/file").unwrap(), b"ours", "the way to the folder is not looked at");
+        assert_eq!(
+            read("root", "deep/file").unwrap(),
+            b"ours",
+            "the way to the folder is not looked at"
+        );
         assert!(read("", "root/deep/file").is_err());
         // Opened as others open it, a pipe waits for somebody who writes, for ever.
-        assert!(read_ordinary(&at("in/pipe"), 10).is_err() && read_ordinary(Path::new("/dev/zero"), 10).is_err());
+        assert!(
+            read_ordinary(&at("in/pipe"), 10).is_err()
+                && read_ordinary(Path::new("/dev/zero"), 10).is_err()
+        );
         assert!(crate::lock_file::LockFile::is_held(&at("in/pipe")).is_err());
     }
 }

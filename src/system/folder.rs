@@ -1,4 +1,5 @@
-//! Folders of this machine, read without surprises: bounded, sorted, and never out of the folder through a link.
+//! Folders of this machine, read without surprises: bounded, sorted, and never out of the folder
+//! through a link.
 
 use std::fs;
 use std::io;
@@ -48,7 +49,8 @@ pub fn is_link(path: &Path) -> bool {
     path.is_symlink()
 }
 
-/// An absolute path without `.` and `..`, told by its words alone; nothing for one that leads above `/`, or that is not absolute.
+/// An absolute path without `.` and `..`, told by its words alone; nothing for one that leads above
+/// `/`, or that is not absolute.
 pub fn without_parents(path: &Path) -> Option<PathBuf> {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -78,17 +80,25 @@ pub fn own_entries(folder: &Path) -> io::Result<Vec<(PathBuf, FolderEntryKind)>>
     Ok(entries)
 }
 
-/// True when a part of a path below a folder begins with `.`: what programs keep there is nobody else's.
+/// True when a part of a path below a folder begins with `.`: what programs keep there is nobody
+/// else's.
 pub fn is_hidden(below: &Path) -> bool {
-    below.iter().any(|part| part.as_encoded_bytes().starts_with(b"."))
+    below
+        .iter()
+        .any(|part| part.as_encoded_bytes().starts_with(b"."))
 }
 
-/// Whether a path below a folder is of a ConfigMap or Secret that Kubernetes mounted as that folder: the files are in a folder `..TIME` of
-/// it, to which `..data` leads, and each has a link of its name (`atomic_writer.go` of the kubelet).
+/// Whether a path below a folder is of a ConfigMap or Secret that Kubernetes mounted as that
+/// folder: the files are in a folder `..TIME` of it, to which `..data` leads, and each has a link
+/// of its name (`atomic_writer.go` of the kubelet).
 pub fn is_mounted(root: &Path, below: &Path) -> bool {
     let parts: Vec<&std::ffi::OsStr> = below.iter().collect();
-    let [kept, name] = parts[..] else { return false };
-    let leads_to = |link: &Path, path: &Path| is_link(link) && fs::canonicalize(link).is_ok_and(|real| real == path);
+    let [kept, name] = parts[..] else {
+        return false;
+    };
+    let leads_to = |link: &Path, path: &Path| {
+        is_link(link) && fs::canonicalize(link).is_ok_and(|real| real == path)
+    };
     let bytes = kept.as_encoded_bytes();
     bytes.starts_with(b"..")
         && bytes.len() > 2
@@ -97,12 +107,17 @@ pub fn is_mounted(root: &Path, below: &Path) -> bool {
         && leads_to(&root.join(name), &root.join(below))
 }
 
-/// The entries of a folder by name, hidden ones left out; `root` is the real path that links may not leave.
+/// The entries of a folder by name, hidden ones left out; `root` is the real path that links may
+/// not leave.
 pub fn list_folder_entries(folder: &Path, root: &Path) -> io::Result<Vec<FolderEntry>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         if name.starts_with('.') {
             continue;
         }
@@ -115,7 +130,9 @@ pub fn list_folder_entries(folder: &Path, root: &Path) -> io::Result<Vec<FolderE
 
 /// Where a path leads, and what is there.
 fn led_to(path: PathBuf, root: &Path) -> (PathBuf, FolderEntryKind) {
-    let Ok(real) = fs::canonicalize(&path) else { return (path, FolderEntryKind::LinkOutside) };
+    let Ok(real) = fs::canonicalize(&path) else {
+        return (path, FolderEntryKind::LinkOutside);
+    };
     if real.strip_prefix(root).map_or(true, is_hidden) {
         return (path, FolderEntryKind::LinkOutside);
     }

@@ -1,4 +1,5 @@
-//! The only room that touches the clock, files, processes and randomness of this machine. The pure rooms may not name it.
+//! The only room that touches the clock, files, processes and randomness of this machine. The pure
+//! rooms may not name it.
 
 pub mod append_file;
 pub mod background;

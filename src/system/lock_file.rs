@@ -1,4 +1,5 @@
-//! A file of this machine that one process at a time can hold. The kernel lets go of it when the process dies.
+//! A file of this machine that one process at a time can hold. The kernel lets go of it when the
+//! process dies.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -29,7 +30,8 @@ pub struct LockToken {
 impl LockToken {
     /// False once the lock was taken over, or somebody removed its file.
     pub fn holds(&self) -> bool {
-        std::fs::metadata(&self.path).is_ok_and(|now| (now.dev(), now.ino()) == (self.device, self.inode))
+        std::fs::metadata(&self.path)
+            .is_ok_and(|now| (now.dev(), now.ino()) == (self.device, self.inode))
     }
 }
 
@@ -37,18 +39,30 @@ impl LockFile {
     /// What tells whether this lock, taken at this path, still holds.
     pub fn token(&self, path: &Path) -> io::Result<LockToken> {
         let metadata = self.0.metadata()?;
-        Ok(LockToken { path: path.to_owned(), device: metadata.dev(), inode: metadata.ino() })
+        Ok(LockToken {
+            path: path.to_owned(),
+            device: metadata.dev(),
+            inode: metadata.ino(),
+        })
     }
 
-    /// Takes the lock from the holder of this text: a new file in the place of the old one, which the old holder keeps and
-    /// nobody else meets any more. Of two that do so at once one has it.
+    /// Takes the lock from the holder of this text: a new file in the place of the old one, which
+    /// the old holder keeps and nobody else meets any more. Of two that do so at once one has it.
     pub fn take_over(path: &Path, holder: &str, from: &str) -> io::Result<LockAttempt> {
         let with = |suffix: &str| {
             let mut name = path.as_os_str().to_owned();
             name.push(suffix);
             PathBuf::from(name)
         };
-        let open = |path: &Path| OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
+        let open = |path: &Path| {
+            OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                .open(path)
+        };
         let mutex = open(&with(".mutex"))?;
         mutex.lock()?;
         let now = read_lock_text(&open(path)?)?;
@@ -66,7 +80,13 @@ impl LockFile {
     /// Takes the lock without waiting and writes the holder's text into the file.
     pub fn try_take(path: &Path, holder: &str) -> io::Result<LockAttempt> {
         loop {
-            let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+            let file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                .open(path)?;
             match file.try_lock() {
                 Ok(()) => {
                     let lock = LockFile(file);
@@ -75,7 +95,9 @@ impl LockFile {
                         return lock.of(holder).map(LockAttempt::Taken);
                     }
                 }
-                Err(TryLockError::WouldBlock) => return Ok(LockAttempt::Held(read_lock_text(&file)?)),
+                Err(TryLockError::WouldBlock) => {
+                    return Ok(LockAttempt::Held(read_lock_text(&file)?));
+                }
                 Err(TryLockError::Error(error)) => return Err(error),
             }
         }
@@ -89,8 +111,8 @@ impl LockFile {
         Ok(self)
     }
 
-    /// Whether some process holds the lock. The kernel cannot be asked that without taking it: it is shared for a moment,
-    /// so this is for those alone who have a reason to ask.
+    /// Whether some process holds the lock. The kernel cannot be asked that without taking it: it
+    /// is shared for a moment, so this is for those alone who have a reason to ask.
     pub fn is_held(path: &Path) -> io::Result<bool> {
         let file = match super::files::open_ordinary(path) {
             Ok(file) => file,

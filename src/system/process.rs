@@ -1,4 +1,5 @@
-//! Processes of this machine: run to the end, run with a time limit and a log, hand over the terminal.
+//! Processes of this machine: run to the end, run with a time limit and a log, hand over the
+//! terminal.
 
 use super::clock::Stopwatch;
 use std::io::{self, BufRead as _, Write as _};
@@ -9,10 +10,14 @@ use std::time::Duration;
 
 /// Runs a program to its end with no input, its output captured.
 pub fn run_program(program: &str, arguments: &[&str]) -> io::Result<Output> {
-    Command::new(program).args(arguments).stdin(Stdio::null()).output()
+    Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
 }
 
-/// A program with its arguments, environment and folder: built as a value, started by one of its methods.
+/// A program with its arguments, environment and folder: built as a value, started by one of its
+/// methods.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
     name: String,
@@ -38,7 +43,12 @@ const SYSTEM_FOLDERS: &str = "/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin";
 impl Program {
     /// A program by name (looked up in PATH and the system folders) or path.
     pub fn new(name: impl Into<String>) -> Self {
-        Program { name: name.into(), arguments: Vec::new(), environment: Vec::new(), folder: None }
+        Program {
+            name: name.into(),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+            folder: None,
+        }
     }
 
     /// Adds one argument.
@@ -76,7 +86,10 @@ impl Program {
 
     pub(super) fn command(&self) -> Command {
         let mut command = Command::new(&self.name);
-        command.args(&self.arguments).stdin(Stdio::null()).env("PATH", search_path());
+        command
+            .args(&self.arguments)
+            .stdin(Stdio::null())
+            .env("PATH", search_path());
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
@@ -91,8 +104,16 @@ impl Program {
 
     /// Runs it to its end with these bytes as its input, its output captured.
     pub fn output_of(&self, input: &[u8]) -> io::Result<Output> {
-        let mut child = self.command().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-        let mut pipe = child.stdin.take().ok_or_else(|| io::Error::other("no pipe to the program"))?;
+        let mut child = self
+            .command()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let mut pipe = child
+            .stdin
+            .take()
+            .ok_or_else(|| io::Error::other("no pipe to the program"))?;
         std::thread::scope(|scope| {
             // A program that ends without reading its input is no error of ours.
             scope.spawn(move || pipe.write_all(input).or(io::Result::Ok(())));
@@ -100,12 +121,20 @@ impl Program {
         })
     }
 
-    /// What it prints on standard output, at most `most` bytes, if it ends well within `limit`. What it says on standard
-    /// error is thrown away: a program that is asked for a secret may say it there.
+    /// What it prints on standard output, at most `most` bytes, if it ends well within `limit`.
+    /// What it says on standard error is thrown away: a program that is asked for a secret may say
+    /// it there.
     pub fn answer(&self, most: usize, limit: Duration) -> io::Result<Vec<u8>> {
         use std::io::Read as _;
-        let mut child = self.command().stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-        let pipe = child.stdout.take().ok_or_else(|| io::Error::other("no pipe from the program"))?;
+        let mut child = self
+            .command()
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let pipe = child
+            .stdout
+            .take()
+            .ok_or_else(|| io::Error::other("no pipe from the program"))?;
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || {
             let mut bytes = Vec::new();
@@ -117,36 +146,64 @@ impl Program {
             Ok(read) => read?,
             Err(_) => {
                 stop_child(&mut child)?;
-                return Err(io::Error::new(io::ErrorKind::TimedOut, format!("it did not end within {} s", limit.as_secs())));
+                return Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    format!("it did not end within {} s", limit.as_secs()),
+                ));
             }
         };
         if bytes.len() > most {
             stop_child(&mut child)?;
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it printed more than {} KiB", most >> 10)));
+            return Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                format!("it printed more than {} KiB", most >> 10),
+            ));
         }
         while child.try_wait()?.is_none() {
             if watch.elapsed() > limit {
                 stop_child(&mut child)?;
-                return Err(io::Error::new(io::ErrorKind::TimedOut, format!("it did not end within {} s", limit.as_secs())));
+                return Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    format!("it did not end within {} s", limit.as_secs()),
+                ));
             }
             super::clock::block_for(5);
         }
         let status = child.wait()?;
-        if status.success() { Ok(bytes) } else { Err(io::Error::other(format!("it failed ({status})"))) }
+        if status.success() {
+            Ok(bytes)
+        } else {
+            Err(io::Error::other(format!("it failed ({status})")))
+        }
     }
 
     /// Runs it with this process's terminal; gives its exit code (128 + signal when one ended it).
     pub fn with_terminal(&self) -> io::Result<i32> {
         use std::os::unix::process::ExitStatusExt as _;
         let status = self.command().stdin(Stdio::inherit()).status()?;
-        Ok(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
+        Ok(status
+            .code()
+            .unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
     }
 
-    /// Runs it to its end or until `limit`; each line of both outputs goes to the log and to `each`.
-    pub fn run_logged(&self, log: &Path, limit: Duration, each: &mut dyn FnMut(&str)) -> io::Result<ProgramEnding> {
-        let mut file = std::fs::OpenOptions::new().create(true).append(true).open(log)?;
+    /// Runs it to its end or until `limit`; each line of both outputs goes to the log and to
+    /// `each`.
+    pub fn run_logged(
+        &self,
+        log: &Path,
+        limit: Duration,
+        each: &mut dyn FnMut(&str),
+    ) -> io::Result<ProgramEnding> {
+        let mut file = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(log)?;
         let (reader, writer) = io::pipe()?;
-        let mut child = self.command().stdout(writer.try_clone()?).stderr(writer).spawn()?;
+        let mut child = self
+            .command()
+            .stdout(writer.try_clone()?)
+            .stderr(writer)
+            .spawn()?;
         let lines = lines_of(reader);
         let watch = Stopwatch::start();
         loop {
@@ -161,7 +218,11 @@ impl Program {
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Ok(if child.wait()?.success() { ProgramEnding::Success } else { ProgramEnding::Failure });
+                    return Ok(if child.wait()?.success() {
+                        ProgramEnding::Success
+                    } else {
+                        ProgramEnding::Failure
+                    });
                 }
             }
         }
@@ -173,7 +234,10 @@ fn lines_of(pipe: io::PipeReader) -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         for line in io::BufReader::new(pipe).split(b'\n').map_while(Result::ok) {
-            if sender.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
+            if sender
+                .send(String::from_utf8_lossy(&line).into_owned())
+                .is_err()
+            {
                 return;
             }
         }
@@ -194,9 +258,14 @@ fn stop_child(child: &mut Child) -> io::Result<()> {
     child.wait().map(|_| ())
 }
 
-/// Sends a signal by name to one process. The shell's own `kill`: there is no signal call in the standard library.
+/// Sends a signal by name to one process. The shell's own `kill`: there is no signal call in the
+/// standard library.
 pub(super) fn send_signal(name: &str, pid: u32) -> io::Result<()> {
-    run_program("/bin/sh", &["-c", "kill -s \"$1\" \"$2\"", "sh", name, &pid.to_string()]).map(|_| ())
+    run_program(
+        "/bin/sh",
+        &["-c", "kill -s \"$1\" \"$2\"", "sh", name, &pid.to_string()],
+    )
+    .map(|_| ())
 }
 
 fn search_path() -> String {
@@ -208,7 +277,10 @@ fn search_path() -> String {
 
 /// Where a program lies, in PATH or the system folders.
 pub fn find_program(name: &str) -> Option<PathBuf> {
-    search_path().split(':').map(|folder| Path::new(folder).join(name)).find(|path| path.is_file())
+    search_path()
+        .split(':')
+        .map(|folder| Path::new(folder).join(name))
+        .find(|path| path.is_file())
 }
 
 /// Whether this process has root's rights.
@@ -241,35 +313,75 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         let mut lines = Vec::new();
-        let ending = sh("echo one; echo two >&2; echo three").run_logged(&log, Duration::from_secs(60), &mut |l| lines.push(l.to_owned()));
+        let ending = sh("echo one; echo two >&2; echo three").run_logged(
+            &log,
+            Duration::from_secs(60),
+            &mut |l| lines.push(l.to_owned()),
+        );
         assert_eq!(ending.unwrap(), ProgramEnding::Success);
         assert_eq!(lines, ["one", "two", "three"]);
         assert_eq!(std::fs::read_to_string(&log).unwrap(), "one\ntwo\nthree\n");
-        assert_eq!(sh("exit 3").run_logged(&log, Duration::from_secs(60), &mut |_| ()).unwrap(), ProgramEnding::Failure);
+        assert_eq!(
+            sh("exit 3")
+                .run_logged(&log, Duration::from_secs(60), &mut |_| ())
+                .unwrap(),
+            ProgramEnding::Failure
+        );
     }
 
     #[test]
     fn a_run_past_its_limit_is_ended() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
-        let ending = Program::new("sleep").argument("600").run_logged(&log, Duration::from_millis(50), &mut |_| ());
+        let ending = Program::new("sleep").argument("600").run_logged(
+            &log,
+            Duration::from_millis(50),
+            &mut |_| (),
+        );
         assert_eq!(ending.unwrap(), ProgramEnding::TimedOut);
     }
 
     #[test]
     fn an_answer_is_bounded_in_bytes_and_time_and_says_nothing_of_what_was_printed() {
         let minute = Duration::from_secs(60);
-        assert_eq!(sh("printf '%s' answer; echo aside >&2").answer(6, minute).unwrap(), b"answer");
-        let told = |script: &str, most, limit| sh(script).answer(most, limit).unwrap_err().to_string();
-        assert_eq!(told("yes poison", 2048, minute), "it printed more than 2 KiB");
-        assert_eq!(told("echo poison; echo poison >&2; exit 3", 99, minute), "it failed (exit status: 3)");
-        assert_eq!(told("exec sleep 600", 99, Duration::from_millis(20)), "it did not end within 0 s");
-        assert_eq!(told("exec >&-; exec sleep 600", 99, Duration::from_millis(20)), "it did not end within 0 s");
+        assert_eq!(
+            sh("printf '%s' answer; echo aside >&2")
+                .answer(6, minute)
+                .unwrap(),
+            b"answer"
+        );
+        let told =
+            |script: &str, most, limit| sh(script).answer(most, limit).unwrap_err().to_string();
+        assert_eq!(
+            told("yes poison", 2048, minute),
+            "it printed more than 2 KiB"
+        );
+        assert_eq!(
+            told("echo poison; echo poison >&2; exit 3", 99, minute),
+            "it failed (exit status: 3)"
+        );
+        assert_eq!(
+            told("exec sleep 600", 99, Duration::from_millis(20)),
+            "it did not end within 0 s"
+        );
+        assert_eq!(
+            told("exec >&-; exec sleep 600", 99, Duration::from_millis(20)),
+            "it did not end within 0 s"
+        );
     }
 
     #[test]
     fn input_reaches_the_program_and_may_be_ignored() {
-        assert_eq!(Program::new("cat").output_of(b"text").unwrap().stdout, b"text");
-        assert!(sh("exit 0").output_of(&vec![0; 1 << 20]).unwrap().status.success());
+        assert_eq!(
+            Program::new("cat").output_of(b"text").unwrap().stdout,
+            b"text"
+        );
+        assert!(
+            sh("exit 0")
+                .output_of(&vec![0; 1 << 20])
+                .unwrap()
+                .status
+                .success()
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! A folder of this machine that is somebody's root: an unpacked image, a mounted disk, a repository. It is read as a program in it would see it:
-//! links are followed below it and never out of it, what is no ordinary file is not opened, and nothing is read without an end.
+//! A folder of this machine that is somebody's root: an unpacked image, a mounted disk, a
+//! repository. It is read as a program in it would see it: links are followed below it and never
+//! out of it, what is no ordinary file is not opened, and nothing is read without an end.
 
 use super::files;
 use std::cell::Cell;
@@ -12,8 +13,9 @@ const LINKS_MAX: usize = 40;
 /// Parts of a path, links put in their places.
 const PARTS_MAX: usize = 512;
 
-/// What all questions to a root may cost together: names, parts of paths that the kernel walks, and files that are opened. An image
-/// with 100,000 names in its folder of libraries, which has two ways to it, costs half of it.
+/// What all questions to a root may cost together: names, parts of paths that the kernel walks, and
+/// files that are opened. An image with 100,000 names in its folder of libraries, which has two
+/// ways to it, costs half of it.
 const WORK_MAX: u64 = 500_000;
 /// Names that an opened file costs as much as.
 const OPENED: u64 = 20;
@@ -33,25 +35,44 @@ impl RootedFolder {
     pub fn open(root: &Path) -> io::Result<Self> {
         let root = fs::canonicalize(root)?;
         fs::read_dir(&root)?;
-        Ok(RootedFolder { root, work: Cell::new(0), bytes: Cell::new(0) })
+        Ok(RootedFolder {
+            root,
+            work: Cell::new(0),
+            bytes: Cell::new(0),
+        })
     }
 
     /// The first bytes of an ordinary file, at most `limit`; nothing where there is none.
     pub fn beginning(&self, path: &str, limit: u64) -> io::Result<Option<Vec<u8>>> {
-        let Some(file) = self.open_file(path)? else { return Ok(None) };
+        let Some(file) = self.open_file(path)? else {
+            return Ok(None);
+        };
         let mut bytes = Vec::new();
         file.take(limit.min(BYTES_MAX)).read_to_end(&mut bytes)?;
-        spend_budget(&self.bytes, bytes.len() as u64, BYTES_MAX, "bytes of its files were read")?;
+        spend_budget(
+            &self.bytes,
+            bytes.len() as u64,
+            BYTES_MAX,
+            "bytes of its files were read",
+        )?;
         Ok(Some(bytes))
     }
 
-    /// The names in a folder, sorted; an error beyond `limit` of them, nothing where there is no folder. Names that are no UTF-8 are left out.
+    /// The names in a folder, sorted; an error beyond `limit` of them, nothing where there is no
+    /// folder. Names that are no UTF-8 are left out.
     pub fn names(&self, path: &str, limit: usize) -> io::Result<Vec<String>> {
-        let Some(folder) = self.resolve(path).and_then(|found| found.map_or(Ok(None), is_folder))? else { return Ok(Vec::new()) };
+        let Some(folder) = self
+            .resolve(path)
+            .and_then(|found| found.map_or(Ok(None), is_folder))?
+        else {
+            return Ok(Vec::new());
+        };
         let mut names = Vec::new();
         for entry in fs::read_dir(folder)? {
             if names.len() >= limit {
-                return Err(io::Error::other(format!("{path} holds more than {limit} names")));
+                return Err(io::Error::other(format!(
+                    "{path} holds more than {limit} names"
+                )));
             }
             self.work(1)?;
             names.extend(entry?.file_name().into_string().ok());
@@ -62,12 +83,16 @@ impl RootedFolder {
 
     /// Whether there is a folder.
     pub fn is_folder(&self, path: &str) -> bool {
-        self.resolve(path).is_ok_and(|found| found.is_some_and(|found| fs::symlink_metadata(found).is_ok_and(|found| found.is_dir())))
+        self.resolve(path).is_ok_and(|found| {
+            found.is_some_and(|found| fs::symlink_metadata(found).is_ok_and(|found| found.is_dir()))
+        })
     }
 
     /// An ordinary file, opened; nothing where there is none.
     pub fn open_file(&self, path: &str) -> io::Result<Option<File>> {
-        let Some(found) = self.resolve(path)? else { return Ok(None) };
+        let Some(found) = self.resolve(path)? else {
+            return Ok(None);
+        };
         if !fs::symlink_metadata(&found).is_ok_and(|found| found.is_file()) {
             return Ok(None);
         }
@@ -88,14 +113,17 @@ impl RootedFolder {
             }
             here.push(part);
             if here.len() + ahead.len() > PARTS_MAX {
-                return Err(io::Error::other(format!("{path} leads through too many folders")));
+                return Err(io::Error::other(format!(
+                    "{path} leads through too many folders"
+                )));
             }
             // The kernel walks all of it.
             self.work(here.len() as u64)?;
             let place = self.place(&here);
             let metadata = match fs::symlink_metadata(&place) {
                 Ok(metadata) => metadata,
-                // A program would be told the same of a path that is too long as of what is not there.
+                // A program would be told the same of a path that is too long as of what is not
+                // there.
                 Err(error) if is_nothing(&error) => return Ok(None),
                 Err(error) => return Err(error),
             };
@@ -107,7 +135,9 @@ impl RootedFolder {
                 // A program would be told the same of it as of what is not there.
                 return Ok(None);
             }
-            let Ok(target) = fs::read_link(&place)?.into_os_string().into_string() else { return Ok(None) };
+            let Ok(target) = fs::read_link(&place)?.into_os_string().into_string() else {
+                return Ok(None);
+            };
             here.pop();
             if target.starts_with('/') {
                 here.clear();
@@ -118,7 +148,12 @@ impl RootedFolder {
     }
 
     fn work(&self, more: u64) -> io::Result<()> {
-        spend_budget(&self.work, more, WORK_MAX, "names, parts of paths and files were looked at")
+        spend_budget(
+            &self.work,
+            more,
+            WORK_MAX,
+            "names, parts of paths and files were looked at",
+        )
     }
 
     fn place(&self, parts: &[String]) -> PathBuf {
@@ -130,13 +165,18 @@ impl RootedFolder {
 fn spend_budget(spent: &Cell<u64>, more: u64, limit: u64, what: &str) -> io::Result<()> {
     spent.set(spent.get().saturating_add(more));
     match spent.get() > limit {
-        true => Err(io::Error::other(format!("more than {limit} {what}, which is too many"))),
+        true => Err(io::Error::other(format!(
+            "more than {limit} {what}, which is too many"
+        ))),
         false => Ok(()),
     }
 }
 
 fn is_nothing(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename)
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename
+    )
 }
 
 fn is_folder(path: PathBuf) -> io::Result<Option<PathBuf>> {
@@ -145,7 +185,11 @@ fn is_folder(path: PathBuf) -> io::Result<Option<PathBuf>> {
 
 /// The parts of a path, the last one first.
 fn split_path_reversed(path: &str) -> Vec<String> {
-    path.split('/').rev().filter(|part| !part.is_empty() && *part != ".").map(str::to_owned).collect()
+    path.split('/')
+        .rev()
+        .filter(|part| !part.is_empty() && *part != ".")
+        .map(str::to_owned)
+        .collect()
 }
 
 #[cfg(test)]
@@ -166,7 +210,10 @@ mod tests {
     }
 
     fn text(rooted: &RootedFolder, path: &str) -> Option<String> {
-        rooted.beginning(path, 100).unwrap().map(|bytes| String::from_utf8(bytes).unwrap())
+        rooted
+            .beginning(path, 100)
+            .unwrap()
+            .map(|bytes| String::from_utf8(bytes).unwrap())
     }
 
     #[test]
@@ -175,29 +222,58 @@ mod tests {
         let (root, secret) = (world.path().join("root"), world.path().join("secret"));
         symlink("usr/lib", root.join("lib")).unwrap();
         symlink("/usr/lib/a.so.1.2", root.join("usr/lib/deep/absolute")).unwrap();
-        symlink("../../../../../../usr/lib/a.so.1.2", root.join("usr/lib/deep/upwards")).unwrap();
+        symlink(
+            "../../../../../../usr/lib/a.so.1.2",
+            root.join("usr/lib/deep/upwards"),
+        )
+        .unwrap();
         symlink(&secret, root.join("etc/out")).unwrap();
         symlink("../../secret", root.join("etc/beside")).unwrap();
         symlink(world.path(), root.join("etc/above")).unwrap();
         symlink("loop", root.join("etc/loop")).unwrap();
-        for path in ["/lib/a.so.1.2", "lib/deep/absolute", "/usr/lib/deep/upwards", "/usr/../../../lib/./a.so.1.2"] {
+        for path in [
+            "/lib/a.so.1.2",
+            "lib/deep/absolute",
+            "/usr/lib/deep/upwards",
+            "/usr/../../../lib/./a.so.1.2",
+        ] {
             assert_eq!(text(&rooted, path).as_deref(), Some("inside"), "{path}");
         }
-        for path in ["/etc/out", "/etc/beside", "/etc/above/secret", "/etc/loop", "/../secret", "/usr/lib/a.so.1.2/x", "/usr/lib", "/none"]
-        {
+        for path in [
+            "/etc/out",
+            "/etc/beside",
+            "/etc/above/secret",
+            "/etc/loop",
+            "/../secret",
+            "/usr/lib/a.so.1.2/x",
+            "/usr/lib",
+            "/none",
+        ] {
             assert_eq!(text(&rooted, path), None, "{path}");
         }
         assert_eq!(rooted.names("/lib", 10).unwrap(), ["a.so.1.2", "deep"]);
-        assert_eq!(rooted.names("/etc/above", 10).unwrap(), Vec::<String>::new());
+        assert_eq!(
+            rooted.names("/etc/above", 10).unwrap(),
+            Vec::<String>::new()
+        );
     }
 
     #[test]
     fn nothing_is_waited_for_and_nothing_is_without_end() {
         let (world, rooted) = world();
         let root = world.path().join("root");
-        assert!(std::process::Command::new("mkfifo").arg(root.join("etc/pipe")).status().unwrap().success());
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(root.join("etc/pipe"))
+                .status()
+                .unwrap()
+                .success()
+        );
         assert_eq!(text(&rooted, "/etc/pipe"), None);
-        assert_eq!(rooted.beginning("/usr/lib/a.so.1.2", 2).unwrap().unwrap(), b"in");
+        assert_eq!(
+            rooted.beginning("/usr/lib/a.so.1.2", 2).unwrap().unwrap(),
+            b"in"
+        );
         for n in 0..5 {
             fs::write(root.join(format!("etc/{n}")), "").unwrap();
         }
@@ -219,10 +295,20 @@ mod tests {
         let deep = "d/".repeat(400);
         fs::create_dir_all(world.path().join("root").join(&deep)).unwrap();
         let asked = (0..1000).find_map(|n| rooted.beginning(&format!("/{deep}{n}"), 1).err());
-        assert!(asked.is_some_and(|error| error.to_string().contains("more than 500000 names, parts of paths and files")));
+        assert!(asked.is_some_and(|error| {
+            error
+                .to_string()
+                .contains("more than 500000 names, parts of paths and files")
+        }));
         let (world, rooted) = self::world();
-        File::create(world.path().join("root/large")).and_then(|file| file.set_len(BYTES_MAX)).unwrap();
-        assert!(rooted.beginning("/large", 1 << 40).is_ok_and(|bytes| bytes.is_some_and(|bytes| bytes.len() as u64 == BYTES_MAX)));
+        File::create(world.path().join("root/large"))
+            .and_then(|file| file.set_len(BYTES_MAX))
+            .unwrap();
+        assert!(
+            rooted
+                .beginning("/large", 1 << 40)
+                .is_ok_and(|bytes| bytes.is_some_and(|bytes| bytes.len() as u64 == BYTES_MAX))
+        );
         assert!(rooted.beginning("/usr/lib/a.so.1.2", 1).is_err());
     }
 }

@@ -14,7 +14,10 @@ pub fn columns_of_stderr() -> Option<usize> {
 
 /// The words that were typed behind the program's name, as far as they are text.
 pub fn collect_typed_words() -> Vec<String> {
-    std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
+    std::env::args_os()
+        .skip(1)
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect()
 }
 
 /// Somebody may type something.
@@ -22,13 +25,18 @@ pub fn is_stdin() -> bool {
     io::stdin().is_terminal()
 }
 
-/// Asks, and is true for the whole word `yes` alone. Where there is no terminal nobody is asked, and it is false.
+/// Asks, and is true for the whole word `yes` alone. Where there is no terminal nobody is asked,
+/// and it is false.
 pub fn ask_confirmation(question: &str) -> bool {
     if !is_stdin() {
         return false;
     }
     let mut stderr = io::stderr().lock();
-    if stderr.write_all(question.as_bytes()).and_then(|()| stderr.flush()).is_err() {
+    if stderr
+        .write_all(question.as_bytes())
+        .and_then(|()| stderr.flush())
+        .is_err()
+    {
         return false;
     }
     let mut answer = String::new();

@@ -2,9 +2,10 @@
 
 use railwright_system::ceiling;
 
-/// Proof that a command contacts targets. It opens identities, kubeconfigs, certificates and lists of host keys wherever they lie, and runs
-/// the programs that an inventory or a kubeconfig names. Only commands that contact targets make one (`tests/tidy` has the list), so the
-/// others can do neither.
+/// Proof that a command contacts targets. It opens identities, kubeconfigs, certificates and lists
+/// of host keys wherever they lie, and runs the programs that an inventory or a kubeconfig names.
+/// Only commands that contact targets make one (`tests/tidy` has the list), so the others can do
+/// neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TargetContact(());
 

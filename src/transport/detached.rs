@@ -1,10 +1,12 @@
-//! Long actions: started detached on the host under the name `railwright-<token>`, watched, and found again by the token
-//! after a lost connection or a crash of ours. The same token never starts the action twice.
+//! Long actions: started detached on the host under the name `railwright-<token>`, watched, and
+//! found again by the token after a lost connection or a crash of ours. The same token never starts
+//! the action twice.
 //!
-//! Below `/var/lib/railwright/run/<token>` stand the script, its bounded output and, last, its exit status. `mkdir` of
-//! that folder is the claim: who makes it starts the unit, everybody else only watches. An action that is gone without
-//! an exit status (the host rebooted, somebody stopped the unit) is reported as unknown once; its folder is set aside,
-//! so that whoever decides to do it again can.
+//! Below `/var/lib/railwright/run/<token>` stand the script, its bounded output and, last, its exit
+//! status. `mkdir` of that folder is the claim: who makes it starts the unit, everybody else only
+//! watches. An action that is gone without an exit status (the host rebooted, somebody stopped the
+//! unit) is reported as unknown once; its folder is set aside, so that whoever decides to do it
+//! again can.
 
 use super::shell::{Shell, ShellEnd, run_framed_script};
 use super::target_lock::{Fence, LOCK_LOST, lock_lost};
@@ -32,8 +34,15 @@ pub async fn perform_detached_action(
 ) -> Result<ExecutionOutcome, TransportError> {
     let token = sanitize_token(token);
     let limit = Duration::from_secs(60);
-    let nonce = clock::generate_nonce().map_err(|error| TransportError::Local { reason: format!("no randomness: {error}") })?;
-    let started = run_framed_script(shell, &start_script(script, limit_s, &token, FOLDER, fence, &nonce), limit).await?;
+    let nonce = clock::generate_nonce().map_err(|error| TransportError::Local {
+        reason: format!("no randomness: {error}"),
+    })?;
+    let started = run_framed_script(
+        shell,
+        &start_script(script, limit_s, &token, FOLDER, fence, &nonce),
+        limit,
+    )
+    .await?;
     if let Some(holder) = started.lock_lost(&nonce) {
         return Err(lock_lost(shell.host(), Some(&holder)));
     }
@@ -42,7 +51,11 @@ pub async fn perform_detached_action(
         ShellEnd::Exit(_) => return Ok(started.performed(limit)),
         _ => {
             return Ok(ExecutionOutcome::Unknown {
-                reason: format!("{}; {}", started.end.doubt(limit).unwrap_or_default(), on_its_own(&token)),
+                reason: format!(
+                    "{}; {}",
+                    started.end.doubt(limit).unwrap_or_default(),
+                    on_its_own(&token)
+                ),
             });
         }
     }
@@ -50,15 +63,27 @@ pub async fn perform_detached_action(
     let patience = Duration::from_secs(u64::from(limit_s) + 120);
     match tokio::time::timeout(patience, watch_detached_action(shell, &token)).await {
         Ok(performed) => performed,
-        Err(_) => {
-            Ok(ExecutionOutcome::Unknown { reason: format!("it did not end within {} s; {}", patience.as_secs(), on_its_own(&token)) })
-        }
+        Err(_) => Ok(ExecutionOutcome::Unknown {
+            reason: format!(
+                "it did not end within {} s; {}",
+                patience.as_secs(),
+                on_its_own(&token)
+            ),
+        }),
     }
 }
 
-/// Asks until the action has ended. From here on every trouble means unknown: the action runs without us.
-async fn watch_detached_action(shell: &dyn Shell, token: &str) -> Result<ExecutionOutcome, TransportError> {
-    let unknown = |reason: String| Ok(ExecutionOutcome::Unknown { reason: format!("{reason}; {}", on_its_own(token)) });
+/// Asks until the action has ended. From here on every trouble means unknown: the action runs
+/// without us.
+async fn watch_detached_action(
+    shell: &dyn Shell,
+    token: &str,
+) -> Result<ExecutionOutcome, TransportError> {
+    let unknown = |reason: String| {
+        Ok(ExecutionOutcome::Unknown {
+            reason: format!("{reason}; {}", on_its_own(token)),
+        })
+    };
     let limit = Duration::from_secs(WATCH_S * 3);
     loop {
         let called = match run_framed_script(shell, &watch_script(token, FOLDER), limit).await {
@@ -76,7 +101,9 @@ async fn watch_detached_action(shell: &dyn Shell, token: &str) -> Result<Executi
             ("ended", code) => return Ok(parse_exit_status(code, output, called.stderr)),
             ("gone", _) => {
                 return Ok(ExecutionOutcome::Unknown {
-                    reason: "it was ended without an exit status (a reboot of the host, or somebody stopped its unit)".to_owned(),
+                    reason: "it was ended without an exit status (a reboot of the host, or \
+                             somebody stopped its unit)"
+                        .to_owned(),
                 });
             }
             _ => return unknown(format!("the host answered {:?}", one_line(line, 80))),
@@ -86,12 +113,22 @@ async fn watch_detached_action(shell: &dyn Shell, token: &str) -> Result<Executi
 
 fn parse_exit_status(code: &str, stdout: &str, stderr: String) -> ExecutionOutcome {
     match code.trim().parse() {
-        Ok(124) => ExecutionOutcome::Unknown { reason: AT_ITS_LIMIT.to_owned() },
-        Ok(137) => {
-            ExecutionOutcome::Unknown { reason: format!("{AT_ITS_LIMIT}, or it was killed there (by somebody, or for want of memory)") }
-        }
-        Ok(code) => ExecutionOutcome::Ended { code, stdout: stdout.to_owned(), stderr },
-        Err(_) => ExecutionOutcome::Unknown { reason: "its exit status cannot be read".to_owned() },
+        Ok(124) => ExecutionOutcome::Unknown {
+            reason: AT_ITS_LIMIT.to_owned(),
+        },
+        Ok(137) => ExecutionOutcome::Unknown {
+            reason: format!(
+                "{AT_ITS_LIMIT}, or it was killed there (by somebody, or for want of memory)"
+            ),
+        },
+        Ok(code) => ExecutionOutcome::Ended {
+            code,
+            stdout: stdout.to_owned(),
+            stderr,
+        },
+        Err(_) => ExecutionOutcome::Unknown {
+            reason: "its exit status cannot be read".to_owned(),
+        },
     }
 }
 
@@ -111,65 +148,71 @@ pub(super) fn sanitize_token(token: &str) -> String {
     Digest::of_bytes(token.as_bytes()).as_str()[..32].to_owned()
 }
 
-/// Claims the token and starts the action, while the lock is its writer's; exit 0 also when it was claimed before. Nothing
-/// that goes on keeps the mutex.
-fn start_script(script: &str, limit_s: u32, token: &str, folder: &str, fence: &Fence, nonce: &str) -> String {
+/// Claims the token and starts the action, while the lock is its writer's; exit 0 also when it was
+/// claimed before. Nothing that goes on keeps the mutex.
+fn start_script(
+    script: &str,
+    limit_s: u32,
+    token: &str,
+    folder: &str,
+    fence: &Fence,
+    nonce: &str,
+) -> String {
     let backstop = limit_s.saturating_add(60);
     format!(
-        "{held}u=railwright-{token}; d=$b/run/{token}\n\
-         mkdir -p \"$b/run\" && chmod 700 \"$b\" \"$b/run\" || exit 74\n\
-         find \"$b/run\" -mindepth 1 -maxdepth 1 -type d -mtime +14 -exec rm -rf {{}} + 2>/dev/null\n\
-         [ \"$(cat \"$d/status\" 2>/dev/null)\" != lost ] || rm -rf \"$d\"\n\
-         m=$(mkdir \"$d\" 2>&1) || {{ [ -d \"$d\" ] && exit 0; printf '%s\\n' \"$m\" >&2; exit 74; }}\n\
-         fail() {{ rm -rf \"$d\"; exit 74; }}\n\
-         cat /proc/sys/kernel/random/boot_id >\"$d/boot\" || fail\n\
-         printf %s {main} | cat >\"$d/main\" || fail\n\
-         printf %s {script} | cat >\"$d/script\" || fail\n\
-         if [ -d /run/systemd/system ] && command -v systemd-run >/dev/null 2>&1; then\n\
-         systemd-run --quiet --collect --unit=\"$u\" --description=\"railwright step {token}\" -p RuntimeMaxSec={backstop} \
-         -p TimeoutStopSec=10 /bin/sh \"$d/main\" \"$d\" {limit_s} >&2 8>&- || fail\n\
-         else\n\
-         G=; command -v setsid >/dev/null 2>&1 && G=setsid\n\
-         $G /bin/sh \"$d/main\" \"$d\" {limit_s} </dev/null >/dev/null 2>&1 8>&- &\n\
-         echo $! >\"$d/pid\"\n\
-         fi\n",
+        "{held}u=railwright-{token}; d=$b/run/{token}\nmkdir -p \"$b/run\" && chmod 700 \"$b\" \
+         \"$b/run\" || exit 74\nfind \"$b/run\" -mindepth 1 -maxdepth 1 -type d -mtime +14 -exec \
+         rm -rf {{}} + 2>/dev/null\n[ \"$(cat \"$d/status\" 2>/dev/null)\" != lost ] || rm -rf \
+         \"$d\"\nm=$(mkdir \"$d\" 2>&1) || {{ [ -d \"$d\" ] && exit 0; printf '%s\\n' \"$m\" >&2; \
+         exit 74; }}\nfail() {{ rm -rf \"$d\"; exit 74; }}\ncat /proc/sys/kernel/random/boot_id \
+         >\"$d/boot\" || fail\nprintf %s {main} | cat >\"$d/main\" || fail\nprintf %s {script} | \
+         cat >\"$d/script\" || fail\nif [ -d /run/systemd/system ] && command -v systemd-run \
+         >/dev/null 2>&1; then\nsystemd-run --quiet --collect --unit=\"$u\" \
+         --description=\"railwright step {token}\" -p RuntimeMaxSec={backstop} -p \
+         TimeoutStopSec=10 /bin/sh \"$d/main\" \"$d\" {limit_s} >&2 8>&- || fail\nelse\nG=; \
+         command -v setsid >/dev/null 2>&1 && G=setsid\n$G /bin/sh \"$d/main\" \"$d\" {limit_s} \
+         </dev/null >/dev/null 2>&1 8>&- &\necho $! >\"$d/pid\"\nfi\n",
         held = render_lock_check(fence, folder, nonce),
         main = quote_for_shell(&main_script(folder, fence)),
-        // What the step writes is for everybody to read, as from any shell of root; what we keep about it is not.
+        // What the step writes is for everybody to read, as from any shell of root; what we keep
+        // about it is not.
         script = quote_for_shell(&format!("umask 022\n{script}")),
     )
 }
 
-/// Runs on the host as `main FOLDER SECONDS`: a moment after it was started, so that the lock may have gone to another one
-/// since. The exit status appears by a rename; the readers of the two pipes go on to the end of the output, but what is
-/// beyond the limit is dropped.
+/// Runs on the host as `main FOLDER SECONDS`: a moment after it was started, so that the lock may
+/// have gone to another one since. The exit status appears by a rename; the readers of the two
+/// pipes go on to the end of the output, but what is beyond the limit is dropped.
 fn main_script(folder: &str, fence: &Fence) -> String {
     format!(
-        "{ENVIRONMENT}HOME=${{HOME:-/root}}; export HOME; umask 077; cd /\n\
-         d=$1\n\
-         (\n{held}) >\"$d/out\" 2>\"$d/err\"\n\
-         case $? in 0) ;; {LOCK_LOST}) sed -i 1,2d \"$d/out\"; echo lost >\"$d/status.part\"; mv \"$d/status.part\" \"$d/status\"; exit ;;\n\
-         *) echo 74 >\"$d/status.part\"; mv \"$d/status.part\" \"$d/status\"; exit ;; esac\n\
-         T=; timeout --version >/dev/null 2>&1 && T=\"timeout -k 10 $2\"\n\
-         {{ {{ $T /bin/sh \"$d/script\" </dev/null 2>&3 3>&-; echo $? >\"$d/status.part\"; mv \"$d/status.part\" \"$d/status\"; }} |\n\
-         {{ head -c {KEPT} >\"$d/out\"; cat >/dev/null; }} 3>&-; }} 3>&1 | {{ head -c {KEPT} >\"$d/err\"; cat >/dev/null; }}\n\
-         rm -f \"$d/script\"\n",
+        "{ENVIRONMENT}HOME=${{HOME:-/root}}; export HOME; umask 077; cd /\nd=$1\n(\n{held}) \
+         >\"$d/out\" 2>\"$d/err\"\ncase $? in 0) ;; {LOCK_LOST}) sed -i 1,2d \"$d/out\"; echo lost \
+         >\"$d/status.part\"; mv \"$d/status.part\" \"$d/status\"; exit ;;\n*) echo 74 \
+         >\"$d/status.part\"; mv \"$d/status.part\" \"$d/status\"; exit ;; esac\nT=; timeout \
+         --version >/dev/null 2>&1 && T=\"timeout -k 10 $2\"\n{{ {{ $T /bin/sh \"$d/script\" \
+         </dev/null 2>&3 3>&-; echo $? >\"$d/status.part\"; mv \"$d/status.part\" \"$d/status\"; \
+         }} |\n{{ head -c {KEPT} >\"$d/out\"; cat >/dev/null; }} 3>&-; }} 3>&1 | {{ head -c {KEPT} \
+         >\"$d/err\"; cat >/dev/null; }}\nrm -f \"$d/script\"\n",
         held = render_lock_check(fence, folder, "main"),
     )
 }
 
 /// Whether the step of the claim `$d` with the unit `$u` runs.
-const ALIVE: &str = "alive() {\n\
-    if [ -f \"$d/pid\" ]; then [ \"$(cat \"$d/boot\")\" = \"$(cat /proc/sys/kernel/random/boot_id)\" ] && kill -0 \"$(cat \"$d/pid\")\" 2>/dev/null; return; fi\n\
-    case $(systemctl show -p ActiveState \"$u\" 2>/dev/null) in *=active|*=activating|*=reloading|*=deactivating) return 0 ;; esac\n\
-    return 1\n\
-    }\n";
+const ALIVE: &str = "alive() \
+                     {\nif [ -f \"$d/pid\" ]; then [ \"$(cat \"$d/boot\")\" = \"$(cat /proc/sys/kernel/random/boot_id)\" ] && kill -0 \"$(cat \"$d/pid\")\" 2>/dev/null; return; fi\ncase $(systemctl show -p ActiveState \"$u\" 2>/dev/null) in *=active|*=activating|*=reloading|*=deactivating) return 0 ;; esac\nreturn 1\n}\n";
 
-/// Ends with 77 while a step runs whose token begins with this one, and not with that of the run; goes on otherwise. `b` is
-/// the folder. A claim may be older than its unit for a moment; those of another boot are over.
+/// Ends with 77 while a step runs whose token begins with this one, and not with that of the run;
+/// goes on otherwise. `b` is the folder. A claim may be older than its unit for a moment; those of
+/// another boot are over.
 pub(super) fn render_running_step_check(attempt: &str, besides: Option<&str>) -> String {
-    let of_attempt = if attempt.is_empty() { String::new() } else { format!("{attempt}-") };
-    let besides = besides.map(|run| format!("|*/run/{}-*", sanitize_token(run))).unwrap_or_default();
+    let of_attempt = if attempt.is_empty() {
+        String::new()
+    } else {
+        format!("{attempt}-")
+    };
+    let besides = besides
+        .map(|run| format!("|*/run/{}-*", sanitize_token(run)))
+        .unwrap_or_default();
     format!(
         "{ALIVE}i=0; boot=$(cat /proc/sys/kernel/random/boot_id)\n\
          for d in \"$b\"/run/{of_attempt}*; do [ -d \"$d\" ] || continue\n\
@@ -185,8 +228,8 @@ pub(super) fn render_running_step_check(attempt: &str, besides: Option<&str>) ->
     )
 }
 
-/// First line `running`, `gone` or `ended STATUS`; after the last one standard output and standard error of the action. An
-/// empty status is what a power cut leaves of one: none.
+/// First line `running`, `gone` or `ended STATUS`; after the last one standard output and standard
+/// error of the action. An empty status is what a power cut leaves of one: none.
 fn watch_script(token: &str, folder: &str) -> String {
     format!(
         "u=railwright-{token}; r={folder}/run; d=$r/{token}\n\
@@ -218,9 +261,17 @@ mod tests {
             self.0.path().display().to_string()
         }
         fn sh(&self, script: &str) -> (i32, String, String) {
-            let output = Command::new("sh").args(["-c", script]).stdin(Stdio::null()).output().unwrap();
+            let output = Command::new("sh")
+                .args(["-c", script])
+                .stdin(Stdio::null())
+                .output()
+                .unwrap();
             let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-            (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+            (
+                output.status.code().unwrap(),
+                text(output.stdout),
+                text(output.stderr),
+            )
         }
         fn new() -> Self {
             let host = Host(tempfile::tempdir().unwrap());
@@ -228,16 +279,41 @@ mod tests {
             host
         }
         fn held_by(&self, holder: &str, number: u64) {
-            std::fs::write(self.0.path().join("lock"), format!("{holder}\n{number}\nboot\n5\n")).unwrap();
+            std::fs::write(
+                self.0.path().join("lock"),
+                format!("{holder}\n{number}\nboot\n5\n"),
+            )
+            .unwrap();
         }
         fn start_as(&self, script: &str, token: &str) -> i32 {
-            self.sh(&start_script(script, 60, token, &self.folder(), &Fence::new("a", 1), "n")).0
+            self.sh(&start_script(
+                script,
+                60,
+                token,
+                &self.folder(),
+                &Fence::new("a", 1),
+                "n",
+            ))
+            .0
         }
         fn start(&self, script: &str, limit_s: u32) -> i32 {
-            self.sh(&start_script(script, limit_s, "t1", &self.folder(), &Fence::new("a", 1), "n")).0
+            self.sh(&start_script(
+                script,
+                limit_s,
+                "t1",
+                &self.folder(),
+                &Fence::new("a", 1),
+                "n",
+            ))
+            .0
         }
         fn over(&self, attempt: &str, besides: Option<&str>) -> i32 {
-            self.sh(&format!("b={}\n{}", self.folder(), render_running_step_check(attempt, besides))).0
+            self.sh(&format!(
+                "b={}\n{}",
+                self.folder(),
+                render_running_step_check(attempt, besides)
+            ))
+            .0
         }
         fn watch(&self) -> (String, String) {
             let (_, stdout, stderr) = self.sh(&watch_script("t1", &self.folder()));
@@ -248,37 +324,70 @@ mod tests {
     #[test]
     fn runs_once_however_often_it_is_asked_for() {
         let host = Host::new();
-        let counted = format!("echo ran >>{}/count; echo out; echo err >&2; cat; exit 3", host.folder());
+        let counted = format!(
+            "echo ran >>{}/count; echo out; echo err >&2; cat; exit 3",
+            host.folder()
+        );
         assert_eq!((host.start(&counted, 60), host.start(&counted, 60)), (0, 0));
-        assert_eq!(host.watch(), ("ended 3\nout\n".to_owned(), "err\n".to_owned()));
+        assert_eq!(
+            host.watch(),
+            ("ended 3\nout\n".to_owned(), "err\n".to_owned())
+        );
         assert_eq!(host.start(&counted, 60), 0);
-        assert_eq!(host.watch().0, "ended 3\nout\n", "the recorded result is read again");
-        assert_eq!(std::fs::read_to_string(host.0.path().join("count")).unwrap(), "ran\n");
-        assert!(!host.0.path().join("run/t1/script").exists(), "the script does not stay");
+        assert_eq!(
+            host.watch().0,
+            "ended 3\nout\n",
+            "the recorded result is read again"
+        );
+        assert_eq!(
+            std::fs::read_to_string(host.0.path().join("count")).unwrap(),
+            "ran\n"
+        );
+        assert!(
+            !host.0.path().join("run/t1/script").exists(),
+            "the script does not stay"
+        );
         let open = format!("find {} -perm /077", host.0.path().join("run").display());
-        assert_eq!(host.sh(&open).1, "", "nothing that we keep is readable by others");
+        assert_eq!(
+            host.sh(&open).1,
+            "",
+            "nothing that we keep is readable by others"
+        );
     }
 
     #[test]
     fn output_beyond_the_limit_is_dropped_and_harms_nobody() {
         let host = Host::new();
-        assert_eq!(host.start("head -c 20000000 /dev/zero | tr '\\0' x; echo done >&2", 60), 0);
+        assert_eq!(
+            host.start("head -c 20000000 /dev/zero | tr '\\0' x; echo done >&2", 60),
+            0
+        );
         let (stdout, stderr) = host.watch();
         assert!(stdout.starts_with("ended 0\n"));
-        assert_eq!((stdout.len(), stderr.as_str()), (KEPT + "ended 0\n".len(), "done\n"));
+        assert_eq!(
+            (stdout.len(), stderr.as_str()),
+            (KEPT + "ended 0\n".len(), "done\n")
+        );
     }
 
     #[test]
     fn a_killed_step_is_gone_once_and_can_then_be_done_again() {
         let host = Host::new();
         let begun = host.0.path().join("begun");
-        assert_eq!(host.start(&format!(": >{}; sleep 300", begun.display()), 600), 0);
+        assert_eq!(
+            host.start(&format!(": >{}; sleep 300", begun.display()), 600),
+            0
+        );
         while !begun.exists() {
             std::thread::yield_now();
         }
         let session = std::fs::read_to_string(host.0.path().join("run/t1/pid")).unwrap();
         // The whole session of the step, as a reboot would end it.
-        assert_eq!(host.sh(&format!("kill -KILL $(ps -o pid= -s {})", session.trim())).0, 0);
+        assert_eq!(
+            host.sh(&format!("kill -KILL $(ps -o pid= -s {})", session.trim()))
+                .0,
+            0
+        );
         assert_eq!(host.watch().0, "gone\n");
         assert_eq!(host.start("exit 4", 60), 0);
         assert_eq!(host.watch().0, "ended 4\n");
@@ -290,8 +399,19 @@ mod tests {
         let go = host.0.path().join("go");
         let script = format!("until [ -e {} ]; do sleep 0.1; done", go.display());
         assert_eq!(host.start_as(&script, "run-4-1-abc"), 0);
-        assert_eq!((host.over("run-4-1", None), host.over("run-4-2", None), host.over("run-4", None)), (77, 0, 77));
-        assert_eq!((host.over("", Some("run")), host.over("", Some("other"))), (0, 77), "whoever goes on with another run waits for it");
+        assert_eq!(
+            (
+                host.over("run-4-1", None),
+                host.over("run-4-2", None),
+                host.over("run-4", None)
+            ),
+            (77, 0, 77)
+        );
+        assert_eq!(
+            (host.over("", Some("run")), host.over("", Some("other"))),
+            (0, 77),
+            "whoever goes on with another run waits for it"
+        );
         std::fs::write(&go, "").unwrap();
         let ends = || {
             let began = std::time::Instant::now();
@@ -323,23 +443,42 @@ mod tests {
         let host = Host::new();
         assert_eq!(host.start("sleep 300", 1), 0);
         assert_eq!(host.watch().0, "ended 124\n");
-        assert_eq!(parse_exit_status("124", "", String::new()), ExecutionOutcome::Unknown { reason: AT_ITS_LIMIT.to_owned() });
-        let ExecutionOutcome::Unknown { reason } = parse_exit_status("137", "", String::new()) else { panic!("nobody knows how it ended") };
+        assert_eq!(
+            parse_exit_status("124", "", String::new()),
+            ExecutionOutcome::Unknown {
+                reason: AT_ITS_LIMIT.to_owned()
+            }
+        );
+        let ExecutionOutcome::Unknown { reason } = parse_exit_status("137", "", String::new())
+        else {
+            panic!("nobody knows how it ended")
+        };
         assert!(reason.contains("or it was killed"), "{reason}");
     }
 
-    /// A run that slept, or was taken over by force, begins nothing; and nothing begins that it had asked for before.
+    /// A run that slept, or was taken over by force, begins nothing; and nothing begins that it had
+    /// asked for before.
     #[test]
     fn a_step_begins_only_with_the_lock() {
         let host = Host::new();
         host.held_by("b", 2);
-        assert_eq!((host.start("echo ran", 60), host.0.path().join("run").exists()), (LOCK_LOST, false));
+        assert_eq!(
+            (
+                host.start("echo ran", 60),
+                host.0.path().join("run").exists()
+            ),
+            (LOCK_LOST, false)
+        );
         host.held_by("a", 1);
         // The lock goes to another one after the step was claimed, and before it runs.
         let claim = host.0.path().join("run/t1");
         std::fs::create_dir_all(&claim).unwrap();
         std::fs::write(claim.join("script"), "echo ran").unwrap();
-        std::fs::write(claim.join("main"), main_script(&host.folder(), &Fence::new("a", 1))).unwrap();
+        std::fs::write(
+            claim.join("main"),
+            main_script(&host.folder(), &Fence::new("a", 1)),
+        )
+        .unwrap();
         host.held_by("b", 2);
         host.sh(&format!("sh {0}/main {0} 60", claim.display()));
         assert_eq!(host.watch(), ("ended lost\nb\n".to_owned(), String::new()));
@@ -353,7 +492,10 @@ mod tests {
     fn a_token_is_always_a_plain_name() {
         assert_eq!(sanitize_token("ab-12_x"), "ab-12_x");
         for odd in ["", "a/b", "../x", "a b", "é", &"x".repeat(65)] {
-            assert!(sanitize_token(odd).chars().all(|c| c.is_ascii_hexdigit()), "{odd}");
+            assert!(
+                sanitize_token(odd).chars().all(|c| c.is_ascii_hexdigit()),
+                "{odd}"
+            );
         }
     }
 }

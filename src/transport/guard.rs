@@ -1,11 +1,13 @@
-//! The guard on a host: below `/var/lib/railwright/guards/<token>` stand what it keeps (0600), the script that puts it back,
-//! and where it stands, as the name of one file: `armed`, then `confirmed` or `fired`, and `reverted` after that. The
-//! renames decide: of a confirmation and a revert at the same moment one finds `armed`, and the other does nothing.
+//! The guard on a host: below `/var/lib/railwright/guards/<token>` stand what it keeps (0600), the
+//! script that puts it back, and where it stands, as the name of one file: `armed`, then
+//! `confirmed` or `fired`, and `reverted` after that. The renames decide: of a confirmation and a
+//! revert at the same moment one finds `armed`, and the other does nothing.
 //!
-//! A transient timer of systemd starts the script when the time is over (monotonic: a clock that is set moves nothing).
-//! Transient units are gone with a boot, so a service beside them is enabled: nobody has confirmed anything when it finds
-//! the guard still armed. It comes after the network and sshd are up with what was written, puts the files back and has
-//! them read again: one way back for both, rather than one that only runs when things are bad already. Neither needs a
+//! A transient timer of systemd starts the script when the time is over (monotonic: a clock that is
+//! set moves nothing). Transient units are gone with a boot, so a service beside them is enabled:
+//! nobody has confirmed anything when it finds the guard still armed. It comes after the network
+//! and sshd are up with what was written, puts the files back and has them read again: one way back
+//! for both, rather than one that only runs when things are bad already. Neither needs a
 //! `daemon-reload`, which takes its time on a host with many units.
 
 use super::upkeep::FOLDER;
@@ -22,36 +24,37 @@ const TARGET: &str = "multi-user.target";
 /// How long everything may take to be put back, in seconds; each part has a limit of its own.
 const LONGEST_S: u32 = 2400;
 
-/// What has to be up before the service puts anything back at boot: else it would be set again afterwards, or could not be. The database is
-/// that of SONiC's configuration (sonic-net/sonic-buildimage: files/build_templates), nvued the daemon behind NVUE.
-const AFTER: &str = "database.service nvued.service network.target systemd-networkd.service NetworkManager.service networking.service network.service \
-                     nftables.service iptables.service netfilter-persistent.service firewalld.service ufw.service ssh.service sshd.service";
+/// What has to be up before the service puts anything back at boot: else it would be set again
+/// afterwards, or could not be. The database is that of SONiC's configuration
+/// (sonic-net/sonic-buildimage: files/build_templates), nvued the daemon behind NVUE.
+const AFTER: &str = "database.service nvued.service network.target systemd-networkd.service \
+                     NetworkManager.service networking.service network.service nftables.service \
+                     iptables.service netfilter-persistent.service firewalld.service ufw.service \
+                     ssh.service sshd.service";
 
-/// Keeps, arms, and only then ends with 0. `b` is the folder. 69: systemd does not run here; 75: another guard is armed,
-/// stdout its token; 74: something could not be kept or written, and nothing is left of it.
+/// Keeps, arms, and only then ends with 0. `b` is the folder. 69: systemd does not run here; 75:
+/// another guard is armed, stdout its token; 74: something could not be kept or written, and
+/// nothing is left of it.
 pub fn render_arm_script(token: &str, guard: &Guard, seconds: u32) -> String {
     let service = format!(
-        "[Unit]\nDescription=railwright: takes back what nobody confirmed ({token})\nAfter={AFTER}\n\
-         [Service]\nType=oneshot\nTimeoutStartSec={LONGEST_S}\nExecStart=/bin/sh {FOLDER}/guards/{token}/revert\n\
-         [Install]\nWantedBy={TARGET}\n"
+        "[Unit]\nDescription=railwright: takes back what nobody confirmed \
+         ({token})\nAfter={AFTER}\n[Service]\nType=oneshot\nTimeoutStartSec={LONGEST_S}\nExecStart=/bin/sh \
+         {FOLDER}/guards/{token}/revert\n[Install]\nWantedBy={TARGET}\n"
     );
     format!(
-        "umask 077\n\
-         [ -d /run/systemd/system ] && command -v systemd-run >/dev/null || {{ echo 'railwright: systemd does not run on this host' >&2; exit 69; }}\n\
-         g=$b/guards; mkdir -p \"$g\" && chmod 700 \"$b\" \"$g\" || exit 74\n\
-         {CLEAR}\
-         d=$g/{token}; k=$d/kept; n=railwright-guard-{token}; w={units}\n\
-         {CLEAN}\
-         fail() {{ clean; rm -rf \"$d\"; exit 74; }}\n\
-         mkdir \"$d\" \"$k\" || exit 74\n\
-         (\n{keep}) || fail\n\
-         printf %s {revert} >\"$d/revert\" && cat /proc/sys/kernel/random/boot_id >\"$d/boot\" || fail\n\
-         mkdir -p \"$w/{TARGET}.wants\" && printf %s {service} >\"$w/$n-boot.service\" && chmod 644 \"$w/$n-boot.service\" || fail\n\
-         ln -s \"../$n-boot.service\" \"$w/{TARGET}.wants/$n-boot.service\" || fail\n\
-         u=$(cut -d. -f1 /proc/uptime); echo $((u + {seconds})) >\"$d/armed\" || fail\n\
-         sync\n\
-         systemd-run --quiet --unit=\"$n\" --description=\"railwright: guard {token}\" --on-active={seconds} --timer-property=AccuracySec=1 \
-         -p Type=oneshot -p TimeoutStartSec={LONGEST_S} /bin/sh \"$d/revert\" >&2 || fail\n",
+        "umask 077\n[ -d /run/systemd/system ] && command -v systemd-run >/dev/null || {{ echo \
+         'railwright: systemd does not run on this host' >&2; exit 69; }}\ng=$b/guards; mkdir -p \
+         \"$g\" && chmod 700 \"$b\" \"$g\" || exit 74\n{CLEAR}d=$g/{token}; k=$d/kept; \
+         n=railwright-guard-{token}; w={units}\n{CLEAN}fail() {{ clean; rm -rf \"$d\"; exit 74; \
+         }}\nmkdir \"$d\" \"$k\" || exit 74\n(\n{keep}) || fail\nprintf %s {revert} >\"$d/revert\" \
+         && cat /proc/sys/kernel/random/boot_id >\"$d/boot\" || fail\nmkdir -p \
+         \"$w/{TARGET}.wants\" && printf %s {service} >\"$w/$n-boot.service\" && chmod 644 \
+         \"$w/$n-boot.service\" || fail\nln -s \"../$n-boot.service\" \
+         \"$w/{TARGET}.wants/$n-boot.service\" || fail\nu=$(cut -d. -f1 /proc/uptime); echo $((u + \
+         {seconds})) >\"$d/armed\" || fail\nsync\nsystemd-run --quiet --unit=\"$n\" \
+         --description=\"railwright: guard {token}\" --on-active={seconds} \
+         --timer-property=AccuracySec=1 -p Type=oneshot -p TimeoutStartSec={LONGEST_S} /bin/sh \
+         \"$d/revert\" >&2 || fail\n",
         keep = script::keep_script(guard),
         revert = quote_for_shell(&render_revert_script(token, guard)),
         units = quote_for_shell(UNITS),
@@ -60,76 +63,63 @@ pub fn render_arm_script(token: &str, guard: &Guard, seconds: u32) -> String {
 }
 
 /// What an earlier guard left behind goes; one that is not over yet stays in the way.
-const CLEAR: &str = "for o in \"$g\"/*; do [ -d \"$o\" ] || continue\n\
-    if [ -e \"$o/armed\" ] || { [ -e \"$o/fired\" ] && [ ! -e \"$o/reverted\" ]; }; then echo \"${o##*/}\"; exit 75; fi\n\
-    rm -rf \"$o\"\n\
-    done\n";
+const CLEAR: &str = "for o in \"$g\"/*; do [ -d \"$o\" ] || continue\nif [ -e \"$o/armed\" ] || \
+                     { [ -e \"$o/fired\" ] && [ ! -e \"$o/reverted\" ]; }; then echo \"${o##*/}\"; \
+                     exit 75; fi\nrm -rf \"$o\"\ndone\n";
 
 /// Takes the units away.
-const CLEAN: &str = "clean() { systemctl stop \"$n.timer\" 2>/dev/null; rm -f \"$w/multi-user.target.wants/$n-boot.service\" \"$w/$n-boot.service\"; sync; }\n";
+const CLEAN: &str = "clean() \
+                     { systemctl stop \"$n.timer\" 2>/dev/null; rm -f \"$w/multi-user.target.wants/$n-boot.service\" \"$w/$n-boot.service\"; sync; }\n";
 
-/// Runs on the host as the service, whoever has the lock by then: what nobody has confirmed goes back, and whoever takes the
-/// lock over writes nothing before it has (`watch`). A step that still runs is waited for, for a while: what it does after us
-/// would stay; and none begins meanwhile.
+/// Runs on the host as the service, whoever has the lock by then: what nobody has confirmed goes
+/// back, and whoever takes the lock over writes nothing before it has (`watch`). A step that still
+/// runs is waited for, for a while: what it does after us would stay; and none begins meanwhile.
 fn render_revert_script(token: &str, guard: &Guard) -> String {
     format!(
-        "{ENVIRONMENT}umask 077; cd /\n\
-         d=${{0%/*}}; b=${{d%/guards/*}}; k=$d/kept; n=railwright-guard-{token}; w={units}\n\
-         boot=; [ \"$(cat \"$d/boot\")\" = \"$(cat /proc/sys/kernel/random/boot_id)\" ] || boot=1\n\
-         mv \"$d/armed\" \"$d/fired\" 2>/dev/null\n\
-         if [ -e \"$d/fired\" ] && [ ! -e \"$d/reverted\" ]; then\n\
-         sync\n\
-         if (: 9>>\"$b/step\") 2>/dev/null; then exec 9>>\"$b/step\"; flock -w {step_s} 9; fi\n\
-         (\n\
-         exec 9>&-\n\
-         {restore}\
-         rm -rf \"$k\"; sync\n\
-         printf '%s\\n' \"$failed\" >\"$d/reverted.part\" && mv \"$d/reverted.part\" \"$d/reverted\"; sync\n\
-         )\n\
-         exec 9>&-\n\
-         fi\n\
-         {CLEAN}clean\n\
-         exit 0\n",
+        "{ENVIRONMENT}umask 077; cd /\nd=${{0%/*}}; b=${{d%/guards/*}}; k=$d/kept; \
+         n=railwright-guard-{token}; w={units}\nboot=; [ \"$(cat \"$d/boot\")\" = \"$(cat \
+         /proc/sys/kernel/random/boot_id)\" ] || boot=1\nmv \"$d/armed\" \"$d/fired\" \
+         2>/dev/null\nif [ -e \"$d/fired\" ] && [ ! -e \"$d/reverted\" ]; then\nsync\nif (: \
+         9>>\"$b/step\") 2>/dev/null; then exec 9>>\"$b/step\"; flock -w {step_s} 9; fi\n(\nexec \
+         9>&-\n{restore}rm -rf \"$k\"; sync\nprintf '%s\\n' \"$failed\" >\"$d/reverted.part\" && \
+         mv \"$d/reverted.part\" \"$d/reverted\"; sync\n)\nexec 9>&-\nfi\n{CLEAN}clean\nexit 0\n",
         units = quote_for_shell(UNITS),
-        // A patch of a switch and its way back have no lock of their own: one has to be over before the other begins.
+        // A patch of a switch and its way back have no lock of their own: one has to be over before
+        // the other begins.
         step_s = if guard.is_of_switch() { 600 } else { 30 },
         restore = script::restore_script(guard),
     )
 }
 
-/// Confirms what the guard watches: 0 it is disarmed; 1 there is no such guard; 75 it is being put back, or was.
+/// Confirms what the guard watches: 0 it is disarmed; 1 there is no such guard; 75 it is being put
+/// back, or was.
 pub fn render_disarm_script(token: &str) -> String {
     format!(
-        "d=$b/guards/{token}; n=railwright-guard-{token}; w={UNITS}\n{CLEAN}\
-         [ -d \"$d\" ] || exit 1\n\
-         mv \"$d/armed\" \"$d/confirmed\" 2>/dev/null || [ -e \"$d/confirmed\" ] || {{ [ ! -e \"$d/fired\" ] || exit 75; clean; rm -rf \"$d\"; exit 1; }}\n\
-         sync; clean; rm -rf \"$d\"\n"
+        "d=$b/guards/{token}; n=railwright-guard-{token}; w={UNITS}\n{CLEAN}[ -d \"$d\" ] || exit \
+         1\nmv \"$d/armed\" \"$d/confirmed\" 2>/dev/null || [ -e \"$d/confirmed\" ] || {{ [ ! -e \
+         \"$d/fired\" ] || exit 75; clean; rm -rf \"$d\"; exit 1; }}\nsync; clean; rm -rf \"$d\"\n"
     )
 }
 
 /// Has everything put back now, and does not wait for it. 1: there is no such guard.
 pub fn render_rollback_now_script(token: &str) -> String {
-    format!("[ -e \"$b/guards/{token}/armed\" ] || exit 1\nsystemctl --no-block start railwright-guard-{token}.service\n")
+    format!(
+        "[ -e \"$b/guards/{token}/armed\" ] || exit 1\nsystemctl --no-block start \
+         railwright-guard-{token}.service\n"
+    )
 }
 
-/// How it stands: `armed SECONDS-LEFT`, `reverting`, or `reverted` with the names of what could not be put back. 1: there
-/// is no such guard.
+/// How it stands: `armed SECONDS-LEFT`, `reverting`, or `reverted` with the names of what could not
+/// be put back. 1: there is no such guard.
 pub fn render_rollback_status_script(token: &str) -> String {
     format!("d=$b/guards/{token}\n{STANDING}standing || exit 1\n")
 }
 
-const STANDING: &str = "standing() {\n\
-    if [ -e \"$d/reverted\" ]; then echo \"reverted $(cat \"$d/reverted\")\"\n\
-    elif [ -e \"$d/fired\" ]; then echo reverting\n\
-    elif [ -e \"$d/armed\" ]; then\n\
-    u=$(cut -d. -f1 /proc/uptime); l=$(($(cat \"$d/armed\") - u))\n\
-    [ \"$(cat \"$d/boot\")\" = \"$(cat /proc/sys/kernel/random/boot_id)\" ] && [ $l -gt 0 ] || l=0\n\
-    echo \"armed $l\"\n\
-    else return 1; fi\n\
-    }\n";
+const STANDING: &str = "standing() \
+                        {\nif [ -e \"$d/reverted\" ]; then echo \"reverted $(cat \"$d/reverted\")\"\nelif [ -e \"$d/fired\" ]; then echo reverting\nelif [ -e \"$d/armed\" ]; then\nu=$(cut -d. -f1 /proc/uptime); l=$(($(cat \"$d/armed\") - u))\n[ \"$(cat \"$d/boot\")\" = \"$(cat /proc/sys/kernel/random/boot_id)\" ] && [ $l -gt 0 ] || l=0\necho \"armed $l\"\nelse return 1; fi\n}\n";
 
-/// Ends with 78 while a guard is armed or puts something back, with a line `TOKEN armed SECONDS-LEFT` or `TOKEN reverting`
-/// for each.
+/// Ends with 78 while a guard is armed or puts something back, with a line `TOKEN armed
+/// SECONDS-LEFT` or `TOKEN reverting` for each.
 pub fn render_pending_rollback_check() -> String {
     format!(
         "{STANDING}c=0\nfor d in \"$b\"/guards/*; do [ -d \"$d\" ] || continue\n\

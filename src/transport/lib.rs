@@ -1,9 +1,11 @@
-//! The only room that talks to targets. Behind one trait stand SSH, this machine (`local`), API servers and, for tests, a fleet
-//! in memory: all take the typed reads and actions of `resource`, and none but this room renders them.
+//! The only room that talks to targets. Behind one trait stand SSH, this machine (`local`), API
+//! servers and, for tests, a fleet in memory: all take the typed reads and actions of `resource`,
+//! and none but this room renders them.
 //!
-//! The handles are types: `Reader` (plan, drift) can only read, `Prober` (verify) can also start leased test traffic, `Locker`
-//! (apply) can also take the target's lock, and `Writer`, which shows the fence of that lock with every write, can also change
-//! things. A dry run holds a `Reader`, so it cannot write; and nothing is written without a fence.
+//! The handles are types: `Reader` (plan, drift) can only read, `Prober` (verify) can also start
+//! leased test traffic, `Locker` (apply) can also take the target's lock, and `Writer`, which shows
+//! the fence of that lock with every write, can also change things. A dry run holds a `Reader`, so
+//! it cannot write; and nothing is written without a fence.
 
 mod access;
 mod api;
@@ -34,7 +36,8 @@ pub use local::LocalConnector;
 pub use secrets::Secrets;
 pub use ssh::SshConnector;
 pub use target_lock::{
-    Fence, Grounds, HeldBy, LockOutcome, LockReading, NO_RECORD, RecordOutcome, RecordReading, StealOutcome, TargetLock, Uptime,
+    Fence, Grounds, HeldBy, LockOutcome, LockReading, NO_RECORD, RecordOutcome, RecordReading,
+    StealOutcome, TargetLock, Uptime,
 };
 pub use upkeep::RECORD_LIMIT_BYTES;
 pub use writer::{JobWriter, Locker, Writer};
@@ -51,8 +54,9 @@ use std::sync::Arc;
 /// A boxed future: keeps the compiler's work small at room borders.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// How to reach one host; made from the spec (`HostAccess::from_spec`). Empty text and port 0 are left open: they are
-/// filled in by `ssh -G` where `ssh_config` is set, and then by the usual values.
+/// How to reach one host; made from the spec (`HostAccess::from_spec`). Empty text and port 0 are
+/// left open: they are filled in by `ssh -G` where `ssh_config` is set, and then by the usual
+/// values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostAccess {
     /// The host's name in the spec.
@@ -63,7 +67,8 @@ pub struct HostAccess {
     pub port: u16,
     /// The remote user, `root` when left open; anyone but root acts through `sudo -n`.
     pub user: String,
-    /// Private key files, absolute; the agent is asked first. When open, the usual ones of the home folder.
+    /// Private key files, absolute; the agent is asked first. When open, the usual ones of the home
+    /// folder.
     pub identities: Vec<String>,
     /// The known_hosts file with the pinned keys, absolute. When open, the user's and the system's.
     pub known_hosts: String,
@@ -75,7 +80,8 @@ pub struct HostAccess {
     pub local: bool,
     /// Seconds until a connection attempt is given up.
     pub connect_timeout_s: u32,
-    /// The user may only read: nothing is started through `sudo` but the exact commands of its lines in sudoers.
+    /// The user may only read: nothing is started through `sudo` but the exact commands of its
+    /// lines in sudoers.
     pub read_only: bool,
     /// It is no host: the API server of a Kubernetes cluster.
     pub cluster: Option<ClusterAccess>,
@@ -88,7 +94,8 @@ pub struct HostAccess {
 /// How to reach the API server of a Kubernetes cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClusterAccess {
-    /// The kubeconfig file, absolute; when open, `$KUBECONFIG`, `~/.kube/config`, or the cluster that we run in.
+    /// The kubeconfig file, absolute; when open, `$KUBECONFIG`, `~/.kube/config`, or the cluster
+    /// that we run in.
     pub kubeconfig: Option<String>,
     /// The context of it; when open, its current one.
     pub context: Option<String>,
@@ -98,12 +105,17 @@ pub struct ClusterAccess {
     pub folder: PathBuf,
 }
 
-/// Why there is no answer. A dropped connection is `Lost`: the outcome of what ran is unknown, never failed.
+/// Why there is no answer. A dropped connection is `Lost`: the outcome of what ran is unknown,
+/// never failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TransportError {
     /// No connection could be made.
     #[error("{host} is not reachable at {address}: {reason}")]
-    Unreachable { host: String, address: String, reason: String },
+    Unreachable {
+        host: String,
+        address: String,
+        reason: String,
+    },
     /// The host's key is not in known_hosts.
     #[error("the host key of {host} is not known: {fingerprint}")]
     HostKeyUnknown {
@@ -112,21 +124,41 @@ pub enum TransportError {
         known_hosts: String,
         /// What to add to known_hosts once the fingerprint was compared.
         line: String,
-        /// Lines that are no lines of known_hosts, as `FILE:LINE`: the key may be meant to stand there.
+        /// Lines that are no lines of known_hosts, as `FILE:LINE`: the key may be meant to stand
+        /// there.
         malformed: Vec<String>,
     },
     /// Another key is in known_hosts.
     #[error("the host key of {host} is not the pinned one: {fingerprint}")]
-    HostKeyChanged { host: String, fingerprint: String, known_hosts: String, line: u32 },
+    HostKeyChanged {
+        host: String,
+        fingerprint: String,
+        known_hosts: String,
+        line: u32,
+    },
     /// The key is marked `@revoked`.
     #[error("the host key of {host} is revoked: {fingerprint}")]
-    HostKeyRevoked { host: String, fingerprint: String, known_hosts: String, line: u32 },
+    HostKeyRevoked {
+        host: String,
+        fingerprint: String,
+        known_hosts: String,
+        line: u32,
+    },
     /// A certificate of an authority that is pinned for the host does not hold.
     #[error("the host certificate of {host} does not hold: {reason}")]
-    HostCertificateRefused { host: String, fingerprint: String, known_hosts: String, reason: String },
+    HostCertificateRefused {
+        host: String,
+        fingerprint: String,
+        known_hosts: String,
+        reason: String,
+    },
     /// No key or agent identity was accepted.
     #[error("{host} accepted none of the identities offered for {user}")]
-    AuthenticationFailed { host: String, user: String, tried: Vec<String> },
+    AuthenticationFailed {
+        host: String,
+        user: String,
+        tried: Vec<String>,
+    },
     /// `sudo -n` refused.
     #[error("{host} does not let {user} use sudo without a password")]
     SudoRefused { host: String, user: String },
@@ -148,13 +180,25 @@ pub enum TransportError {
     TimedOut { host: String, limit_s: u32 },
     /// No connection to the API server of a cluster could be made, or it ended in the middle.
     #[error("the API server of {cluster} is not reachable at {address}: {reason}")]
-    ServerUnreachable { cluster: String, address: String, reason: String },
+    ServerUnreachable {
+        cluster: String,
+        address: String,
+        reason: String,
+    },
     /// Its certificate does not hold.
     #[error("the API server of {cluster} at {address} is not trusted: {reason}")]
-    ServerNotTrusted { cluster: String, address: String, reason: String },
+    ServerNotTrusted {
+        cluster: String,
+        address: String,
+        reason: String,
+    },
     /// It does not know who we are; the reason names what was shown to it.
     #[error("the API server of {cluster} at {address} does not accept {reason}")]
-    IdentityRefused { cluster: String, address: String, reason: String },
+    IdentityRefused {
+        cluster: String,
+        address: String,
+        reason: String,
+    },
     /// Nobody said yet which certificate the API of a switch has to show.
     #[error("the certificate of {switch} at {address} is not known: {fingerprint}")]
     CertificateUnknown {
@@ -165,7 +209,8 @@ pub enum TransportError {
         file: String,
     },
     /// It shows another than the pinned one.
-    #[error("the certificate of {switch} at {address} is not the pinned one: {fingerprint}{}{reason}", if reason.is_empty() { "" } else { ", " })]
+    #[error("the certificate of {switch} at {address} is not the pinned one: \
+             {fingerprint}{}{reason}", if reason.is_empty() { "" } else { ", " })]
     CertificateRefused {
         switch: String,
         address: String,
@@ -176,16 +221,35 @@ pub enum TransportError {
     },
     /// The API does not take the user with this password.
     #[error("{switch} does not let {user} in with the password of the spec")]
-    LoginRefused { switch: String, user: String, reason: String },
+    LoginRefused {
+        switch: String,
+        user: String,
+        reason: String,
+    },
     /// There is no API where it should be.
     #[error("{switch} has no {api} at {address}: {reason}")]
-    NoApi { switch: String, address: String, api: &'static str, reason: String },
+    NoApi {
+        switch: String,
+        address: String,
+        api: &'static str,
+        reason: String,
+    },
     /// The API refuses what was asked for; nothing of it was begun.
     #[error("the {api} of {switch} refuses what it is asked for: {reason}")]
-    ApiRefused { switch: String, api: &'static str, user: String, reason: String },
-    /// The Secret in which a cluster keeps the record of our changes cannot be read, though it may be there.
+    ApiRefused {
+        switch: String,
+        api: &'static str,
+        user: String,
+        reason: String,
+    },
+    /// The Secret in which a cluster keeps the record of our changes cannot be read, though it may
+    /// be there.
     #[error("the record of our changes on {cluster} cannot be read: {reason}")]
-    RecordUnread { cluster: String, secret: String, reason: String },
+    RecordUnread {
+        cluster: String,
+        secret: String,
+        reason: String,
+    },
     /// The kubeconfig, its context or what they name cannot be used on this side.
     #[error("{cluster}: {reason}")]
     NoIdentity { cluster: String, reason: String },
@@ -201,59 +265,90 @@ pub enum TransportError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExecutionOutcome {
     /// It ended with this exit status; output bounded and not yet cleaned.
-    Ended { code: i32, stdout: String, stderr: String },
+    Ended {
+        code: i32,
+        stdout: String,
+        stderr: String,
+    },
     /// Whether it took effect is not known (connection lost, no exit status, time limit).
     Unknown { reason: String },
 }
 
-/// What railwright keeps on the host itself, below `/var/lib/railwright` (0700, files 0600): what is read of it, how its lock
-/// changes hands, and what its holder writes. The exit statuses end in `Locker`, `Writer` and `Reader`.
+/// What railwright keeps on the host itself, below `/var/lib/railwright` (0700, files 0600): what
+/// is read of it, how its lock changes hands, and what its holder writes. The exit statuses end in
+/// `Locker`, `Writer` and `Reader`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Upkeep {
-    /// Reads `record.json`. Exit 0 with its text; 1 there is nothing in its place; any other: something is there and cannot be read.
+    /// Reads `record.json`. Exit 0 with its text; 1 there is nothing in its place; any other:
+    /// something is there and cannot be read.
     ReadRecord,
-    /// Takes the host's lock for a holder (one line of JSON) with a fencing token. Exit 0 taken, stdout the digest of the
-    /// record that stands there or `none` (nothing where the target does not tell); 75 held by another, stdout its holder
-    /// line; 76 the fencing token is lower than the highest seen, stdout that one.
+    /// Takes the host's lock for a holder (one line of JSON) with a fencing token. Exit 0 taken,
+    /// stdout the digest of the record that stands there or `none` (nothing where the target does
+    /// not tell); 75 held by another, stdout its holder line; 76 the fencing token is lower than
+    /// the highest seen, stdout that one.
     Lock { holder: String, fence: u64 },
-    /// Takes the lock away from this holder on these grounds, and sees to it that it cannot be had again with a lower fencing
-    /// token. Exit 0 done; 1 there is none; 75 another has it, stdout its holder line; 77 it gave a heartbeat meanwhile.
-    Steal { holder: String, fence: u64, grounds: Grounds },
-    /// Who holds the lock. Exit 1 nobody does; 0 stdout has the holder line, the latest note (or nothing), the seconds
-    /// since the latest heartbeat by the host's own clock, and the highest fencing token, a line each.
+    /// Takes the lock away from this holder on these grounds, and sees to it that it cannot be had
+    /// again with a lower fencing token. Exit 0 done; 1 there is none; 75 another has it, stdout
+    /// its holder line; 77 it gave a heartbeat meanwhile.
+    Steal {
+        holder: String,
+        fence: u64,
+        grounds: Grounds,
+    },
+    /// Who holds the lock. Exit 1 nobody does; 0 stdout has the holder line, the latest note (or
+    /// nothing), the seconds since the latest heartbeat by the host's own clock, and the highest
+    /// fencing token, a line each.
     ReadLock,
-    /// Whether a step that an earlier connection began still runs: a short one, a long one that is not of `run`, or a long one
-    /// whose token begins with `attempt`. Exit 0 none does; 77 one does; 78 none does, and stdout names the guards that are
-    /// not over, a line each: `TOKEN armed SECONDS-LEFT` or `TOKEN reverting`.
-    Idle { attempt: Option<String>, run: Option<String> },
-    /// How a guard stands: stdout `armed SECONDS-LEFT`, `reverting`, or `reverted` and what could not be put back. Exit 1
-    /// there is none.
+    /// Whether a step that an earlier connection began still runs: a short one, a long one that is
+    /// not of `run`, or a long one whose token begins with `attempt`. Exit 0 none does; 77 one
+    /// does; 78 none does, and stdout names the guards that are not over, a line each: `TOKEN armed
+    /// SECONDS-LEFT` or `TOKEN reverting`.
+    Idle {
+        attempt: Option<String>,
+        run: Option<String>,
+    },
+    /// How a guard stands: stdout `armed SECONDS-LEFT`, `reverting`, or `reverted` and what could
+    /// not be put back. Exit 1 there is none.
     Guard { token: String },
-    /// What only the holder of the lock writes. Where the lock is not its own any more, nothing is written, and it ends as
-    /// `TransportError::LockLost`.
+    /// What only the holder of the lock writes. Where the lock is not its own any more, nothing is
+    /// written, and it ends as `TransportError::LockLost`.
     Write { fence: Fence, write: FencedWrite },
 }
 
 /// What only the holder of a target's lock writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FencedWrite {
-    /// Writes `record.json` atomically in the place of one with one of these digests (`NO_RECORD` for none; any where there are
-    /// none, `other` where it is no file); exit 81 where another one stands there, 69 where the target has no place for one.
-    /// `set_aside`: what stands there is kept beside it under this name. `members`: addresses within
-    /// the target of objects that are ours or are about to be, whose kinds and places a cluster names beside its record.
-    Record { json: String, members: Vec<String>, replaces: BTreeSet<String>, set_aside: Option<String> },
+    /// Writes `record.json` atomically in the place of one with one of these digests (`NO_RECORD`
+    /// for none; any where there are none, `other` where it is no file); exit 81 where another one
+    /// stands there, 69 where the target has no place for one. `set_aside`: what stands there is
+    /// kept beside it under this name. `members`: addresses within the target of objects that are
+    /// ours or are about to be, whose kinds and places a cluster names beside its record.
+    Record {
+        json: String,
+        members: Vec<String>,
+        replaces: BTreeSet<String>,
+        set_aside: Option<String>,
+    },
     /// Lets the lock go.
     Unlock,
     /// A heartbeat, with a word about what the holder does.
     Beat { note: String },
-    /// Keeps what the guard keeps, and has the host put it back by itself after so many seconds or with its next boot.
-    /// Exit 0 armed; 69 systemd does not run there; 75 another guard is armed; 74 it could not be armed.
-    Arm { token: String, guard: Guard, seconds: u32 },
-    /// Confirms what a guard watches. Exit 0 it is disarmed; 1 there is none; 75 it is being put back, or was.
+    /// Keeps what the guard keeps, and has the host put it back by itself after so many seconds or
+    /// with its next boot. Exit 0 armed; 69 systemd does not run there; 75 another guard is armed;
+    /// 74 it could not be armed.
+    Arm {
+        token: String,
+        guard: Guard,
+        seconds: u32,
+    },
+    /// Confirms what a guard watches. Exit 0 it is disarmed; 1 there is none; 75 it is being put
+    /// back, or was.
     Disarm { token: String },
-    /// Has a guard put everything back now, without waiting for it. Exit 1 there is none that is armed.
+    /// Has a guard put everything back now, without waiting for it. Exit 1 there is none that is
+    /// armed.
     Fire { token: String },
-    /// Has the SSH server check its configuration and read it. Exit 65 with its complaint where it does not take it.
+    /// Has the SSH server check its configuration and read it. Exit 65 with its complaint where it
+    /// does not take it.
     ServerReads,
 }
 
@@ -261,8 +356,9 @@ pub enum FencedWrite {
 pub trait HostLink: Send + Sync {
     /// All reads in one program.
     fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<ReadResults, TransportError>>;
-    /// One action. Long ones run under the transient unit `railwright-<token>` and are found again by the token. Hosts and
-    /// switches take none without the fence of their lock; what is written to a cluster for a job has none.
+    /// One action. Long ones run under the transient unit `railwright-<token>` and are found again
+    /// by the token. Hosts and switches take none without the fence of their lock; what is written
+    /// to a cluster for a job has none.
     fn perform<'a>(
         &'a self,
         action: &'a Action,
@@ -270,16 +366,25 @@ pub trait HostLink: Send + Sync {
         fence: Option<&'a Fence>,
     ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>>;
     /// One probe.
-    fn probe<'a>(&'a self, probe: &'a Probe) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>>;
+    fn probe<'a>(
+        &'a self,
+        probe: &'a Probe,
+    ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>>;
     /// Record and lock on the host.
-    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>>;
+    fn upkeep<'a>(
+        &'a self,
+        upkeep: &'a Upkeep,
+    ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>>;
 }
 
 /// Opens connections.
 pub trait Connector: Send + Sync {
-    /// A new connection to a host; never a cached one, so that a change can be proven over a fresh path. Of an API server, what is known of
-    /// it and of us may be used again.
-    fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>>;
+    /// A new connection to a host; never a cached one, so that a change can be proven over a fresh
+    /// path. Of an API server, what is known of it and of us may be used again.
+    fn connect<'a>(
+        &'a self,
+        access: &'a HostAccess,
+    ) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>>;
 }
 
 /// Reads, and nothing else.
@@ -299,18 +404,26 @@ impl Reader {
     pub async fn read(&self, reads: &[Read]) -> Result<ReadResults, TransportError> {
         self.0.read(reads).await
     }
-    /// Who holds the target's lock; nothing where nobody does. The inner error says why the target did not tell.
+    /// Who holds the target's lock; nothing where nobody does. The inner error says why the target
+    /// did not tell.
     pub async fn lock(&self) -> Result<Result<Option<LockReading>, String>, TransportError> {
         Ok(match self.0.upkeep(&Upkeep::ReadLock).await? {
-            ExecutionOutcome::Ended { code: 0, stdout, .. } => Ok(Some(LockReading::parse(&stdout))),
+            ExecutionOutcome::Ended {
+                code: 0, stdout, ..
+            } => Ok(Some(LockReading::parse(&stdout))),
             ExecutionOutcome::Ended { code: 1, .. } => Ok(None),
-            ExecutionOutcome::Ended { code, stderr, .. } => Err(format!("exit status {code}: {stderr}")),
+            ExecutionOutcome::Ended { code, stderr, .. } => {
+                Err(format!("exit status {code}: {stderr}"))
+            }
             ExecutionOutcome::Unknown { reason } => Err(reason),
         })
     }
     /// The record that the host keeps.
     pub async fn record(&self) -> Result<RecordReading, TransportError> {
-        self.0.upkeep(&Upkeep::ReadRecord).await.map(RecordReading::parse)
+        self.0
+            .upkeep(&Upkeep::ReadRecord)
+            .await
+            .map(RecordReading::parse)
     }
 }
 

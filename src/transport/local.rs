@@ -1,7 +1,10 @@
-//! This machine itself, behind the same trait as SSH: `/bin/sh -s`, through `sudo -n` unless we are root already.
+//! This machine itself, behind the same trait as SSH: `/bin/sh -s`, through `sudo -n` unless we are
+//! root already.
 
 use super::link::ShellLink;
-use super::shell::{ERROR_KEPT, FramedScript, OUTPUT_KEPT, OUTPUT_TAKEN, Shell, ShellEnd, ShellOutput};
+use super::shell::{
+    ERROR_KEPT, FramedScript, OUTPUT_KEPT, OUTPUT_TAKEN, Shell, ShellEnd, ShellOutput,
+};
 use super::{BoxFuture, Connector, HostAccess, HostLink, TransportError};
 use railwright_system::{fed, process};
 use std::os::unix::process::ExitStatusExt as _;
@@ -13,15 +16,25 @@ use std::time::Duration;
 pub struct LocalConnector;
 
 impl Connector for LocalConnector {
-    fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
+    fn connect<'a>(
+        &'a self,
+        access: &'a HostAccess,
+    ) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
         Box::pin(async move {
             let whoami = |question: &str| -> Result<String, TransportError> {
-                let output =
-                    process::run_program("id", &[question]).map_err(|error| TransportError::Local { reason: format!("id: {error}") })?;
+                let output = process::run_program("id", &[question]).map_err(|error| {
+                    TransportError::Local {
+                        reason: format!("id: {error}"),
+                    }
+                })?;
                 Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
             };
-            let shell =
-                LocalShell { host: access.name.clone(), user: whoami("-un")?, root: whoami("-u")? == "0", read_only: access.read_only };
+            let shell = LocalShell {
+                host: access.name.clone(),
+                user: whoami("-un")?,
+                root: whoami("-u")? == "0",
+                read_only: access.read_only,
+            };
             Ok(Arc::new(ShellLink::new(shell)) as Arc<dyn HostLink>)
         })
     }
@@ -51,21 +64,45 @@ impl Shell for LocalShell {
         self.read_only
     }
 
-    fn run<'a>(&'a self, script: &'a FramedScript, limit: Duration) -> BoxFuture<'a, Result<ShellOutput, TransportError>> {
+    fn run<'a>(
+        &'a self,
+        script: &'a FramedScript,
+        limit: Duration,
+    ) -> BoxFuture<'a, Result<ShellOutput, TransportError>> {
         Box::pin(run_script(&script.input, limit, self.elevated()))
     }
 
-    fn run_in_login<'a>(&'a self, script: &'a FramedScript, limit: Duration) -> BoxFuture<'a, Result<ShellOutput, TransportError>> {
+    fn run_in_login<'a>(
+        &'a self,
+        script: &'a FramedScript,
+        limit: Duration,
+    ) -> BoxFuture<'a, Result<ShellOutput, TransportError>> {
         Box::pin(run_script(&script.input, limit, false))
     }
 }
 
-async fn run_script(input: &str, limit: Duration, elevated: bool) -> Result<ShellOutput, TransportError> {
-    let bounds = fed::Bounds { output: OUTPUT_KEPT, error: ERROR_KEPT, total: OUTPUT_TAKEN, limit };
-    let (program, arguments): (_, &[&str]) = if elevated { ("sudo", &["-n", "/bin/sh", "-s"]) } else { ("/bin/sh", &["-s"]) };
-    let (ending, stdout, stderr) = fed::run_fed_program(program, arguments, input.as_bytes(), bounds)
-        .await
-        .map_err(|error| TransportError::Local { reason: format!("{program} does not start: {error}") })?;
+async fn run_script(
+    input: &str,
+    limit: Duration,
+    elevated: bool,
+) -> Result<ShellOutput, TransportError> {
+    let bounds = fed::Bounds {
+        output: OUTPUT_KEPT,
+        error: ERROR_KEPT,
+        total: OUTPUT_TAKEN,
+        limit,
+    };
+    let (program, arguments): (_, &[&str]) = if elevated {
+        ("sudo", &["-n", "/bin/sh", "-s"])
+    } else {
+        ("/bin/sh", &["-s"])
+    };
+    let (ending, stdout, stderr) =
+        fed::run_fed_program(program, arguments, input.as_bytes(), bounds)
+            .await
+            .map_err(|error| TransportError::Local {
+                reason: format!("{program} does not start: {error}"),
+            })?;
     let end = match ending {
         fed::FedProgramEnding::Ended(status) => match (status.code(), status.signal()) {
             (Some(code), _) => ShellEnd::Exit(code),
@@ -75,5 +112,9 @@ async fn run_script(input: &str, limit: Duration, elevated: bool) -> Result<Shel
         fed::FedProgramEnding::TimedOut => ShellEnd::TimedOut,
         fed::FedProgramEnding::TooMuch => ShellEnd::TooMuch,
     };
-    Ok(ShellOutput { end, stdout, stderr })
+    Ok(ShellOutput {
+        end,
+        stdout,
+        stderr,
+    })
 }

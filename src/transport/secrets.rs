@@ -1,8 +1,12 @@
-//! The secrets of a run, and the connections that carry them. Everything above this room works with marks and seals; here
-//! a mark is filled in on an action's way out, an answer about a sealed file is sealed on its way in, and what programs print
-//! is redacted. The other answers are compared as they are: they know the secrets, and `resource::diff` takes those out after.
+//! The secrets of a run, and the connections that carry them. Everything above this room works with
+//! marks and seals; here a mark is filled in on an action's way out, an answer about a sealed file
+//! is sealed on its way in, and what programs print is redacted. The other answers are compared as
+//! they are: they know the secrets, and `resource::diff` takes those out after.
 
-use super::{ApiAccess, BoxFuture, Connector, ExecutionOutcome, Fence, HostAccess, HostLink, TransportError, Upkeep};
+use super::{
+    ApiAccess, BoxFuture, Connector, ExecutionOutcome, Fence, HostAccess, HostLink, TransportError,
+    Upkeep,
+};
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, Redaction, SealKey, secret};
 use railwright_resource::file::sealed::{in_plain, seal_answer};
@@ -22,8 +26,8 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// These secrets by name, each with its value or why it cannot be had; the key may be missing where nothing is sealed.
-    /// `of_host` says which of them the wishes of each host hold.
+    /// These secrets by name, each with its value or why it cannot be had; the key may be missing
+    /// where nothing is sealed. `of_host` says which of them the wishes of each host hold.
     pub fn new(
         key: Option<SealKey>,
         found: BTreeMap<String, Result<String, Diagnostic>>,
@@ -36,7 +40,13 @@ impl Secrets {
                 Err(why) => drop(missing.insert(name, why)),
             }
         }
-        Secrets { key, redaction: Arc::new(Redaction::of(&values)), values, missing, of_host }
+        Secrets {
+            key,
+            redaction: Arc::new(Redaction::of(&values)),
+            values,
+            missing,
+            of_host,
+        }
     }
 
     /// The same beside a spec that says this in the clear: such words are no secret anywhere.
@@ -57,59 +67,102 @@ impl Secrets {
 
     /// Why this secret cannot be had; nothing when it can.
     pub fn missing(&self, name: &str) -> Option<Diagnostic> {
-        let unknown = || Diagnostic::error("RW1016", format!("the secret `{name}` is not in the spec"));
-        (!self.values.contains_key(name)).then(|| self.missing.get(name).cloned().unwrap_or_else(unknown))
+        let unknown =
+            || Diagnostic::error("RW1016", format!("the secret `{name}` is not in the spec"));
+        (!self.values.contains_key(name))
+            .then(|| self.missing.get(name).cloned().unwrap_or_else(unknown))
     }
 
-    /// A text with its secrets; why it cannot be made as the error. The result is compared or sent, and never kept.
+    /// A text with its secrets; why it cannot be made as the error. The result is compared or sent,
+    /// and never kept.
     pub fn fill(&self, text: &str) -> Result<String, String> {
-        secret::fill_secrets(text, |name| self.values.get(name).cloned()).map_err(|name| self.why(&name))
+        secret::fill_secrets(text, |name| self.values.get(name).cloned())
+            .map_err(|name| self.why(&name))
     }
 
-    /// An action may hold a mark that came from the host itself (its record, a file that was taken over): it gets what
-    /// the spec wishes there, and nothing of another host.
+    /// An action may hold a mark that came from the host itself (its record, a file that was taken
+    /// over): it gets what the spec wishes there, and nothing of another host.
     fn fill_action(&self, host: &str, action: &Action) -> Result<Action, String> {
-        let wished = |name: &str| self.of_host.get(host).is_some_and(|names| names.contains(name));
+        let wished = |name: &str| {
+            self.of_host
+                .get(host)
+                .is_some_and(|names| names.contains(name))
+        };
         let find = |name: &str| self.values.get(name).filter(|_| wished(name)).cloned();
         action.filled(find).map_err(|name| match wished(&name) {
             true => self.why(&name),
-            false => format!("no wish of {host} holds the secret `{}`", one_line(&name, 60)),
+            false => format!(
+                "no wish of {host} holds the secret `{}`",
+                one_line(&name, 60)
+            ),
         })
     }
 
-    /// What a chart renders to is only told with the secrets of its values: they are filled in for a process of this machine, which
-    /// gives back what differs without them. Where one is not to be had, the release is asked about without its values.
+    /// What a chart renders to is only told with the secrets of its values: they are filled in for
+    /// a process of this machine, which gives back what differs without them. Where one is not to
+    /// be had, the release is asked about without its values.
     fn fill_read(&self, host: &str, read: &Read) -> Read {
-        let Read::HelmRelease(release) = read else { return read.clone() };
-        let wished = |name: &str| self.of_host.get(host).is_some_and(|names| names.contains(name));
+        let Read::HelmRelease(release) = read else {
+            return read.clone();
+        };
+        let wished = |name: &str| {
+            self.of_host
+                .get(host)
+                .is_some_and(|names| names.contains(name))
+        };
         let filled = release.filled(|name| self.values.get(name).filter(|_| wished(name)).cloned());
-        Read::HelmRelease(Box::new(filled.unwrap_or_else(|_| release.without_values())))
+        Read::HelmRelease(Box::new(
+            filled.unwrap_or_else(|_| release.without_values()),
+        ))
     }
 
     /// The password with which the API of a switch is reached is filled in here alone.
     fn fill_access(&self, access: &HostAccess) -> Result<HostAccess, TransportError> {
-        let Some(api) = &access.api else { return Ok(access.clone()) };
+        let Some(api) = &access.api else {
+            return Ok(access.clone());
+        };
         let password = api.password.filled(|name| self.values.get(name).cloned());
-        let password = password.map_err(|name| TransportError::Local { reason: format!("{}: {}", access.name, self.why(&name)) })?;
-        Ok(HostAccess { api: Some(ApiAccess { password, ..api.clone() }), ..access.clone() })
+        let password = password.map_err(|name| TransportError::Local {
+            reason: format!("{}: {}", access.name, self.why(&name)),
+        })?;
+        Ok(HostAccess {
+            api: Some(ApiAccess {
+                password,
+                ..api.clone()
+            }),
+            ..access.clone()
+        })
     }
 
     fn why(&self, name: &str) -> String {
-        self.missing(name).map(|missing| missing.message).unwrap_or_default()
+        self.missing(name)
+            .map(|missing| missing.message)
+            .unwrap_or_default()
     }
 
     /// Connections that carry these secrets.
     pub fn carried_by(self: &Arc<Self>, connector: Arc<dyn Connector>) -> Arc<dyn Connector> {
-        Arc::new(Carrying { connector, secrets: self.clone() })
+        Arc::new(Carrying {
+            connector,
+            secrets: self.clone(),
+        })
     }
 
     fn keep_out(&self, performed: ExecutionOutcome) -> ExecutionOutcome {
         let redact = |text: String| self.redaction.apply(&text);
         match performed {
-            ExecutionOutcome::Ended { code, stdout, stderr } => {
-                ExecutionOutcome::Ended { code, stdout: redact(stdout), stderr: redact(stderr) }
-            }
-            ExecutionOutcome::Unknown { reason } => ExecutionOutcome::Unknown { reason: redact(reason) },
+            ExecutionOutcome::Ended {
+                code,
+                stdout,
+                stderr,
+            } => ExecutionOutcome::Ended {
+                code,
+                stdout: redact(stdout),
+                stderr: redact(stderr),
+            },
+            ExecutionOutcome::Unknown { reason } => ExecutionOutcome::Unknown {
+                reason: redact(reason),
+            },
         }
     }
 
@@ -117,20 +170,66 @@ impl Secrets {
     fn keep_out_of(&self, error: TransportError) -> TransportError {
         let redact = |text: String| self.redaction.apply(&text);
         match error {
-            TransportError::Unreachable { host, address, reason } => TransportError::Unreachable { host, address, reason: redact(reason) },
-            TransportError::Lost { host, reason } => TransportError::Lost { host, reason: redact(reason) },
-            TransportError::ServerUnreachable { cluster, address, reason } => {
-                TransportError::ServerUnreachable { cluster, address, reason: redact(reason) }
-            }
-            TransportError::LoginRefused { switch, user, reason } => TransportError::LoginRefused { switch, user, reason: redact(reason) },
-            TransportError::NoApi { switch, address, api, reason } => {
-                TransportError::NoApi { switch, address, api, reason: redact(reason) }
-            }
-            TransportError::ApiRefused { switch, api, user, reason } => {
-                TransportError::ApiRefused { switch, api, user, reason: redact(reason) }
-            }
-            TransportError::NoIdentity { cluster, reason } => TransportError::NoIdentity { cluster, reason: redact(reason) },
-            TransportError::Local { reason } => TransportError::Local { reason: redact(reason) },
+            TransportError::Unreachable {
+                host,
+                address,
+                reason,
+            } => TransportError::Unreachable {
+                host,
+                address,
+                reason: redact(reason),
+            },
+            TransportError::Lost { host, reason } => TransportError::Lost {
+                host,
+                reason: redact(reason),
+            },
+            TransportError::ServerUnreachable {
+                cluster,
+                address,
+                reason,
+            } => TransportError::ServerUnreachable {
+                cluster,
+                address,
+                reason: redact(reason),
+            },
+            TransportError::LoginRefused {
+                switch,
+                user,
+                reason,
+            } => TransportError::LoginRefused {
+                switch,
+                user,
+                reason: redact(reason),
+            },
+            TransportError::NoApi {
+                switch,
+                address,
+                api,
+                reason,
+            } => TransportError::NoApi {
+                switch,
+                address,
+                api,
+                reason: redact(reason),
+            },
+            TransportError::ApiRefused {
+                switch,
+                api,
+                user,
+                reason,
+            } => TransportError::ApiRefused {
+                switch,
+                api,
+                user,
+                reason: redact(reason),
+            },
+            TransportError::NoIdentity { cluster, reason } => TransportError::NoIdentity {
+                cluster,
+                reason: redact(reason),
+            },
+            TransportError::Local { reason } => TransportError::Local {
+                reason: redact(reason),
+            },
             other => other,
         }
     }
@@ -142,11 +241,22 @@ struct Carrying {
 }
 
 impl Connector for Carrying {
-    fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
+    fn connect<'a>(
+        &'a self,
+        access: &'a HostAccess,
+    ) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
         Box::pin(async move {
             let filled = self.secrets.fill_access(access)?;
-            let link = self.connector.connect(&filled).await.map_err(|error| self.secrets.keep_out_of(error))?;
-            Ok(Arc::new(CarryingLink { link, host: access.name.clone(), secrets: self.secrets.clone() }) as Arc<dyn HostLink>)
+            let link = self
+                .connector
+                .connect(&filled)
+                .await
+                .map_err(|error| self.secrets.keep_out_of(error))?;
+            Ok(Arc::new(CarryingLink {
+                link,
+                host: access.name.clone(),
+                secrets: self.secrets.clone(),
+            }) as Arc<dyn HostLink>)
         })
     }
 }
@@ -158,18 +268,32 @@ struct CarryingLink {
 }
 
 impl CarryingLink {
-    fn checked(&self, result: Result<ExecutionOutcome, TransportError>) -> Result<ExecutionOutcome, TransportError> {
-        result.map(|performed| self.secrets.keep_out(performed)).map_err(|error| self.secrets.keep_out_of(error))
+    fn checked(
+        &self,
+        result: Result<ExecutionOutcome, TransportError>,
+    ) -> Result<ExecutionOutcome, TransportError> {
+        result
+            .map(|performed| self.secrets.keep_out(performed))
+            .map_err(|error| self.secrets.keep_out_of(error))
     }
 }
 
 impl HostLink for CarryingLink {
     fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<ReadResults, TransportError>> {
         Box::pin(async move {
-            let asked: Vec<Read> = reads.iter().map(|read| self.secrets.fill_read(&self.host, read)).collect();
-            let mut answers = self.link.read(&asked).await.map_err(|error| self.secrets.keep_out_of(error))?;
+            let asked: Vec<Read> = reads
+                .iter()
+                .map(|read| self.secrets.fill_read(&self.host, read))
+                .collect();
+            let mut answers = self
+                .link
+                .read(&asked)
+                .await
+                .map_err(|error| self.secrets.keep_out_of(error))?;
             for (read, asked) in reads.iter().zip(&asked) {
-                let Some(answer) = answers.remove(asked) else { continue };
+                let Some(answer) = answers.remove(asked) else {
+                    continue;
+                };
                 let answer = match read {
                     Read::SealedFile { path } => seal_answer(path, answer, self.secrets.key()),
                     // In base64 nothing could be found in it.
@@ -190,21 +314,42 @@ impl HostLink for CarryingLink {
         fence: Option<&'a Fence>,
     ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         Box::pin(async move {
-            let filled = self.secrets.fill_action(&self.host, action).map_err(|reason| TransportError::Local { reason })?;
+            let filled = self
+                .secrets
+                .fill_action(&self.host, action)
+                .map_err(|reason| TransportError::Local { reason })?;
             self.checked(self.link.perform(&filled, token, fence).await)
         })
     }
 
-    fn probe<'a>(&'a self, probe: &'a Probe) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
+    fn probe<'a>(
+        &'a self,
+        probe: &'a Probe,
+    ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         Box::pin(async move { self.checked(self.link.probe(probe).await) })
     }
 
-    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
+    fn upkeep<'a>(
+        &'a self,
+        upkeep: &'a Upkeep,
+    ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         Box::pin(async move {
             // Records, locks and guards are our own words, read back and compared.
-            let upheld = self.link.upkeep(upkeep).await.map_err(|error| self.secrets.keep_out_of(error))?;
+            let upheld = self
+                .link
+                .upkeep(upkeep)
+                .await
+                .map_err(|error| self.secrets.keep_out_of(error))?;
             Ok(match upheld {
-                ExecutionOutcome::Ended { code: code @ 0, stdout, stderr } => ExecutionOutcome::Ended { code, stdout, stderr },
+                ExecutionOutcome::Ended {
+                    code: code @ 0,
+                    stdout,
+                    stderr,
+                } => ExecutionOutcome::Ended {
+                    code,
+                    stdout,
+                    stderr,
+                },
                 failed => self.secrets.keep_out(failed),
             })
         })

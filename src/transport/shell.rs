@@ -1,10 +1,11 @@
-//! One script on one host: how it is framed, and what its end means. SSH and `local` differ in nothing but how they start
-//! `/bin/sh -s` and feed it.
+//! One script on one host: how it is framed, and what its end means. SSH and `local` differ in
+//! nothing but how they start `/bin/sh -s` and feed it.
 //!
-//! The frame: a line with a fresh nonce first, so that we know that *our* shell began (a login shell that refuses, a
-//! `sudo` that asks, a chatty `.bashrc` are all told apart from it); then the whole script as one group that reads
-//! nothing, so that no command in it can swallow the rest of the script; at the shell's exit a line with the nonce on both
-//! outputs, so that we know that all of them is here: what a daemon says that the script left behind is not the script's.
+//! The frame: a line with a fresh nonce first, so that we know that *our* shell began (a login
+//! shell that refuses, a `sudo` that asks, a chatty `.bashrc` are all told apart from it); then the
+//! whole script as one group that reads nothing, so that no command in it can swallow the rest of
+//! the script; at the shell's exit a line with the nonce on both outputs, so that we know that all
+//! of them is here: what a daemon says that the script left behind is not the script's.
 
 use super::target_lock::LOCK_LOST;
 use super::{BoxFuture, ExecutionOutcome, TransportError};
@@ -64,10 +65,19 @@ pub trait Shell: Send + Sync {
     fn elevated(&self) -> bool;
     /// True for a user without rights, who is only asked to read.
     fn read_only(&self) -> bool;
-    /// Starts the shell, feeds it the script and waits. Errors mean that the shell was certainly not started.
-    fn run<'a>(&'a self, script: &'a FramedScript, limit: Duration) -> BoxFuture<'a, Result<ShellOutput, TransportError>>;
+    /// Starts the shell, feeds it the script and waits. Errors mean that the shell was certainly
+    /// not started.
+    fn run<'a>(
+        &'a self,
+        script: &'a FramedScript,
+        limit: Duration,
+    ) -> BoxFuture<'a, Result<ShellOutput, TransportError>>;
     /// As `run`, in the login itself, without `sudo`.
-    fn run_in_login<'a>(&'a self, script: &'a FramedScript, limit: Duration) -> BoxFuture<'a, Result<ShellOutput, TransportError>>;
+    fn run_in_login<'a>(
+        &'a self,
+        script: &'a FramedScript,
+        limit: Duration,
+    ) -> BoxFuture<'a, Result<ShellOutput, TransportError>>;
 }
 
 /// A host's shell without `sudo`: the login as its user gets it.
@@ -89,10 +99,18 @@ impl Shell for AsLogin<'_> {
     fn read_only(&self) -> bool {
         self.0.read_only()
     }
-    fn run<'a>(&'a self, script: &'a FramedScript, limit: Duration) -> BoxFuture<'a, Result<ShellOutput, TransportError>> {
+    fn run<'a>(
+        &'a self,
+        script: &'a FramedScript,
+        limit: Duration,
+    ) -> BoxFuture<'a, Result<ShellOutput, TransportError>> {
         self.0.run_in_login(script, limit)
     }
-    fn run_in_login<'a>(&'a self, script: &'a FramedScript, limit: Duration) -> BoxFuture<'a, Result<ShellOutput, TransportError>> {
+    fn run_in_login<'a>(
+        &'a self,
+        script: &'a FramedScript,
+        limit: Duration,
+    ) -> BoxFuture<'a, Result<ShellOutput, TransportError>> {
         self.0.run_in_login(script, limit)
     }
 }
@@ -109,17 +127,30 @@ pub struct ScriptResult {
 }
 
 /// Runs a script. An error means that it did certainly not begin.
-pub async fn run_framed_script(shell: &dyn Shell, script: &str, limit: Duration) -> Result<ScriptResult, TransportError> {
-    let nonce = clock::generate_nonce().map_err(|error| TransportError::Local { reason: format!("no randomness: {error}") })?;
+pub async fn run_framed_script(
+    shell: &dyn Shell,
+    script: &str,
+    limit: Duration,
+) -> Result<ScriptResult, TransportError> {
+    let nonce = clock::generate_nonce().map_err(|error| TransportError::Local {
+        reason: format!("no randomness: {error}"),
+    })?;
     let framed = FramedScript::new(script, &nonce);
     let ran = shell.run(&framed, limit).await?;
-    let stderr = String::from_utf8_lossy(take_before_line(ran.stderr.bytes(), &framed.end)).into_owned();
+    let stderr =
+        String::from_utf8_lossy(take_before_line(ran.stderr.bytes(), &framed.end)).into_owned();
     let begin = memmem::find(ran.stdout.bytes(), framed.begin.as_bytes());
     match (begin, &ran.end) {
         (None, ShellEnd::Exit(_)) => Err(not_started(shell, &stderr)),
         (begin, end) => {
-            let own = begin.map(|at| &ran.stdout.bytes()[at + framed.begin.len()..]).unwrap_or_default();
-            Ok(ScriptResult { end: end.clone(), stdout: take_before_line(own, &framed.end).to_vec(), stderr })
+            let own = begin
+                .map(|at| &ran.stdout.bytes()[at + framed.begin.len()..])
+                .unwrap_or_default();
+            Ok(ScriptResult {
+                end: end.clone(),
+                stdout: take_before_line(own, &framed.end).to_vec(),
+                stderr,
+            })
         }
     }
 }
@@ -139,11 +170,17 @@ impl FramedScript {
     /// `$1` is what `SSH_CONNECTION` was before `sudo` dropped it.
     pub fn new(script: &str, nonce: &str) -> Self {
         let input = format!(
-            "printf '\\n@{nonce} started\\n'\ntrap \"printf '\\n@{nonce} ended\\n'; printf '\\n@{nonce} ended\\n' >&2\" EXIT\n{ENVIRONMENT}\
-             SSH_CONNECTION=${{SSH_CONNECTION:-${{1:-}}}}; export SSH_CONNECTION; HOME=${{HOME:-/root}}; export HOME; umask 022; cd /; set --\n\
-             {{\n{script}\n}} </dev/null\n"
+            "printf '\\n@{nonce} started\\n'\ntrap \"printf '\\n@{nonce} ended\\n'; printf \
+             '\\n@{nonce} ended\\n' >&2\" \
+             EXIT\n{ENVIRONMENT}SSH_CONNECTION=${{SSH_CONNECTION:-${{1:-}}}}; export \
+             SSH_CONNECTION; HOME=${{HOME:-/root}}; export HOME; umask 022; cd /; set \
+             --\n{{\n{script}\n}} </dev/null\n"
         );
-        FramedScript { input, begin: format!("@{nonce} started\n"), end: format!("\n@{nonce} ended\n") }
+        FramedScript {
+            input,
+            begin: format!("@{nonce} started\n"),
+            end: format!("\n@{nonce} ended\n"),
+        }
     }
 }
 
@@ -158,8 +195,19 @@ fn not_started(shell: &dyn Shell, stderr: &str) -> TransportError {
         return TransportError::SudoRefused { host, user };
     }
     let said = one_line(stderr, 160);
-    let reason = format!("the login of {user} did not start /bin/sh: {}", if said.is_empty() { "it said nothing" } else { &said });
-    TransportError::Unreachable { host, address: shell.address().to_owned(), reason }
+    let reason = format!(
+        "the login of {user} did not start /bin/sh: {}",
+        if said.is_empty() {
+            "it said nothing"
+        } else {
+            &said
+        }
+    );
+    TransportError::Unreachable {
+        host,
+        address: shell.address().to_owned(),
+        reason,
+    }
 }
 
 impl ShellEnd {
@@ -167,18 +215,32 @@ impl ShellEnd {
     pub fn doubt(&self, limit: Duration) -> Option<String> {
         match self {
             ShellEnd::Exit(_) => None,
-            ShellEnd::Killed(signal) => Some(format!("its shell was ended by the signal {}", one_line(signal, 20))),
+            ShellEnd::Killed(signal) => Some(format!(
+                "its shell was ended by the signal {}",
+                one_line(signal, 20)
+            )),
             ShellEnd::NoStatus => Some("the host sent no exit status".to_owned()),
-            ShellEnd::OutputCut => Some("the host sent an exit status, and not all of the output".to_owned()),
-            ShellEnd::Lost(reason) => Some(format!("the connection ended: {}", one_line(reason, 160))),
-            ShellEnd::TimedOut => Some(format!("it did not end within {} s and may still run", limit.as_secs())),
-            ShellEnd::TooMuch => Some(format!("it sent more than {} MiB of output and was let go", OUTPUT_TAKEN >> 20)),
+            ShellEnd::OutputCut => {
+                Some("the host sent an exit status, and not all of the output".to_owned())
+            }
+            ShellEnd::Lost(reason) => {
+                Some(format!("the connection ended: {}", one_line(reason, 160)))
+            }
+            ShellEnd::TimedOut => Some(format!(
+                "it did not end within {} s and may still run",
+                limit.as_secs()
+            )),
+            ShellEnd::TooMuch => Some(format!(
+                "it sent more than {} MiB of output and was let go",
+                OUTPUT_TAKEN >> 20
+            )),
         }
     }
 }
 
 impl ScriptResult {
-    /// The line of the holder that a script printed behind this nonce before it ended because the lock is not its writer's.
+    /// The line of the holder that a script printed behind this nonce before it ended because the
+    /// lock is not its writer's.
     pub fn lock_lost(&self, nonce: &str) -> Option<String> {
         if self.end != ShellEnd::Exit(LOCK_LOST) {
             return None;
@@ -188,13 +250,18 @@ impl ScriptResult {
         Some(holder.trim().to_owned())
     }
 
-    /// As the outcome of an action: an exit status, or unknown. A script whose shell was killed has no outcome.
+    /// As the outcome of an action: an exit status, or unknown. A script whose shell was killed has
+    /// no outcome.
     pub fn performed(self, limit: Duration) -> ExecutionOutcome {
         match (&self.end, self.end.doubt(limit)) {
-            (ShellEnd::Exit(code), _) => {
-                ExecutionOutcome::Ended { code: *code, stdout: String::from_utf8_lossy(&self.stdout).into_owned(), stderr: self.stderr }
-            }
-            (_, doubt) => ExecutionOutcome::Unknown { reason: doubt.unwrap_or_default() },
+            (ShellEnd::Exit(code), _) => ExecutionOutcome::Ended {
+                code: *code,
+                stdout: String::from_utf8_lossy(&self.stdout).into_owned(),
+                stderr: self.stderr,
+            },
+            (_, doubt) => ExecutionOutcome::Unknown {
+                reason: doubt.unwrap_or_default(),
+            },
         }
     }
 }

@@ -1,9 +1,11 @@
-//! The rules of the lock that every target keeps for itself, as pure values. The scripts of `upkeep` follow them on hosts, the
-//! simulated fleet runs them as they are, and a test holds the two against each other.
+//! The rules of the lock that every target keeps for itself, as pure values. The scripts of
+//! `upkeep` follow them on hosts, the simulated fleet runs them as they are, and a test holds the
+//! two against each other.
 //!
-//! Whoever writes shows a `Fence`: its holder's line and the fencing token of this taking. Both have to be what stands in
-//! the lock at that moment, under the target's own mutex, so that a run that slept, was copied or lost its lock by force
-//! changes nothing any more. Silence is measured by the target's own monotonic clock.
+//! Whoever writes shows a `Fence`: its holder's line and the fencing token of this taking. Both
+//! have to be what stands in the lock at that moment, under the target's own mutex, so that a run
+//! that slept, was copied or lost its lock by force changes nothing any more. Silence is measured
+//! by the target's own monotonic clock.
 
 use super::{ExecutionOutcome, TransportError};
 use railwright_base::text::one_line;
@@ -28,7 +30,13 @@ pub struct Fence {
 impl Fence {
     /// With the holder as one line; what is none, is made one.
     pub fn new(holder: &str, number: u64) -> Self {
-        Fence { holder: holder.chars().map(|c| if c.is_control() { ' ' } else { c }).collect(), number }
+        Fence {
+            holder: holder
+                .chars()
+                .map(|c| if c.is_control() { ' ' } else { c })
+                .collect(),
+            number,
+        }
     }
 }
 
@@ -42,7 +50,8 @@ pub struct Uptime {
 }
 
 impl Uptime {
-    /// Seconds from an earlier moment to this one. Those of another boot are not known: then it counts from this boot.
+    /// Seconds from an earlier moment to this one. Those of another boot are not known: then it
+    /// counts from this boot.
     pub fn since(&self, earlier: &Uptime) -> u64 {
         match self.seconds.checked_sub(earlier.seconds) {
             Some(seconds) if self.boot == earlier.boot => seconds,
@@ -158,14 +167,22 @@ pub enum RecordOutcome {
 impl TargetLock {
     /// Takes the lock; its holder may ask again.
     pub fn take(&mut self, fence: &Fence, now: Uptime, record: &str) -> LockOutcome {
-        if let Some(other) = self.held.as_ref().filter(|held| held.fence.holder != fence.holder) {
+        if let Some(other) = self
+            .held
+            .as_ref()
+            .filter(|held| held.fence.holder != fence.holder)
+        {
             return LockOutcome::Held(other.fence.holder.clone());
         }
         if fence.number < self.highest {
             return LockOutcome::Behind(self.highest);
         }
         self.highest = fence.number;
-        self.held = Some(HeldBy { fence: fence.clone(), seen: now, note: String::new() });
+        self.held = Some(HeldBy {
+            fence: fence.clone(),
+            seen: now,
+            note: String::new(),
+        });
         LockOutcome::Taken(Some(record.to_owned()))
     }
 
@@ -194,8 +211,16 @@ impl TargetLock {
     }
 
     /// Takes it away from this holder.
-    pub fn steal(&mut self, holder: &str, number: u64, grounds: Grounds, now: &Uptime) -> StealOutcome {
-        let Some(held) = &self.held else { return StealOutcome::Free };
+    pub fn steal(
+        &mut self,
+        holder: &str,
+        number: u64,
+        grounds: Grounds,
+        now: &Uptime,
+    ) -> StealOutcome {
+        let Some(held) = &self.held else {
+            return StealOutcome::Free;
+        };
         if held.fence.holder != holder {
             return StealOutcome::Other(held.fence.holder.clone());
         }
@@ -210,14 +235,24 @@ impl TargetLock {
     /// How it stands.
     pub fn read(&self, now: &Uptime) -> Option<LockReading> {
         let held = self.held.as_ref()?;
-        let (holder, note, silence_s) = (held.fence.holder.clone(), held.note.clone(), now.since(&held.seen));
-        Some(LockReading { holder, note, silence_s, highest: self.highest })
+        let (holder, note, silence_s) = (
+            held.fence.holder.clone(),
+            held.note.clone(),
+            now.since(&held.seen),
+        );
+        Some(LockReading {
+            holder,
+            note,
+            silence_s,
+            highest: self.highest,
+        })
     }
 }
 
 /// An ending that is none of those with a meaning: why.
 fn describe_other_ending(code: i32, stderr: &str) -> String {
-    find_failure_message(stderr).unwrap_or_else(|| format!("exit status {code}: {}", one_line(stderr, 600)))
+    find_failure_message(stderr)
+        .unwrap_or_else(|| format!("exit status {code}: {}", one_line(stderr, 600)))
 }
 
 fn first_line(stdout: &str) -> String {
@@ -228,15 +263,21 @@ impl LockOutcome {
     /// As a script of `Upkeep::Lock` ended.
     pub(super) fn parse(performed: ExecutionOutcome) -> Self {
         match performed {
-            ExecutionOutcome::Ended { code: 0, stdout, .. } => {
-                LockOutcome::Taken(Some(first_line(&stdout)).filter(|digest| !digest.is_empty()))
-            }
-            ExecutionOutcome::Ended { code: 75, stdout, .. } => LockOutcome::Held(first_line(&stdout)),
-            ExecutionOutcome::Ended { code: 76, stdout, .. } => match stdout.trim().parse() {
+            ExecutionOutcome::Ended {
+                code: 0, stdout, ..
+            } => LockOutcome::Taken(Some(first_line(&stdout)).filter(|digest| !digest.is_empty())),
+            ExecutionOutcome::Ended {
+                code: 75, stdout, ..
+            } => LockOutcome::Held(first_line(&stdout)),
+            ExecutionOutcome::Ended {
+                code: 76, stdout, ..
+            } => match stdout.trim().parse() {
                 Ok(highest) => LockOutcome::Behind(highest),
                 Err(_) => LockOutcome::Impossible("its fencing number cannot be read".to_owned()),
             },
-            ExecutionOutcome::Ended { code, stderr, .. } => LockOutcome::Impossible(describe_other_ending(code, &stderr)),
+            ExecutionOutcome::Ended { code, stderr, .. } => {
+                LockOutcome::Impossible(describe_other_ending(code, &stderr))
+            }
             ExecutionOutcome::Unknown { reason } => LockOutcome::Unknown(reason),
         }
     }
@@ -258,9 +299,15 @@ impl StealOutcome {
         match performed {
             ExecutionOutcome::Ended { code: 0, .. } => StealOutcome::Taken,
             ExecutionOutcome::Ended { code: 1, .. } => StealOutcome::Free,
-            ExecutionOutcome::Ended { code: 75, stdout, .. } => StealOutcome::Other(first_line(&stdout)),
-            ExecutionOutcome::Ended { code: 77, stdout, .. } => StealOutcome::Alive(stdout.trim().parse().unwrap_or_default()),
-            ExecutionOutcome::Ended { code, stderr, .. } => StealOutcome::Impossible(describe_other_ending(code, &stderr)),
+            ExecutionOutcome::Ended {
+                code: 75, stdout, ..
+            } => StealOutcome::Other(first_line(&stdout)),
+            ExecutionOutcome::Ended {
+                code: 77, stdout, ..
+            } => StealOutcome::Alive(stdout.trim().parse().unwrap_or_default()),
+            ExecutionOutcome::Ended { code, stderr, .. } => {
+                StealOutcome::Impossible(describe_other_ending(code, &stderr))
+            }
             ExecutionOutcome::Unknown { reason } => StealOutcome::Unknown(reason),
         }
     }
@@ -281,9 +328,13 @@ impl RecordReading {
     /// As a script of `Upkeep::ReadRecord` ended.
     pub(super) fn parse(performed: ExecutionOutcome) -> Self {
         match performed {
-            ExecutionOutcome::Ended { code: 0, stdout, .. } => RecordReading::Text(stdout),
+            ExecutionOutcome::Ended {
+                code: 0, stdout, ..
+            } => RecordReading::Text(stdout),
             ExecutionOutcome::Ended { code: 1, .. } => RecordReading::Absent,
-            ExecutionOutcome::Ended { code, stderr, .. } => RecordReading::Unreadable(describe_other_ending(code, &stderr)),
+            ExecutionOutcome::Ended { code, stderr, .. } => {
+                RecordReading::Unreadable(describe_other_ending(code, &stderr))
+            }
             ExecutionOutcome::Unknown { reason } => RecordReading::Unknown(reason),
         }
     }
@@ -294,9 +345,16 @@ impl RecordOutcome {
     pub(super) fn parse(performed: ExecutionOutcome) -> Self {
         match performed {
             ExecutionOutcome::Ended { code: 0, .. } => RecordOutcome::Written,
-            ExecutionOutcome::Ended { code: railwright_resource::complaint::UNAVAILABLE, .. } => RecordOutcome::NotKept,
-            ExecutionOutcome::Ended { code: RECORD_MOVED, .. } => RecordOutcome::Moved,
-            ExecutionOutcome::Ended { code, stderr, .. } => RecordOutcome::Failed(describe_other_ending(code, &stderr)),
+            ExecutionOutcome::Ended {
+                code: railwright_resource::complaint::UNAVAILABLE,
+                ..
+            } => RecordOutcome::NotKept,
+            ExecutionOutcome::Ended {
+                code: RECORD_MOVED, ..
+            } => RecordOutcome::Moved,
+            ExecutionOutcome::Ended { code, stderr, .. } => {
+                RecordOutcome::Failed(describe_other_ending(code, &stderr))
+            }
             ExecutionOutcome::Unknown { reason } => RecordOutcome::Unknown(reason),
         }
     }
@@ -310,17 +368,31 @@ impl LockReading {
         let (holder, note, silence, highest) = (line(), line(), line(), line());
         // One that cannot be read, or lies in the future, is no silence.
         let silence_s = silence.trim().parse().unwrap_or_default();
-        LockReading { holder, note, silence_s, highest: highest.trim().parse().unwrap_or_default() }
+        LockReading {
+            holder,
+            note,
+            silence_s,
+            highest: highest.trim().parse().unwrap_or_default(),
+        }
     }
 
     /// The same as that script prints it.
     pub(super) fn print(&self) -> String {
-        format!("{}\n{}\n{}\n{}\n", self.holder, self.note, self.silence_s, self.highest)
+        format!(
+            "{}\n{}\n{}\n{}\n",
+            self.holder, self.note, self.silence_s, self.highest
+        )
     }
 }
 
 /// The error of a write that was refused.
 pub(super) fn lock_lost(host: &str, holder: Option<&str>) -> TransportError {
-    let holder = holder.map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned);
-    TransportError::LockLost { host: host.to_owned(), holder }
+    let holder = holder
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .map(str::to_owned);
+    TransportError::LockLost {
+        host: host.to_owned(),
+        holder,
+    }
 }

@@ -1,4 +1,5 @@
-//! What `eadm stat -d DEVICE -l` prints while traffic runs over an eRDMA device: a line each second with both directions.
+//! What `eadm stat -d DEVICE -l` prints while traffic runs over an eRDMA device: a line each second
+//! with both directions.
 
 use super::result::CheckOutcome;
 
@@ -9,12 +10,15 @@ struct EadmRates {
     sent: f64,
 }
 
-/// `rx(...): 914.89 MiB/s 150423 p/s; tx(...): 914.66 MiB/s 147128 p/s`; between the parentheses the word of the language. A live
-/// program may end its lines with a carriage return.
+/// `rx(...): 914.89 MiB/s 150423 p/s; tx(...): 914.66 MiB/s 147128 p/s`; between the parentheses
+/// the word of the language. A live program may end its lines with a carriage return.
 fn parse_rate_lines(output: &str) -> Vec<EadmRates> {
     let read = |line: &str| {
         let (rx, tx) = line.split_once(';')?;
-        Some(EadmRates { received: parse_packet_rate(rx, "rx")?, sent: parse_packet_rate(tx, "tx")? })
+        Some(EadmRates {
+            received: parse_packet_rate(rx, "rx")?,
+            sent: parse_packet_rate(tx, "tx")?,
+        })
     };
     output.split(['\n', '\r']).filter_map(read).collect()
 }
@@ -24,14 +28,24 @@ fn parse_packet_rate(half: &str, direction: &str) -> Option<f64> {
     let words: Vec<&str> = numbers.split_whitespace().collect();
     let at = words.iter().position(|word| *word == "p/s")?;
     let number = words.get(at.checked_sub(1)?)?;
-    name.trim().starts_with(direction).then(|| number.parse().ok()).flatten().filter(|rate: &f64| rate.is_finite())
+    name.trim()
+        .starts_with(direction)
+        .then(|| number.parse().ok())
+        .flatten()
+        .filter(|rate: &f64| rate.is_finite())
 }
 
 /// Judges the lines of one run; nothing where eadm is not there or says what nobody understands.
 pub fn check_eadm_rates(output: &str) -> Option<CheckOutcome> {
     let seen = parse_rate_lines(output);
-    let most = seen.iter().copied().max_by(|a, b| a.received.min(a.sent).total_cmp(&b.received.min(b.sent)))?;
-    let measured = format!("rx {} p/s, tx {} p/s while the traffic ran", most.received, most.sent);
+    let most = seen
+        .iter()
+        .copied()
+        .max_by(|a, b| a.received.min(a.sent).total_cmp(&b.received.min(b.sent)))?;
+    let measured = format!(
+        "rx {} p/s, tx {} p/s while the traffic ran",
+        most.received, most.sent
+    );
     let expected = "packets both ways";
     if most.received > 0.0 && most.sent > 0.0 {
         return Some(CheckOutcome::passed(measured).expected(expected));
@@ -51,7 +65,10 @@ mod tests {
         let judged = check_eadm_rates(samples::EADM).unwrap();
         assert_eq!(
             (judged.verdict, judged.measured.as_str()),
-            (CheckVerdict::Passed, "rx 150423 p/s, tx 147128 p/s while the traffic ran")
+            (
+                CheckVerdict::Passed,
+                "rx 150423 p/s, tx 147128 p/s while the traffic ran"
+            )
         );
     }
 
@@ -60,7 +77,11 @@ mod tests {
         let one_way = samples::EADM.replace("147128", "0");
         assert_eq!(check_eadm_rates(&one_way).unwrap().code, Some("RW0821"));
         let live = format!("{one_way}\r{}", samples::EADM);
-        assert_eq!(check_eadm_rates(&live).unwrap().verdict, CheckVerdict::Passed, "the best second counts");
+        assert_eq!(
+            check_eadm_rates(&live).unwrap().verdict,
+            CheckVerdict::Passed,
+            "the best second counts"
+        );
         assert_eq!(check_eadm_rates("@missing eadm\n"), None);
     }
 

@@ -1,5 +1,5 @@
-//! Live traffic over the rails of hosts, look after look, and what it says in the end: a job that uses all rails moves data in both directions on
-//! each of them.
+//! Live traffic over the rails of hosts, look after look, and what it says in the end: a job that
+//! uses all rails moves data in both directions on each of them.
 
 use super::result::CheckOutcome;
 use railwright_base::nodeset;
@@ -8,7 +8,8 @@ use railwright_resource::Fact;
 use railwright_resource::traffic::{RailTrafficRates, Rate};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A rail that carries less than this share of the fastest of all stands still beside it: what keeps connections alive is far below.
+/// A rail that carries less than this share of the fastest of all stands still beside it: what
+/// keeps connections alive is far below.
 const STILL: f64 = 0.01;
 
 /// What passed over the rails in one look, by netdev and host.
@@ -22,7 +23,9 @@ pub struct Flow {
 }
 
 /// How a rail carried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum RailTrafficState {
     /// Data in both directions.
@@ -42,17 +45,28 @@ impl Flow {
         for (netdev, hosts) in look {
             let known = self.rails.entry(netdev.clone()).or_default();
             for (host, fact) in hosts {
-                let most = known.remove(host).map_or_else(|| fact.clone(), |before| merge_best_rates(before, fact));
+                let most = known
+                    .remove(host)
+                    .map_or_else(|| fact.clone(), |before| merge_best_rates(before, fact));
                 known.insert(host.clone(), most);
             }
         }
     }
 
     /// Every rail with the most that it carried, and how.
-    pub fn rails(&self) -> impl Iterator<Item = (&str, &str, &Fact<RailTrafficRates>, RailTrafficState)> {
+    pub fn rails(
+        &self,
+    ) -> impl Iterator<Item = (&str, &str, &Fact<RailTrafficRates>, RailTrafficState)> {
         let fastest = find_fastest_rates(self.rails.values().flat_map(BTreeMap::values));
         self.rails.iter().flat_map(move |(netdev, hosts)| {
-            hosts.iter().map(move |(host, fact)| (netdev.as_str(), host.as_str(), fact, classify_rail_traffic(fact, fastest)))
+            hosts.iter().map(move |(host, fact)| {
+                (
+                    netdev.as_str(),
+                    host.as_str(),
+                    fact,
+                    classify_rail_traffic(fact, fastest),
+                )
+            })
         })
     }
 
@@ -64,48 +78,75 @@ impl Flow {
         }
         // Netdevs of the same hosts are told together.
         let mut of_hosts: BTreeMap<&BTreeSet<&str>, Vec<&str>> = BTreeMap::new();
-        rails.iter().for_each(|(netdev, hosts)| of_hosts.entry(hosts).or_default().push(netdev));
+        rails
+            .iter()
+            .for_each(|(netdev, hosts)| of_hosts.entry(hosts).or_default().push(netdev));
         let of = |(hosts, netdevs): (&BTreeSet<&str>, Vec<&str>)| {
-            format!("{} of {}", nodeset::fold_node_set(&netdevs), nodeset::fold_node_set(&hosts.iter().copied().collect::<Vec<_>>()))
+            format!(
+                "{} of {}",
+                nodeset::fold_node_set(&netdevs),
+                nodeset::fold_node_set(&hosts.iter().copied().collect::<Vec<_>>())
+            )
         };
         (!rails.is_empty()).then(|| of_hosts.into_iter().map(of).collect::<Vec<_>>().join(", "))
     }
 
     /// How many rails carried like this.
     pub fn count(&self, wanted: RailTrafficState) -> usize {
-        self.rails().filter(|(.., carried)| *carried == wanted).count()
+        self.rails()
+            .filter(|(.., carried)| *carried == wanted)
+            .count()
     }
 
     /// All of it.
     pub fn judge(&self, inventory: &str) -> CheckOutcome {
         let wanted = "every rail carries data in both directions";
-        let said = |carried: RailTrafficState, word: &str| Some(format!("{word}: {}", self.told(carried)?));
-        let (both, one_way, nothing) =
-            (self.count(RailTrafficState::BothWays), self.count(RailTrafficState::OneWay), self.count(RailTrafficState::Nothing));
-        let wrong: Vec<String> =
-            [said(RailTrafficState::OneWay, "one way only"), said(RailTrafficState::Nothing, "nothing")].into_iter().flatten().collect();
+        let said = |carried: RailTrafficState, word: &str| {
+            Some(format!("{word}: {}", self.told(carried)?))
+        };
+        let (both, one_way, nothing) = (
+            self.count(RailTrafficState::BothWays),
+            self.count(RailTrafficState::OneWay),
+            self.count(RailTrafficState::Nothing),
+        );
+        let wrong: Vec<String> = [
+            said(RailTrafficState::OneWay, "one way only"),
+            said(RailTrafficState::Nothing, "nothing"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
         if both + one_way == 0 && self.count(RailTrafficState::Unknown) > 0 {
             let what = said(RailTrafficState::Unknown, "unknown").unwrap_or_default();
             return CheckOutcome::unknown("RW0823", what)
                 .expected(wanted)
                 .effect("nothing is proven of what these rails carry")
-                .next(format!("railwright verify {inventory} shows what is the matter with them"));
+                .next(format!(
+                    "railwright verify {inventory} shows what is the matter with them"
+                ));
         }
         if both + one_way == 0 {
             return CheckOutcome::unknown(
                 "RW0823",
-                said(RailTrafficState::Unknown, "unknown").unwrap_or_else(|| "nothing passed over any rail".to_owned()),
+                said(RailTrafficState::Unknown, "unknown")
+                    .unwrap_or_else(|| "nothing passed over any rail".to_owned()),
             )
             .expected(wanted)
             .effect("nothing is proven: no job ran, or it does not use RDMA")
-            .next(format!("start a job, and look while it runs: railwright watch traffic {inventory}"));
+            .next(format!(
+                "start a job, and look while it runs: railwright watch traffic {inventory}"
+            ));
         }
         if one_way + nothing > 0 {
             return CheckOutcome::failed("RW0824", wrong.join("; "))
                 .expected(wanted)
-                .effect("the job goes over fewer NICs than there are, and at the speed of its slowest host")
+                .effect(
+                    "the job goes over fewer NICs than there are, and at the speed of its slowest \
+                     host",
+                )
                 .next(format!(
-                    "railwright verify {inventory} proves each rail by itself; compare NCCL_IB_HCA with the names of the devices"
+                    "railwright verify {inventory} proves each rail by itself; compare NCCL_IB_HCA \
+                     with the names of the devices"
                 ));
         }
         if let Some(unknown) = said(RailTrafficState::Unknown, "unknown") {
@@ -114,11 +155,16 @@ impl Flow {
                 .effect("what these rails carry is not proven")
                 .next("railwright explain RW0823");
         }
-        CheckOutcome::passed(format!("{} carried data in both directions", format_count(both, "rail"))).expected(wanted)
+        CheckOutcome::passed(format!(
+            "{} carried data in both directions",
+            format_count(both, "rail")
+        ))
+        .expected(wanted)
     }
 }
 
-/// The greatest rates, in either direction: what is counted in packets is not compared with what is counted in bits.
+/// The greatest rates, in either direction: what is counted in packets is not compared with what is
+/// counted in bits.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Fastest {
     gbps: f64,
@@ -141,15 +187,26 @@ impl Fastest {
 
 /// The greatest rates of these.
 pub fn find_fastest_rates<'f>(facts: impl Iterator<Item = &'f Fact<RailTrafficRates>>) -> Fastest {
-    facts.filter_map(Fact::value).flat_map(|rates| [rates.received, rates.sent]).fold(Fastest::default(), |most, rate| match rate {
-        Rate::GigabitsPerSecond(number) => Fastest { gbps: most.gbps.max(number), ..most },
-        Rate::PacketsPerSecond(number) => Fastest { packets: most.packets.max(number), ..most },
-    })
+    facts
+        .filter_map(Fact::value)
+        .flat_map(|rates| [rates.received, rates.sent])
+        .fold(Fastest::default(), |most, rate| match rate {
+            Rate::GigabitsPerSecond(number) => Fastest {
+                gbps: most.gbps.max(number),
+                ..most
+            },
+            Rate::PacketsPerSecond(number) => Fastest {
+                packets: most.packets.max(number),
+                ..most
+            },
+        })
 }
 
 /// How a rail carries beside the fastest of all.
 pub fn classify_rail_traffic(fact: &Fact<RailTrafficRates>, fastest: Fastest) -> RailTrafficState {
-    let Some(rates) = fact.value() else { return RailTrafficState::Unknown };
+    let Some(rates) = fact.value() else {
+        return RailTrafficState::Unknown;
+    };
     let moves = |rate: Rate| rate.number() > 0.0 && rate.number() >= fastest.of(rate) * STILL;
     match (moves(rates.received), moves(rates.sent)) {
         (true, true) => RailTrafficState::BothWays,
@@ -159,11 +216,17 @@ pub fn classify_rail_traffic(fact: &Fact<RailTrafficRates>, fastest: Fastest) ->
 }
 
 /// The more of two looks: what a rail can do is shown by its best one, in each direction.
-fn merge_best_rates(before: Fact<RailTrafficRates>, now: &Fact<RailTrafficRates>) -> Fact<RailTrafficRates> {
+fn merge_best_rates(
+    before: Fact<RailTrafficRates>,
+    now: &Fact<RailTrafficRates>,
+) -> Fact<RailTrafficRates> {
     match (&before, now) {
         (Fact::Is(one), Fact::Is(other)) => {
             let more = |a: Rate, b: Rate| if b.number() > a.number() { b } else { a };
-            Fact::Is(RailTrafficRates { received: more(one.received, other.received), sent: more(one.sent, other.sent) })
+            Fact::Is(RailTrafficRates {
+                received: more(one.received, other.received),
+                sent: more(one.sent, other.sent),
+            })
         }
         (Fact::Is(_), _) => before,
         _ => now.clone(),
@@ -176,7 +239,10 @@ mod tests {
     use crate::result::CheckVerdict;
 
     fn rates(received: f64, sent: f64) -> Fact<RailTrafficRates> {
-        Fact::Is(RailTrafficRates { received: Rate::GigabitsPerSecond(received), sent: Rate::GigabitsPerSecond(sent) })
+        Fact::Is(RailTrafficRates {
+            received: Rate::GigabitsPerSecond(received),
+            sent: Rate::GigabitsPerSecond(sent),
+        })
     }
 
     fn judged(looks: &[&[(&str, &str, Fact<RailTrafficRates>)]]) -> CheckOutcome {
@@ -184,7 +250,11 @@ mod tests {
         for rails in looks {
             let mut look = Look::new();
             rails.iter().for_each(|(netdev, host, fact)| {
-                drop(look.entry((*netdev).to_owned()).or_default().insert((*host).to_owned(), fact.clone()))
+                drop(
+                    look.entry((*netdev).to_owned())
+                        .or_default()
+                        .insert((*host).to_owned(), fact.clone()),
+                )
             });
             flow.take(&look);
         }
@@ -198,27 +268,56 @@ mod tests {
             &[("e0", "a", quiet.clone()), ("e0", "b", rates(90.0, 80.0))],
             &[("e0", "a", rates(95.0, 99.0)), ("e0", "b", quiet.clone())],
         ]);
-        assert_eq!((good.verdict, good.measured.as_str()), (CheckVerdict::Passed, "2 rails carried data in both directions"));
+        assert_eq!(
+            (good.verdict, good.measured.as_str()),
+            (
+                CheckVerdict::Passed,
+                "2 rails carried data in both directions"
+            )
+        );
         let bad = judged(&[&[
             ("e0", "a1", rates(90.0, 90.0)),
             ("e0", "a2", rates(90.0, 0.5)),
             ("e1", "a1", rates(50.0, 50.0)),
             ("e1", "a2", quiet.clone()),
         ]]);
-        assert_eq!((bad.code, bad.measured.as_str()), (Some("RW0824"), "one way only: e0 of a2; nothing: e1 of a2"));
-        // A second rail on which connections are kept alive and nothing is sent, as with a wrong list of devices.
-        let idle = judged(&[&[("e0", "a", rates(100.0, 100.0)), ("e1", "a", rates(0.000_001, 0.000_001))]]);
-        assert_eq!((idle.code, idle.measured.as_str()), (Some("RW0824"), "nothing: e1 of a"));
-        let soft = Fact::Is(RailTrafficRates { received: Rate::PacketsPerSecond(1e6), sent: Rate::PacketsPerSecond(1e6) });
-        assert_eq!(judged(&[&[("e0", "a", rates(90.0, 90.0)), ("e0", "b", soft)]]).verdict, CheckVerdict::Passed, "unlike units");
-        assert_eq!((judged(&[&[("e0", "a", quiet)]]).code, judged(&[]).code), (Some("RW0823"), Some("RW0823")));
+        assert_eq!(
+            (bad.code, bad.measured.as_str()),
+            (Some("RW0824"), "one way only: e0 of a2; nothing: e1 of a2")
+        );
+        // A second rail on which connections are kept alive and nothing is sent, as with a wrong
+        // list of devices.
+        let idle = judged(&[&[
+            ("e0", "a", rates(100.0, 100.0)),
+            ("e1", "a", rates(0.000_001, 0.000_001)),
+        ]]);
+        assert_eq!(
+            (idle.code, idle.measured.as_str()),
+            (Some("RW0824"), "nothing: e1 of a")
+        );
+        let soft = Fact::Is(RailTrafficRates {
+            received: Rate::PacketsPerSecond(1e6),
+            sent: Rate::PacketsPerSecond(1e6),
+        });
+        assert_eq!(
+            judged(&[&[("e0", "a", rates(90.0, 90.0)), ("e0", "b", soft)]]).verdict,
+            CheckVerdict::Passed,
+            "unlike units"
+        );
+        assert_eq!(
+            (judged(&[&[("e0", "a", quiet)]]).code, judged(&[]).code),
+            (Some("RW0823"), Some("RW0823"))
+        );
     }
 
     #[test]
     fn what_nobody_can_tell_proves_nothing() {
         let silent = Fact::Unknown("no answer".to_owned());
         let some = judged(&[&[("e0", "a", rates(1.0, 1.0)), ("e0", "b", silent.clone())]]);
-        assert_eq!((some.verdict, some.measured.as_str()), (CheckVerdict::Unknown, "unknown: e0 of b"));
+        assert_eq!(
+            (some.verdict, some.measured.as_str()),
+            (CheckVerdict::Unknown, "unknown: e0 of b")
+        );
         // A look that failed takes nothing away from one that did not.
         let later = judged(&[&[("e0", "a", rates(1.0, 1.0))], &[("e0", "a", silent)]]);
         assert_eq!(later.verdict, CheckVerdict::Passed);

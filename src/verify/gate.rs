@@ -1,7 +1,7 @@
 //! The functional check between two waves of a rollout: the next batch starts only when it passes.
 //!
-//! Only hosts that are already done are paired. With fewer than two the canary is proven by link, GID and loopback
-//! traffic, and its pair test follows with the next batch.
+//! Only hosts that are already done are paired. With fewer than two the canary is proven by link,
+//! GID and loopback traffic, and its pair test follows with the next batch.
 
 use super::request::VerifyRequest;
 use super::result::{CheckVerdict, VerifyReport};
@@ -15,7 +15,8 @@ const GATE_ROUNDS: usize = 2;
 /// How a gate ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GateReport {
-    /// True when nothing failed and nothing stayed unknown: what is not proven does not count as done.
+    /// True when nothing failed and nothing stayed unknown: what is not proven does not count as
+    /// done.
     pub passed: bool,
     /// Why not, on one line: hosts and their first finding.
     pub reason: Option<String>,
@@ -23,17 +24,22 @@ pub struct GateReport {
     pub report: VerifyReport,
 }
 
-/// The hosts of a gate: the wave; the only host that is done besides, because it had no partner yet; and one more done
-/// host where somebody would be left without a partner.
+/// The hosts of a gate: the wave; the only host that is done besides, because it had no partner
+/// yet; and one more done host where somebody would be left without a partner.
 pub fn select_gate_hosts(wave: &[String], done: &[String]) -> Vec<String> {
     let mut hosts: Vec<String> = wave.to_vec();
     let earlier: Vec<&String> = done.iter().filter(|host| !wave.contains(host)).collect();
-    let wanted = if earlier.len() == 1 || hosts.len() % 2 == 1 { 1 } else { 0 };
+    let wanted = if earlier.len() == 1 || hosts.len() % 2 == 1 {
+        1
+    } else {
+        0
+    };
     hosts.extend(earlier.into_iter().take(wanted).cloned());
     hosts
 }
 
-/// Proves a wave. `done` are the hosts whose wave passed before; `request` holds all hosts of the cluster.
+/// Proves a wave. `done` are the hosts whose wave passed before; `request` holds all hosts of the
+/// cluster.
 pub async fn verify_wave(
     connector: &dyn Connector,
     request: &VerifyRequest,
@@ -43,10 +49,16 @@ pub async fn verify_wave(
 ) -> GateReport {
     let names = select_gate_hosts(wave, done);
     let mut request = request.clone();
-    request.hosts.retain(|host| names.iter().any(|name| name == host.name()));
+    request
+        .hosts
+        .retain(|host| names.iter().any(|name| name == host.name()));
     request.rounds_per_rail = Some(GATE_ROUNDS);
     let report = verify_hosts(connector, &request, on_event).await;
-    GateReport { passed: report.verdict() == CheckVerdict::Passed, reason: describe_gate_failure(&report), report }
+    GateReport {
+        passed: report.verdict() == CheckVerdict::Passed,
+        reason: describe_gate_failure(&report),
+        report,
+    }
 }
 
 /// Why it did not pass, on one line: the first of its worst findings.
@@ -57,9 +69,22 @@ pub fn describe_gate_failure(report: &VerifyReport) -> Option<String> {
     }
     let bad: Vec<_> = report.with(verdict).collect();
     let first = bad.first()?;
-    let more = if bad.len() > 1 { format!(", and {} more", bad.len() - 1) } else { String::new() };
-    let word = if verdict == CheckVerdict::Failed { "failed" } else { "is unknown" };
-    Some(format!("{} on {} {word}: {}{more}", first.check.word(), nodeset::fold_node_set(&first.hosts), first.measured))
+    let more = if bad.len() > 1 {
+        format!(", and {} more", bad.len() - 1)
+    } else {
+        String::new()
+    };
+    let word = if verdict == CheckVerdict::Failed {
+        "failed"
+    } else {
+        "is unknown"
+    };
+    Some(format!(
+        "{} on {} {word}: {}{more}",
+        first.check.word(),
+        nodeset::fold_node_set(&first.hosts),
+        first.measured
+    ))
 }
 
 #[cfg(test)]
@@ -73,15 +98,30 @@ mod tests {
     #[test]
     fn the_canary_stands_alone_and_is_paired_with_the_next_batch() {
         assert_eq!(select_gate_hosts(&names(&["n1"]), &[]), names(&["n1"]));
-        assert_eq!(select_gate_hosts(&names(&["n2"]), &names(&["n1"])), names(&["n2", "n1"]));
-        assert_eq!(select_gate_hosts(&names(&["n2", "n3"]), &names(&["n1"])), names(&["n2", "n3", "n1"]));
+        assert_eq!(
+            select_gate_hosts(&names(&["n2"]), &names(&["n1"])),
+            names(&["n2", "n1"])
+        );
+        assert_eq!(
+            select_gate_hosts(&names(&["n2", "n3"]), &names(&["n1"])),
+            names(&["n2", "n3", "n1"])
+        );
     }
 
     #[test]
     fn later_waves_pair_among_themselves_and_lend_one_partner_to_an_odd_one() {
         let done = names(&["n1", "n2", "n3"]);
-        assert_eq!(select_gate_hosts(&names(&["n4", "n5"]), &done), names(&["n4", "n5"]));
-        assert_eq!(select_gate_hosts(&names(&["n4"]), &done), names(&["n4", "n1"]));
-        assert_eq!(select_gate_hosts(&names(&["n3", "n4"]), &names(&["n3", "n4"])), names(&["n3", "n4"]));
+        assert_eq!(
+            select_gate_hosts(&names(&["n4", "n5"]), &done),
+            names(&["n4", "n5"])
+        );
+        assert_eq!(
+            select_gate_hosts(&names(&["n4"]), &done),
+            names(&["n4", "n1"])
+        );
+        assert_eq!(
+            select_gate_hosts(&names(&["n3", "n4"]), &names(&["n3", "n4"])),
+            names(&["n3", "n4"])
+        );
     }
 }

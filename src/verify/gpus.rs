@@ -1,4 +1,5 @@
-//! The GPUs of a host: as many as the spec has, with NVIDIA's driver of the right branch, on links that are alike.
+//! The GPUs of a host: as many as the spec has, with NVIDIA's driver of the right branch, on links
+//! that are alike.
 
 use super::hardware::VerifyHardwareFacts;
 use super::request::ExpectedGpus;
@@ -6,38 +7,84 @@ use super::result::CheckOutcome;
 
 const DRIVER: &str = "nvidia";
 
-/// Judges them. The links are held against each other, not against what the GPU can: an idle GPU may lower both speed and width
-/// (nvidia-smi, `pcie.link.gen.current` and `pcie.link.width.current`), and all of them are idle alike.
+/// Judges them. The links are held against each other, not against what the GPU can: an idle GPU
+/// may lower both speed and width (nvidia-smi, `pcie.link.gen.current` and
+/// `pcie.link.width.current`), and all of them are idle alike.
 pub fn check_host_gpus(wanted: &ExpectedGpus, found: &VerifyHardwareFacts) -> CheckOutcome {
     let expected = match &wanted.driver {
         Some(driver) => format!("{} with driver {driver}", wanted.count),
         None => format!("{} with their driver", wanted.count),
     };
     let failed = |words: String, effect: &str| {
-        CheckOutcome::failed("RW0818", words).expected(expected.clone()).effect(effect).next("railwright plan {inventory}")
+        CheckOutcome::failed("RW0818", words)
+            .expected(expected.clone())
+            .effect(effect)
+            .next("railwright plan {inventory}")
     };
-    let with_driver = found.gpus.iter().filter(|gpu| gpu.driver.as_deref() == Some(DRIVER)).count();
+    let with_driver = found
+        .gpus
+        .iter()
+        .filter(|gpu| gpu.driver.as_deref() == Some(DRIVER))
+        .count();
     if found.gpus.len() != wanted.count {
         let words = format!("{} GPUs of NVIDIA on the PCI bus", found.gpus.len());
-        return failed(words, "a job that asks for all GPUs of this host does not start; one that was there may have fallen off the bus");
+        return failed(
+            words,
+            "a job that asks for all GPUs of this host does not start; one that was there may have \
+             fallen off the bus",
+        );
     }
-    if let Some(gpu) = found.gpus.iter().find(|gpu| gpu.driver.as_deref() != Some(DRIVER)) {
-        let driver = gpu.driver.as_deref().map_or("no driver".to_owned(), |driver| format!("driver {driver}"));
-        let words = format!("{with_driver} of {} have NVIDIA's driver; {} has {driver}", found.gpus.len(), gpu.address);
-        return failed(words, "CUDA does not see this GPU, and no traffic from or to its memory is possible");
+    if let Some(gpu) = found
+        .gpus
+        .iter()
+        .find(|gpu| gpu.driver.as_deref() != Some(DRIVER))
+    {
+        let driver = gpu
+            .driver
+            .as_deref()
+            .map_or("no driver".to_owned(), |driver| format!("driver {driver}"));
+        let words = format!(
+            "{with_driver} of {} have NVIDIA's driver; {} has {driver}",
+            found.gpus.len(),
+            gpu.address
+        );
+        return failed(
+            words,
+            "CUDA does not see this GPU, and no traffic from or to its memory is possible",
+        );
     }
     let version = found.nvidia.as_deref().unwrap_or("of an unknown version");
-    if let Some(driver) = wanted.driver.as_deref().filter(|driver| found.nvidia.is_some() && !is_of(version, driver)) {
+    if let Some(driver) = wanted
+        .driver
+        .as_deref()
+        .filter(|driver| found.nvidia.is_some() && !is_of(version, driver))
+    {
         let words = format!("driver {version} runs, the spec has {driver}");
-        return failed(words, "what was chosen for that driver (CUDA, Fabric Manager, GPUDirect) may not run with this one");
+        return failed(
+            words,
+            "what was chosen for that driver (CUDA, Fabric Manager, GPUDirect) may not run with \
+             this one",
+        );
     }
     let widest = found.gpus.iter().filter_map(|gpu| gpu.current.width).max();
-    if let Some(gpu) = found.gpus.iter().find(|gpu| gpu.current.width.is_some() && gpu.current.width < widest) {
+    if let Some(gpu) = found
+        .gpus
+        .iter()
+        .find(|gpu| gpu.current.width.is_some() && gpu.current.width < widest)
+    {
         let lanes = |width: Option<u32>| width.map_or("?".to_owned(), |width| width.to_string());
-        let words = format!("{} has x{}, others x{}", gpu.address, lanes(gpu.current.width), lanes(widest));
+        let words = format!(
+            "{} has x{}, others x{}",
+            gpu.address,
+            lanes(gpu.current.width),
+            lanes(widest)
+        );
         return CheckOutcome::warning("RW0817", words)
             .expected("equal PCIe links")
-            .effect("copies from and to this GPU are slower than those of its neighbours, and each step of a job waits for it")
+            .effect(
+                "copies from and to this GPU are slower than those of its neighbours, and each \
+                 step of a job waits for it",
+            )
             .next("look at slot and riser of this GPU, then railwright verify {inventory}");
     }
     CheckOutcome::passed(format!("{}, driver {version}", found.gpus.len())).expected(expected)
@@ -45,7 +92,9 @@ pub fn check_host_gpus(wanted: &ExpectedGpus, found: &VerifyHardwareFacts) -> Ch
 
 /// `535` is any version of the branch, `535.216` any of its releases.
 fn is_of(version: &str, wanted: &str) -> bool {
-    version.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    version
+        .strip_prefix(wanted)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 #[cfg(test)]
@@ -55,27 +104,56 @@ mod tests {
     use crate::samples;
 
     fn judged(count: usize, driver: &str, text: &str) -> CheckOutcome {
-        let wanted = ExpectedGpus { model: "A100-SXM4-80GB".into(), count, driver: Some(driver.into()), dmabuf: None };
-        check_host_gpus(&wanted, &VerifyHardwareFacts::default().with_parts(&samples::parse_hardware_sample(text)))
+        let wanted = ExpectedGpus {
+            model: "A100-SXM4-80GB".into(),
+            count,
+            driver: Some(driver.into()),
+            dmabuf: None,
+        };
+        check_host_gpus(
+            &wanted,
+            &VerifyHardwareFacts::default().with_parts(&samples::parse_hardware_sample(text)),
+        )
     }
 
     #[test]
     fn as_many_as_the_spec_has_with_a_driver_of_the_branch() {
         let sound = judged(3, "535", samples::HARDWARE);
-        assert_eq!((sound.verdict, sound.measured.as_str()), (CheckVerdict::Passed, "3, driver 535.216.03"));
-        assert_eq!(judged(3, "535.216.03", samples::HARDWARE).verdict, CheckVerdict::Passed);
+        assert_eq!(
+            (sound.verdict, sound.measured.as_str()),
+            (CheckVerdict::Passed, "3, driver 535.216.03")
+        );
+        assert_eq!(
+            judged(3, "535.216.03", samples::HARDWARE).verdict,
+            CheckVerdict::Passed
+        );
         assert_eq!(judged(3, "53", samples::HARDWARE).code, Some("RW0818"));
-        assert_eq!(judged(3, "550", samples::HARDWARE).measured, "driver 535.216.03 runs, the spec has 550");
-        assert_eq!(judged(4, "535", samples::HARDWARE).measured, "3 GPUs of NVIDIA on the PCI bus");
+        assert_eq!(
+            judged(3, "550", samples::HARDWARE).measured,
+            "driver 535.216.03 runs, the spec has 550"
+        );
+        assert_eq!(
+            judged(4, "535", samples::HARDWARE).measured,
+            "3 GPUs of NVIDIA on the PCI bus"
+        );
     }
 
     #[test]
     fn a_gpu_without_the_driver_and_one_on_fewer_lanes_are_named() {
         let lent = samples::HARDWARE.replacen("driver=nvidia", "driver=vfio-pci", 1);
-        assert_eq!(judged(3, "535", &lent).measured, "2 of 3 have NVIDIA's driver; 0000:1b:00.0 has driver vfio-pci");
+        assert_eq!(
+            judged(3, "535", &lent).measured,
+            "2 of 3 have NVIDIA's driver; 0000:1b:00.0 has driver vfio-pci"
+        );
         let (head, tail) = samples::HARDWARE.split_once("== pci 0000:d8").unwrap();
-        let narrow = format!("{head}== pci 0000:d8{}", tail.replace("current_link_width=16", "current_link_width=8"));
+        let narrow = format!(
+            "{head}== pci 0000:d8{}",
+            tail.replace("current_link_width=16", "current_link_width=8")
+        );
         let judged = judged(3, "535", &narrow);
-        assert_eq!((judged.verdict, judged.measured.as_str()), (CheckVerdict::Warning, "0000:d8:00.0 has x8, others x16"));
+        assert_eq!(
+            (judged.verdict, judged.measured.as_str()),
+            (CheckVerdict::Warning, "0000:d8:00.0 has x8, others x16")
+        );
     }
 }

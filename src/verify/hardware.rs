@@ -1,5 +1,6 @@
-//! What a host says of its machine: kernel modules that run and that are installed and default routes, by the `machine` probe;
-//! GPUs and NICs with their places in the PCI tree, by `Read::Hardware`.
+//! What a host says of its machine: kernel modules that run and that are installed and default
+//! routes, by the `machine` probe; GPUs and NICs with their places in the PCI tree, by
+//! `Read::Hardware`.
 
 use railwright_resource::hardware::{self as parts, PciFunctionCategory, PciFunctionFacts};
 use serde_json::Value;
@@ -65,7 +66,8 @@ pub enum Nearness {
     Far,
     /// On the same NUMA node, or below the same host bridge.
     SameNode,
-    /// Below the same root port, of which only a switch makes two: nothing between them passes the CPU.
+    /// Below the same root port, of which only a switch makes two: nothing between them passes the
+    /// CPU.
     SharedSwitch,
 }
 
@@ -86,9 +88,23 @@ impl VerifyHardwareFacts {
         for function in &found.functions {
             let one = PciFunction::of(function);
             // A virtual function sits where its NIC does, and the kernel knows no link of its own.
-            let virtual_one = || PciFunction { current: PcieLink::default(), max: PcieLink::default(), ..one.clone() };
-            self.nics.extend(function.virtual_netdevs.iter().map(|netdev| (netdev.clone(), virtual_one())));
-            self.nics.extend(function.netdevs.iter().map(|netdev| (netdev.clone(), one.clone())));
+            let virtual_one = || PciFunction {
+                current: PcieLink::default(),
+                max: PcieLink::default(),
+                ..one.clone()
+            };
+            self.nics.extend(
+                function
+                    .virtual_netdevs
+                    .iter()
+                    .map(|netdev| (netdev.clone(), virtual_one())),
+            );
+            self.nics.extend(
+                function
+                    .netdevs
+                    .iter()
+                    .map(|netdev| (netdev.clone(), one.clone())),
+            );
             if function.sort == PciFunctionCategory::Gpu && function.id.starts_with(NVIDIA) {
                 self.gpus.push(one);
             }
@@ -105,7 +121,9 @@ impl VerifyHardwareFacts {
             if let Some(head) = line.strip_prefix('@') {
                 section = head.split_whitespace().collect();
                 if let ["module", name] = section.as_slice() {
-                    found.modules.insert((*name).to_owned(), ModuleVersions::default());
+                    found
+                        .modules
+                        .insert((*name).to_owned(), ModuleVersions::default());
                 }
                 continue;
             }
@@ -120,7 +138,11 @@ impl VerifyHardwareFacts {
     }
 
     fn module_line(&mut self, name: &str, key: &str, value: &str) {
-        let (Some(module), Some((what, value))) = (self.modules.get_mut(name), value.split_once(' ')) else { return };
+        let (Some(module), Some((what, value))) =
+            (self.modules.get_mut(name), value.split_once(' '))
+        else {
+            return;
+        };
         let side = match key {
             "running" => &mut module.running,
             "installed" => &mut module.installed,
@@ -129,19 +151,38 @@ impl VerifyHardwareFacts {
         side.insert(what.to_owned(), value.trim().to_owned());
     }
 
-    /// The GPU nearest to a netdev's NIC, among those that NVIDIA's driver has; of equals the one with the lowest address.
+    /// The GPU nearest to a netdev's NIC, among those that NVIDIA's driver has; of equals the one
+    /// with the lowest address.
     pub fn nearest_gpu(&self, netdev: &str) -> Option<(&PciFunction, Nearness)> {
         let nic = self.nics.get(netdev);
-        let usable = self.gpus.iter().filter(|gpu| gpu.driver.as_deref() == Some("nvidia"));
-        let ranked = usable.map(|gpu| (gpu, nic.map_or(Nearness::Far, |nic| nic.nearness(gpu)), nic.map_or(0, |nic| nic.common(gpu))));
-        let best = ranked.reduce(|best, other| if (other.1, other.2) > (best.1, best.2) { other } else { best })?;
+        let usable = self
+            .gpus
+            .iter()
+            .filter(|gpu| gpu.driver.as_deref() == Some("nvidia"));
+        let ranked = usable.map(|gpu| {
+            (
+                gpu,
+                nic.map_or(Nearness::Far, |nic| nic.nearness(gpu)),
+                nic.map_or(0, |nic| nic.common(gpu)),
+            )
+        });
+        let best = ranked.reduce(|best, other| {
+            if (other.1, other.2) > (best.1, best.2) {
+                other
+            } else {
+                best
+            }
+        })?;
         Some((best.0, best.1))
     }
 }
 
 impl PciFunction {
     fn of(function: &PciFunctionFacts) -> PciFunction {
-        let link = |speed_gts: &str, lanes: &str| PcieLink { speed_gts: parse_link_speed(speed_gts), width: parse_link_width(lanes) };
+        let link = |speed_gts: &str, lanes: &str| PcieLink {
+            speed_gts: parse_link_speed(speed_gts),
+            width: parse_link_width(lanes),
+        };
         PciFunction {
             address: function.address.clone(),
             path: function.path.clone(),
@@ -154,7 +195,11 @@ impl PciFunction {
 
     /// Parts of the way down from the host bridge that both share.
     fn common(&self, other: &PciFunction) -> usize {
-        self.path.iter().zip(&other.path).take_while(|(a, b)| a == b).count()
+        self.path
+            .iter()
+            .zip(&other.path)
+            .take_while(|(a, b)| a == b)
+            .count()
     }
 
     fn nearness(&self, other: &PciFunction) -> Nearness {
@@ -169,7 +214,11 @@ impl PciFunction {
 
 /// `16.0 GT/s PCIe`, `8 GT/s`; `Unknown` of a virtual function.
 fn parse_link_speed(text: &str) -> Option<f64> {
-    text.split(' ').next()?.parse().ok().filter(|speed: &f64| speed.is_finite() && *speed > 0.0)
+    text.split(' ')
+        .next()?
+        .parse()
+        .ok()
+        .filter(|speed: &f64| speed.is_finite() && *speed > 0.0)
 }
 
 /// The kernel writes 0 or 255 for a width that it does not know.
@@ -184,8 +233,18 @@ fn parse_default_routes(json: &str) -> Vec<(String, u64)> {
     let mut out = Vec::new();
     for route in value.as_array().into_iter().flatten() {
         let metric = route.get("metric").and_then(Value::as_u64).unwrap_or(0);
-        let hops = route.get("nexthops").and_then(Value::as_array).into_iter().flatten().filter_map(name);
-        out.extend(name(route).into_iter().chain(hops).map(|netdev| (netdev, metric)));
+        let hops = route
+            .get("nexthops")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(name);
+        out.extend(
+            name(route)
+                .into_iter()
+                .chain(hops)
+                .map(|netdev| (netdev, metric)),
+        );
     }
     out
 }
@@ -199,11 +258,23 @@ mod tests {
     #[test]
     fn a_machine_with_two_sockets_and_a_switch_below_each() {
         let found = samples::load_machine_sample();
-        assert_eq!(found.modules["mlx5_core"].running["srcversion"], found.modules["mlx5_core"].installed["srcversion"]);
-        assert_eq!((found.gpus.len(), found.nvidia.as_deref()), (3, Some("535.216.03")));
+        assert_eq!(
+            found.modules["mlx5_core"].running["srcversion"],
+            found.modules["mlx5_core"].installed["srcversion"]
+        );
+        assert_eq!(
+            (found.gpus.len(), found.nvidia.as_deref()),
+            (3, Some("535.216.03"))
+        );
         let nic = &found.nics["ens1f0np0"];
-        assert_eq!((nic.address.as_str(), nic.numa, nic.driver.as_deref()), ("0000:1a:00.0", Some(0), Some("mlx5_core")));
-        assert_eq!((nic.current.speed_gts, nic.current.width, nic.max.width), (Some(16.0), Some(16), Some(16)));
+        assert_eq!(
+            (nic.address.as_str(), nic.numa, nic.driver.as_deref()),
+            ("0000:1a:00.0", Some(0), Some("mlx5_core"))
+        );
+        assert_eq!(
+            (nic.current.speed_gts, nic.current.width, nic.max.width),
+            (Some(16.0), Some(16), Some(16))
+        );
         assert_eq!(found.default_routes, [("eno1".to_owned(), 100)]);
     }
 
@@ -211,14 +282,23 @@ mod tests {
     fn the_nearest_gpu_shares_the_switch_and_else_the_socket() {
         let mut found = samples::load_machine_sample();
         let (gpu, nearness) = found.nearest_gpu("ens1f0np0").unwrap();
-        assert_eq!((gpu.address.as_str(), nearness), ("0000:1b:00.0", Nearness::SharedSwitch));
+        assert_eq!(
+            (gpu.address.as_str(), nearness),
+            ("0000:1b:00.0", Nearness::SharedSwitch)
+        );
         // The one on the switch belongs to a virtual machine now.
         found.gpus[0].driver = Some("vfio-pci".to_owned());
         let (gpu, nearness) = found.nearest_gpu("ens1f0np0").unwrap();
-        assert_eq!((gpu.address.as_str(), nearness), ("0000:3b:00.0", Nearness::SameNode));
+        assert_eq!(
+            (gpu.address.as_str(), nearness),
+            ("0000:3b:00.0", Nearness::SameNode)
+        );
         found.gpus.remove(1);
         assert_eq!(found.nearest_gpu("ens1f0np0").unwrap().1, Nearness::Far);
-        assert_eq!(VerifyHardwareFacts::default().nearest_gpu("ens1f0np0"), None);
+        assert_eq!(
+            VerifyHardwareFacts::default().nearest_gpu("ens1f0np0"),
+            None
+        );
     }
 
     #[test]
@@ -233,23 +313,51 @@ mod tests {
         let netdevs = (vec!["ens1".to_owned()], vec!["ens1v0".to_owned()]);
         let (netdevs, virtual_netdevs) = netdevs;
         let path = vec!["pci0000:17".to_owned(), "0000:1a:00.0".to_owned()];
-        found.functions = vec![PciFunctionFacts { link_width: width, netdevs, virtual_netdevs, path, numa_node: "-1".into(), ..nic }];
+        found.functions = vec![PciFunctionFacts {
+            link_width: width,
+            netdevs,
+            virtual_netdevs,
+            path,
+            numa_node: "-1".into(),
+            ..nic
+        }];
         let found = VerifyHardwareFacts::default().with_parts(&found);
         let (nic, virtual_one) = (&found.nics["ens1"], &found.nics["ens1v0"]);
-        assert_eq!((nic.numa, nic.current, nic.max.width), (None, PcieLink { speed_gts: Some(16.0), width: None }, Some(16)));
-        assert_eq!((virtual_one.current, virtual_one.max, &virtual_one.path), (PcieLink::default(), PcieLink::default(), &nic.path));
+        assert_eq!(
+            (nic.numa, nic.current, nic.max.width),
+            (
+                None,
+                PcieLink {
+                    speed_gts: Some(16.0),
+                    width: None
+                },
+                Some(16)
+            )
+        );
+        assert_eq!(
+            (virtual_one.current, virtual_one.max, &virtual_one.path),
+            (PcieLink::default(), PcieLink::default(), &nic.path)
+        );
     }
 
     #[test]
     fn each_hop_of_a_default_route_counts() {
         let text = "@routes\n[{\"dst\":\"default\",\"metric\":50,\"nexthops\":[{\"dev\":\"eth0\"},{\"dev\":\"eth1\"}]},{\"dst\":\"default\",\"dev\":\"eth2\"}]\n";
         let names: Vec<_> = VerifyHardwareFacts::parse(text).default_routes;
-        assert_eq!(names, [("eth0".to_owned(), 50), ("eth1".to_owned(), 50), ("eth2".to_owned(), 0)]);
+        assert_eq!(
+            names,
+            [
+                ("eth0".to_owned(), 50),
+                ("eth1".to_owned(), 50),
+                ("eth2".to_owned(), 0)
+            ]
+        );
     }
 
     proptest! {
         #[test]
-        fn no_output_panics(text in "(@module|@routes|running|installed|\\[\\{\"dev\":|[ -~\n]|é){0,60}") {
+        fn no_output_panics(text in "(@module|@routes|running|installed|\\[\\{\"dev\":|[ \
+                                     -~\n]|é){0,60}") {
             let found = VerifyHardwareFacts::parse(&text);
             prop_assert_eq!(found.nearest_gpu("a"), None);
         }

@@ -1,5 +1,6 @@
-//! A job that runs on hosts over SSH: what it needs is looked at on all of them first, then it is started under transient units, its output
-//! taken as it comes, and everything ended. What we start has a lease: the host itself ends it even if we die.
+//! A job that runs on hosts over SSH: what it needs is looked at on all of them first, then it is
+//! started under transient units, its output taken as it comes, and everything ended. What we start
+//! has a lease: the host itself ends it even if we die.
 
 use super::session::{ProbeOutput, run_probe};
 use super::together::run_concurrently;
@@ -18,8 +19,9 @@ const LOOK: Duration = Duration::from_millis(500);
 const FAILURES: u32 = 5;
 /// Ranks whose peer has broken are left so long to say so.
 const GRACE: Duration = Duration::from_secs(30);
-/// A line without an end is told in pieces of about this size, in bytes, so that what is held of it does not grow. Lines of NCCL are far below it, and
-/// the decoder looks at the first 16 KiB of a line alone.
+/// A line without an end is told in pieces of about this size, in bytes, so that what is held of it
+/// does not grow. Lines of NCCL are far below it, and the decoder looks at the first 16 KiB of a
+/// line alone.
 const OPEN_MAX: usize = 64 << 10;
 /// The host ends a job by itself so long after our own limit.
 const LEASE_SLACK_S: u32 = 60;
@@ -84,20 +86,44 @@ pub async fn run_host_job(
     lines: &mut (dyn FnMut(&str, &str) + Send),
     stop: impl Future<Output = ()>,
 ) -> Result<HostJobOutcome, HostJobStartError> {
-    let connected = parts.iter().map(|(access, _)| connector.connect(access)).collect();
+    let connected = parts
+        .iter()
+        .map(|(access, _)| connector.connect(access))
+        .collect();
     let mut seats = Vec::new();
     for (link, (_, part)) in run_concurrently(connected).await.into_iter().zip(parts) {
         let prober = Prober::new(link.map_err(HostJobStartError::Unreached)?);
-        seats.push(Seat { part, prober, taken: 0, open: String::new(), status: None, failures: 0 });
+        seats.push(Seat {
+            part,
+            prober,
+            taken: 0,
+            open: String::new(),
+            status: None,
+            failures: 0,
+        });
     }
     check_job_needs(&seats).await?;
-    let token: String = clock::generate_nonce().unwrap_or_default().chars().take(12).collect();
+    let token: String = clock::generate_nonce()
+        .unwrap_or_default()
+        .chars()
+        .take(12)
+        .collect();
     seats.retain(|seat| seat.part.start.is_some());
     let ended = match start_job(&seats, &token, limit_s).await {
         Ok(()) => Ok(watch_job(&mut seats, &token, limit_s, lines, stop).await),
         Err(refused) => Err(refused),
     };
-    let end: Vec<BoxFuture<'_, _>> = seats.iter().map(|seat| probe_host(&seat.prober, Probe::EndJob { token: token.clone() })).collect();
+    let end: Vec<BoxFuture<'_, _>> = seats
+        .iter()
+        .map(|seat| {
+            probe_host(
+                &seat.prober,
+                Probe::EndJob {
+                    token: token.clone(),
+                },
+            )
+        })
+        .collect();
     // A host that does not hear it ends the job by its lease.
     run_concurrently(end).await;
     ended
@@ -108,34 +134,72 @@ fn probe_host(prober: &Prober, probe: Probe) -> BoxFuture<'_, Result<ProbeOutput
 }
 
 async fn check_job_needs(seats: &[Seat<'_>]) -> Result<(), HostJobStartError> {
-    let look = seats.iter().map(|seat| probe_host(&seat.prober, Probe::JobNeeds { script: seat.part.needs.clone() })).collect();
+    let look = seats
+        .iter()
+        .map(|seat| {
+            probe_host(
+                &seat.prober,
+                Probe::JobNeeds {
+                    script: seat.part.needs.clone(),
+                },
+            )
+        })
+        .collect();
     let mut missing = Vec::new();
     for (said, seat) in run_concurrently(look).await.into_iter().zip(seats) {
         let host = seat.part.host.clone();
-        let said = said.map_err(|why| HostJobStartError::Unasked { host: host.clone(), why })?;
-        let lacks: Vec<String> =
-            said.out.lines().filter_map(|line| line.strip_prefix("@missing ")).map(|what| one_line(what, 120)).collect();
+        let said = said.map_err(|why| HostJobStartError::Unasked {
+            host: host.clone(),
+            why,
+        })?;
+        let lacks: Vec<String> = said
+            .out
+            .lines()
+            .filter_map(|line| line.strip_prefix("@missing "))
+            .map(|what| one_line(what, 120))
+            .collect();
         if lacks.is_empty() && said.code != 0 {
-            return Err(HostJobStartError::Unasked { host, why: format!("exit status {}: {}", said.code, one_line(&said.err, 120)) });
+            return Err(HostJobStartError::Unasked {
+                host,
+                why: format!("exit status {}: {}", said.code, one_line(&said.err, 120)),
+            });
         }
         missing.extend(lacks.into_iter().map(|what| (host.clone(), what)));
     }
-    if missing.is_empty() { Ok(()) } else { Err(HostJobStartError::Missing(missing)) }
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(HostJobStartError::Missing(missing))
+    }
 }
 
 async fn start_job(seats: &[Seat<'_>], token: &str, limit_s: u32) -> Result<(), HostJobStartError> {
     let start = |seat: &Seat<'_>| {
         let (files, script) = seat.part.start.clone().unwrap_or_default();
-        Probe::StartJob { token: token.to_owned(), files, script, lease_s: limit_s.saturating_add(LEASE_SLACK_S) }
+        Probe::StartJob {
+            token: token.to_owned(),
+            files,
+            script,
+            lease_s: limit_s.saturating_add(LEASE_SLACK_S),
+        }
     };
-    let started = run_concurrently(seats.iter().map(|seat| probe_host(&seat.prober, start(seat))).collect()).await;
+    let started = run_concurrently(
+        seats
+            .iter()
+            .map(|seat| probe_host(&seat.prober, start(seat)))
+            .collect(),
+    )
+    .await;
     for (said, seat) in started.into_iter().zip(seats) {
         let why = match said {
             Ok(said) if said.code == 0 => continue,
             Ok(said) => one_line(&(said.out + &said.err), 200),
             Err(why) => why,
         };
-        return Err(HostJobStartError::NotStarted { host: seat.part.host.clone(), why });
+        return Err(HostJobStartError::NotStarted {
+            host: seat.part.host.clone(),
+            why,
+        });
     }
     Ok(())
 }
@@ -154,11 +218,22 @@ async fn watch_job(
         if let Some(lost) = collect_job_output(seats, token, lines).await {
             return lost;
         }
-        if seats.iter().all(|seat| seat.status.is_some()) || grace.as_ref().is_some_and(|grace| grace.left().is_zero()) {
-            return HostJobOutcome::Exited(seats.iter().filter_map(|seat| Some((seat.part.host.clone(), seat.status?))).collect());
+        if seats.iter().all(|seat| seat.status.is_some())
+            || grace.as_ref().is_some_and(|grace| grace.left().is_zero())
+        {
+            return HostJobOutcome::Exited(
+                seats
+                    .iter()
+                    .filter_map(|seat| Some((seat.part.host.clone(), seat.status?)))
+                    .collect(),
+            );
         }
         // One that ended well may be a while ahead of others.
-        if grace.is_none() && seats.iter().any(|seat| seat.status.is_some_and(|status| status != 0)) {
+        if grace.is_none()
+            && seats
+                .iter()
+                .any(|seat| seat.status.is_some_and(|status| status != 0))
+        {
             grace = Some(Deadline::after(GRACE));
         }
         if deadline.left().is_zero() {
@@ -172,10 +247,24 @@ async fn watch_job(
 }
 
 /// One look at all hosts; which was lost, if one was.
-async fn collect_job_output(seats: &mut [Seat<'_>], token: &str, lines: &mut (dyn FnMut(&str, &str) + Send)) -> Option<HostJobOutcome> {
-    let look = |seat: &Seat<'_>| Probe::JobOutput { token: token.to_owned(), from: seat.taken };
-    let open: Vec<usize> = (0..seats.len()).filter(|place| seats[*place].status.is_none()).collect();
-    let said = run_concurrently(open.iter().map(|place| probe_host(&seats[*place].prober, look(&seats[*place]))).collect()).await;
+async fn collect_job_output(
+    seats: &mut [Seat<'_>],
+    token: &str,
+    lines: &mut (dyn FnMut(&str, &str) + Send),
+) -> Option<HostJobOutcome> {
+    let look = |seat: &Seat<'_>| Probe::JobOutput {
+        token: token.to_owned(),
+        from: seat.taken,
+    };
+    let open: Vec<usize> = (0..seats.len())
+        .filter(|place| seats[*place].status.is_none())
+        .collect();
+    let said = run_concurrently(
+        open.iter()
+            .map(|place| probe_host(&seats[*place].prober, look(&seats[*place])))
+            .collect(),
+    )
+    .await;
     for (said, place) in said.into_iter().zip(open) {
         let seat = &mut seats[place];
         let lost = match said {
@@ -186,7 +275,10 @@ async fn collect_job_output(seats: &mut [Seat<'_>], token: &str, lines: &mut (dy
             }
         };
         if let Some(why) = lost {
-            return Some(HostJobOutcome::Lost { host: seat.part.host.clone(), why: one_line(&why, 200) });
+            return Some(HostJobOutcome::Lost {
+                host: seat.part.host.clone(),
+                why: one_line(&why, 200),
+            });
         }
     }
     None
@@ -198,9 +290,16 @@ impl Seat<'_> {
         self.failures = 0;
         let (head, output) = said.split_once('\n').unwrap_or((said, ""));
         let mut words = head.split_whitespace().skip(1);
-        let (state, size) = (words.next()?, words.next()?.parse::<u64>().unwrap_or_default());
+        let (state, size) = (
+            words.next()?,
+            words.next()?.parse::<u64>().unwrap_or_default(),
+        );
         if state == "gone" {
-            return Some("its unit ended without an exit status: a reboot of the host, its lease, or somebody stopped it".to_owned());
+            return Some(
+                "its unit ended without an exit status: a reboot of the host, its lease, or \
+                 somebody stopped it"
+                    .to_owned(),
+            );
         }
         self.taken += size.saturating_sub(self.taken).min(CHUNK_BYTES);
         self.open.push_str(output);
@@ -209,12 +308,23 @@ impl Seat<'_> {
             lines(&self.part.host, &std::mem::replace(&mut self.open, rest));
         }
         if self.open.len() > OPEN_MAX {
-            lines(&self.part.host, &format!("{}\n", std::mem::take(&mut self.open)));
+            lines(
+                &self.part.host,
+                &format!("{}\n", std::mem::take(&mut self.open)),
+            );
         }
         if state == "ended" && self.taken >= size {
-            self.status = Some(words.next().and_then(|code| code.parse().ok()).unwrap_or(-1));
+            self.status = Some(
+                words
+                    .next()
+                    .and_then(|code| code.parse().ok())
+                    .unwrap_or(-1),
+            );
             if !self.open.is_empty() {
-                lines(&self.part.host, &format!("{}\n", std::mem::take(&mut self.open)));
+                lines(
+                    &self.part.host,
+                    &format!("{}\n", std::mem::take(&mut self.open)),
+                );
             }
         }
         None
@@ -240,49 +350,108 @@ mod tests {
             _: &'a str,
             _: Option<&'a Fence>,
         ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
-            Box::pin(async { Ok(ExecutionOutcome::Unknown { reason: String::new() }) })
+            Box::pin(async {
+                Ok(ExecutionOutcome::Unknown {
+                    reason: String::new(),
+                })
+            })
         }
-        fn probe<'a>(&'a self, _: &'a Probe) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
-            Box::pin(async { Ok(ExecutionOutcome::Unknown { reason: String::new() }) })
+        fn probe<'a>(
+            &'a self,
+            _: &'a Probe,
+        ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
+            Box::pin(async {
+                Ok(ExecutionOutcome::Unknown {
+                    reason: String::new(),
+                })
+            })
         }
-        fn upkeep<'a>(&'a self, _: &'a Upkeep) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
-            Box::pin(async { Ok(ExecutionOutcome::Unknown { reason: String::new() }) })
+        fn upkeep<'a>(
+            &'a self,
+            _: &'a Upkeep,
+        ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
+            Box::pin(async {
+                Ok(ExecutionOutcome::Unknown {
+                    reason: String::new(),
+                })
+            })
         }
     }
 
     #[test]
     fn lines_are_told_whole_and_an_end_only_once_all_is_taken() {
-        let part = HostPart { host: "gpu1".to_owned(), needs: String::new(), start: None };
+        let part = HostPart {
+            host: "gpu1".to_owned(),
+            needs: String::new(),
+            start: None,
+        };
         let prober = Prober::new(Arc::new(Nobody));
-        let mut seat = Seat { part: &part, prober, taken: 0, open: String::new(), status: None, failures: 0 };
+        let mut seat = Seat {
+            part: &part,
+            prober,
+            taken: 0,
+            open: String::new(),
+            status: None,
+            failures: 0,
+        };
         let mut told = String::new();
-        let mut take = |seat: &mut Seat<'_>, said: &str| seat.take(said, &mut |_, lines| told.push_str(&format!("[{lines}]")));
+        let mut take = |seat: &mut Seat<'_>, said: &str| {
+            seat.take(said, &mut |_, lines| told.push_str(&format!("[{lines}]")))
+        };
         assert_eq!(take(&mut seat, "@job running 5 \none\ntw"), None);
         let large = 5 + CHUNK_BYTES + 4;
         assert_eq!(take(&mut seat, &format!("@job ended {large} 0\no\n")), None);
-        assert_eq!((seat.taken, seat.status), (5 + CHUNK_BYTES, None), "there is more than one look takes");
-        assert_eq!(take(&mut seat, &format!("@job ended {large} 0\nlast")), None);
+        assert_eq!(
+            (seat.taken, seat.status),
+            (5 + CHUNK_BYTES, None),
+            "there is more than one look takes"
+        );
+        assert_eq!(
+            take(&mut seat, &format!("@job ended {large} 0\nlast")),
+            None
+        );
         assert_eq!((seat.taken, seat.status), (large, Some(0)));
-        assert!(take(&mut seat, "@job gone 0\n").is_some_and(|why| why.contains("without an exit status")));
+        assert!(
+            take(&mut seat, "@job gone 0\n")
+                .is_some_and(|why| why.contains("without an exit status"))
+        );
         assert_eq!(take(&mut seat, "noise"), None);
         assert_eq!(told, "[one\n][two\n][last\n]");
     }
 
     #[test]
     fn a_line_without_an_end_does_not_grow() {
-        let part = HostPart { host: "gpu1".to_owned(), needs: String::new(), start: None };
+        let part = HostPart {
+            host: "gpu1".to_owned(),
+            needs: String::new(),
+            start: None,
+        };
         let prober = Prober::new(Arc::new(Nobody));
-        let mut seat = Seat { part: &part, prober, taken: 0, open: String::new(), status: None, failures: 0 };
+        let mut seat = Seat {
+            part: &part,
+            prober,
+            taken: 0,
+            open: String::new(),
+            status: None,
+            failures: 0,
+        };
         let (mut told, mut bytes) = (0, 0);
         let chunk = "x".repeat(CHUNK_BYTES as usize - 1);
         for look in 1..=64 {
             let size = look * CHUNK_BYTES;
             assert_eq!(
-                seat.take(&format!("@job running {size} \n{chunk}"), &mut |_, lines| (told, bytes) = (told + 1, bytes + lines.len())),
+                seat.take(
+                    &format!("@job running {size} \n{chunk}"),
+                    &mut |_, lines| (told, bytes) = (told + 1, bytes + lines.len())
+                ),
                 None
             );
             assert!(seat.open.len() <= OPEN_MAX, "{}", seat.open.len());
         }
-        assert_eq!((told, bytes), (64, 64 * CHUNK_BYTES as usize), "nothing of it is lost");
+        assert_eq!(
+            (told, bytes),
+            (64, 64 * CHUNK_BYTES as usize),
+            "nothing of it is lost"
+        );
     }
 }

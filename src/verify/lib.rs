@@ -1,11 +1,14 @@
-//! Proof by measurement: links, GIDs, path MTU, marks and real RDMA traffic between pairs, judged against what the
-//! spec states.
+//! Proof by measurement: links, GIDs, path MTU, marks and real RDMA traffic between pairs, judged
+//! against what the spec states.
 //!
-//! One file a check, its judgement pure: raw tool output in, verdict out. `run` asks the hosts: first each by itself,
-//! then pairs in rounds (`schedule`) in which no host is in two pairs. What we start on a host has a lease there: the
-//! host itself ends it even if we die. `gate` is the same for one wave of a rollout. `cabling` compares what devices hear of each
-//! other with the cables of the spec, and starts nothing; nor does `fabric`, which looks at both ends of every link and at their counters. `nccl` reads
-//! logs of jobs, `host_job` runs one on hosts, `nccl_run` makes checks of both, `ray` looks into the pods of a cluster of Ray, and `image` looks for the libraries that programs load.
+//! One file a check, its judgement pure: raw tool output in, verdict out. `run` asks the hosts:
+//! first each by itself, then pairs in rounds (`schedule`) in which no host is in two pairs. What
+//! we start on a host has a lease there: the host itself ends it even if we die. `gate` is the same
+//! for one wave of a rollout. `cabling` compares what devices hear of each other with the cables of
+//! the spec, and starts nothing; nor does `fabric`, which looks at both ends of every link and at
+//! their counters. `nccl` reads logs of jobs, `host_job` runs one on hosts, `nccl_run` makes checks
+//! of both, `ray` looks into the pods of a cluster of Ray, and `image` looks for the libraries that
+//! programs load.
 
 pub mod cabling;
 pub mod counters;
@@ -48,6 +51,9 @@ pub mod traffic;
 
 pub use gate::{GateReport, describe_gate_failure, verify_wave};
 pub use nccl_run::{NcclFigure, NcclRun, NcclWork};
-pub use request::{Expectations, ExpectedGpus, ExpectedMarks, ExpectedRail, FabricFacts, GidKind, ModuleCheck, VerifyHost, VerifyRequest};
+pub use request::{
+    Expectations, ExpectedGpus, ExpectedMarks, ExpectedRail, FabricFacts, GidKind, ModuleCheck,
+    VerifyHost, VerifyRequest,
+};
 pub use result::{CheckResult, CheckVerdict, Measurement, VerifyCheck, VerifyReport};
 pub use run::{VerifyEvent, verify_hosts};

@@ -10,7 +10,8 @@ const RDMA_NEXT: &str = "railwright plan {inventory}";
 pub fn judge_netdev(rail: &ExpectedRail, facts: &RailFacts) -> CheckOutcome {
     let name = &rail.netdev;
     let Some(netdev) = facts.netdevs.get(name) else {
-        return CheckOutcome::unknown("RW0815", format!("the host said nothing of {name}")).next("railwright verify {inventory}");
+        return CheckOutcome::unknown("RW0815", format!("the host said nothing of {name}"))
+            .next("railwright verify {inventory}");
     };
     let wanted = match rail.mtu {
         Some(mtu) => format!("up, mtu {mtu}"),
@@ -18,7 +19,10 @@ pub fn judge_netdev(rail: &ExpectedRail, facts: &RailFacts) -> CheckOutcome {
     };
     let down = |words: String| {
         CheckOutcome::failed("RW0802", words)
-            .effect(format!("rail {} of this host carries no traffic; jobs hang or fall back to fewer rails", rail.rail))
+            .effect(format!(
+                "rail {} of this host carries no traffic; jobs hang or fall back to fewer rails",
+                rail.rail
+            ))
             .next("railwright drift {inventory}")
             .expected(wanted.clone())
     };
@@ -27,28 +31,50 @@ pub fn judge_netdev(rail: &ExpectedRail, facts: &RailFacts) -> CheckOutcome {
     }
     // Virtual devices say `unknown` and work.
     if netdev.carrier != Some(true) || !matches!(netdev.operstate.as_str(), "up" | "unknown") {
-        let carrier = if netdev.carrier == Some(false) { ", no carrier (cable, transceiver or switch port)" } else { "" };
+        let carrier = if netdev.carrier == Some(false) {
+            ", no carrier (cable, transceiver or switch port)"
+        } else {
+            ""
+        };
         return down(format!("{name} is {}{carrier}", netdev.operstate));
     }
-    if let (Some(max), Some(mtu)) = (rail.mtu_max, netdev.mtu.filter(|mtu| rail.mtu_max.is_some_and(|max| *mtu > max))) {
+    if let (Some(max), Some(mtu)) = (
+        rail.mtu_max,
+        netdev
+            .mtu
+            .filter(|mtu| rail.mtu_max.is_some_and(|max| *mtu > max)),
+    ) {
         return CheckOutcome::failed("RW0803", format!("{name} has mtu {mtu}"))
-            .expected(format!("up, mtu {max} at most, which is what the NIC takes"))
+            .expected(format!(
+                "up, mtu {max} at most, which is what the NIC takes"
+            ))
             .effect("packets above what the NIC takes never leave the host, and nothing says so")
             .next("railwright plan {inventory}");
     }
     match (rail.mtu, netdev.mtu) {
-        (Some(wanted_mtu), Some(mtu)) if mtu != wanted_mtu => CheckOutcome::failed("RW0803", format!("{name} has mtu {mtu}"))
-            .expected(wanted)
-            .effect("the ends of a path disagree about the packet length: large packets are dropped without a word, or RDMA falls to a smaller path MTU")
-            .next("railwright drift {inventory}"),
-        (_, mtu) => CheckOutcome::passed(format!("{name} up{}", mtu.map_or(String::new(), |m| format!(", mtu {m}")))).expected(wanted),
+        (Some(wanted_mtu), Some(mtu)) if mtu != wanted_mtu => {
+            CheckOutcome::failed("RW0803", format!("{name} has mtu {mtu}"))
+                .expected(wanted)
+                .effect(
+                    "the ends of a path disagree about the packet length: large packets are \
+                     dropped without a word, or RDMA falls to a smaller path MTU",
+                )
+                .next("railwright drift {inventory}")
+        }
+        (_, mtu) => CheckOutcome::passed(format!(
+            "{name} up{}",
+            mtu.map_or(String::new(), |m| format!(", mtu {m}"))
+        ))
+        .expected(wanted),
     }
 }
 
-/// True while a port may still come up by itself: Soft-RoCE stays DOWN about a second after it was made, and a
-/// real port trains its lanes (`2: INIT`, `3: ARMED`).
+/// True while a port may still come up by itself: Soft-RoCE stays DOWN about a second after it was
+/// made, and a real port trains its lanes (`2: INIT`, `3: ARMED`).
 pub fn may_still_come_up(rail: &ExpectedRail, facts: &RailFacts) -> bool {
-    facts.port_of(&rail.netdev).is_some_and(|port| !port.state.contains("ACTIVE") && !port.phys_state.contains("Disabled"))
+    facts
+        .port_of(&rail.netdev)
+        .is_some_and(|port| !port.state.contains("ACTIVE") && !port.phys_state.contains("Disabled"))
 }
 
 /// The RDMA port of the netdev.
@@ -60,19 +86,33 @@ pub fn judge_rdma(rail: &ExpectedRail, facts: &RailFacts) -> CheckOutcome {
         } else {
             format!("RDMA devices: {}", others.join(", "))
         };
-        return CheckOutcome::failed("RW0804", format!("no RDMA device on {}; {others}", rail.netdev))
-            .expected("an active RDMA port")
-            .effect("no program on this host can use the rail for RDMA; NCCL takes TCP sockets without a word")
-            .next(RDMA_NEXT);
+        return CheckOutcome::failed(
+            "RW0804",
+            format!("no RDMA device on {}; {others}", rail.netdev),
+        )
+        .expected("an active RDMA port")
+        .effect(
+            "no program on this host can use the rail for RDMA; NCCL takes TCP sockets without a \
+             word",
+        )
+        .next(RDMA_NEXT);
     };
     let name = format!("{}/{}", port.device, port.number);
     if port.state.contains("ACTIVE") {
-        return CheckOutcome::passed(format!("{name} ACTIVE, {}, {}", port.link_layer, port.rate)).expected("ACTIVE");
+        return CheckOutcome::passed(format!("{name} ACTIVE, {}, {}", port.link_layer, port.rate))
+            .expected("ACTIVE");
     }
-    CheckOutcome::failed("RW0804", format!("{name} is {}, {}", state_word(&port.state), state_word(&port.phys_state)))
-        .expected("ACTIVE")
-        .effect("the RDMA port follows its link: no RDMA traffic on this rail until it is up")
-        .next("railwright drift {inventory}")
+    CheckOutcome::failed(
+        "RW0804",
+        format!(
+            "{name} is {}, {}",
+            state_word(&port.state),
+            state_word(&port.phys_state)
+        ),
+    )
+    .expected("ACTIVE")
+    .effect("the RDMA port follows its link: no RDMA traffic on this rail until it is up")
+    .next("railwright drift {inventory}")
 }
 
 /// `4: ACTIVE` -> `ACTIVE`.
@@ -101,18 +141,33 @@ mod tests {
     #[test]
     fn a_sound_rail_passes_both() {
         let facts = RailFacts::parse(samples::RAILS);
-        assert_eq!(judge_netdev(&rail(9000), &facts).verdict, CheckVerdict::Passed);
+        assert_eq!(
+            judge_netdev(&rail(9000), &facts).verdict,
+            CheckVerdict::Passed
+        );
         let rdma = judge_rdma(&rail(9000), &facts);
-        assert_eq!((rdma.verdict, rdma.measured.as_str()), (CheckVerdict::Passed, "rocep193s0/1 ACTIVE, Ethernet, 100 Gb/sec (4X EDR)"));
+        assert_eq!(
+            (rdma.verdict, rdma.measured.as_str()),
+            (
+                CheckVerdict::Passed,
+                "rocep193s0/1 ACTIVE, Ethernet, 100 Gb/sec (4X EDR)"
+            )
+        );
     }
 
     #[test]
     fn a_link_that_is_down_fails_both_and_is_not_waited_for() {
         let facts = RailFacts::parse(samples::RAILS_DOWN);
         let netdev = judge_netdev(&rail(9000), &facts);
-        assert_eq!((netdev.code, netdev.measured.as_str()), (Some("RW0802"), "ens1f0np0 is down"));
+        assert_eq!(
+            (netdev.code, netdev.measured.as_str()),
+            (Some("RW0802"), "ens1f0np0 is down")
+        );
         let rdma = judge_rdma(&rail(9000), &facts);
-        assert_eq!((rdma.code, rdma.measured.as_str()), (Some("RW0804"), "rocep193s0/1 is DOWN, Disabled"));
+        assert_eq!(
+            (rdma.code, rdma.measured.as_str()),
+            (Some("RW0804"), "rocep193s0/1 is DOWN, Disabled")
+        );
         assert!(!may_still_come_up(&rail(9000), &facts));
     }
 
@@ -121,22 +176,56 @@ mod tests {
         let facts = RailFacts::parse(samples::RAILS);
         assert_eq!(judge_netdev(&rail(4200), &facts).code, Some("RW0803"));
         let facts = RailFacts::parse("@netdev ens1f0np0\nabsent\n@rdma\n@tools\n");
-        assert_eq!(judge_netdev(&rail(9000), &facts).measured, "ens1f0np0 does not exist");
-        assert!(judge_rdma(&rail(9000), &facts).measured.contains("no RDMA device at all"));
-        assert_eq!(judge_netdev(&rail(9000), &RailFacts::default()).verdict, CheckVerdict::Unknown);
+        assert_eq!(
+            judge_netdev(&rail(9000), &facts).measured,
+            "ens1f0np0 does not exist"
+        );
+        assert!(
+            judge_rdma(&rail(9000), &facts)
+                .measured
+                .contains("no RDMA device at all")
+        );
+        assert_eq!(
+            judge_netdev(&rail(9000), &RailFacts::default()).verdict,
+            CheckVerdict::Unknown
+        );
     }
 
     #[test]
     fn an_mtu_above_what_the_nic_takes_fails_whatever_the_spec_says() {
         let facts = RailFacts::parse(samples::RAILS);
-        let judged = judge_netdev(&ExpectedRail { mtu_max: Some(8500), ..rail(9000) }, &facts);
-        assert_eq!((judged.code, judged.expected.as_str()), (Some("RW0803"), "up, mtu 8500 at most, which is what the NIC takes"));
-        assert_eq!(judge_netdev(&ExpectedRail { mtu_max: Some(9978), ..rail(9000) }, &facts).verdict, CheckVerdict::Passed);
+        let judged = judge_netdev(
+            &ExpectedRail {
+                mtu_max: Some(8500),
+                ..rail(9000)
+            },
+            &facts,
+        );
+        assert_eq!(
+            (judged.code, judged.expected.as_str()),
+            (
+                Some("RW0803"),
+                "up, mtu 8500 at most, which is what the NIC takes"
+            )
+        );
+        assert_eq!(
+            judge_netdev(
+                &ExpectedRail {
+                    mtu_max: Some(9978),
+                    ..rail(9000)
+                },
+                &facts
+            )
+            .verdict,
+            CheckVerdict::Passed
+        );
     }
 
     #[test]
     fn a_port_that_was_just_made_is_asked_again() {
-        let facts = RailFacts::parse("@port rxe0 1\nstate 1: DOWN\nphys_state 2: Polling\nnetdev ens1f0np0\n");
+        let facts = RailFacts::parse(
+            "@port rxe0 1\nstate 1: DOWN\nphys_state 2: Polling\nnetdev ens1f0np0\n",
+        );
         assert!(may_still_come_up(&rail(9000), &facts));
     }
 }

@@ -14,37 +14,87 @@ use railwright_resource::{Read, hardware};
 pub(super) const ERDMA: &str = "erdma";
 
 /// Asks for it and judges it; what it said stays in the session.
-pub(super) async fn check_machine(run: &VerifyRun<'_>, session: &mut HostSession<'_>, findings: &mut VerifyFindings) {
+pub(super) async fn check_machine(
+    run: &VerifyRun<'_>,
+    session: &mut HostSession<'_>,
+    findings: &mut VerifyFindings,
+) {
     match read_machine_hardware(session).await {
         Ok(found) => session.hardware = found,
         Err(reason) => {
-            run.judged(findings, outcome_from_lost_host(&reason), &[session.name()], None, VerifyCheck::RunningModules);
+            run.judged(
+                findings,
+                outcome_from_lost_host(&reason),
+                &[session.name()],
+                None,
+                VerifyCheck::RunningModules,
+            );
             return;
         }
     }
     let name = [session.host.name()];
     if let Some(judgement) = running::check_running_modules(&session.hardware) {
-        run.judged(findings, judgement, &name, None, VerifyCheck::RunningModules);
+        run.judged(
+            findings,
+            judgement,
+            &name,
+            None,
+            VerifyCheck::RunningModules,
+        );
     }
     if let Some(wanted) = &session.host.gpus {
-        run.judged(findings, gpus::check_host_gpus(wanted, &session.hardware), &name, None, VerifyCheck::Gpus);
+        run.judged(
+            findings,
+            gpus::check_host_gpus(wanted, &session.hardware),
+            &name,
+            None,
+            VerifyCheck::Gpus,
+        );
     }
     let is_erdma = |rail: &ExpectedRail| rail.driver.as_deref() == Some(ERDMA);
     if session.host.rails.iter().any(is_erdma) {
-        run.judged(findings, routes::check_default_routes(&session.host.rails, &session.hardware), &name, None, VerifyCheck::Routes);
+        run.judged(
+            findings,
+            routes::check_default_routes(&session.host.rails, &session.hardware),
+            &name,
+            None,
+            VerifyCheck::Routes,
+        );
     }
     for rail in &session.host.rails {
-        // A rail that is no PCI function is a bond, a VLAN or not there; its netdev is judged by itself.
-        let Some(nic) = session.hardware.nics.get(&rail.port) else { continue };
-        let port = session.facts.port_of(&rail.netdev).filter(|port| !port.in_software);
+        // A rail that is no PCI function is a bond, a VLAN or not there; its netdev is judged by
+        // itself.
+        let Some(nic) = session.hardware.nics.get(&rail.port) else {
+            continue;
+        };
+        let port = session
+            .facts
+            .port_of(&rail.netdev)
+            .filter(|port| !port.in_software);
         let judgement = pcie::judge_nic(nic, port.and_then(rate_gbps));
-        run.judged(findings, judgement, &name, Some(rail.rail), VerifyCheck::PcieLink);
+        run.judged(
+            findings,
+            judgement,
+            &name,
+            Some(rail.rail),
+            VerifyCheck::PcieLink,
+        );
     }
 }
 
 async fn read_machine_hardware(session: &HostSession<'_>) -> Result<VerifyHardwareFacts, String> {
-    let probe = Probe::Machine { modules: running::MODULES.iter().map(|name| (*name).to_owned()).collect() };
+    let probe = Probe::Machine {
+        modules: running::MODULES
+            .iter()
+            .map(|name| (*name).to_owned())
+            .collect(),
+    };
     let said = session.ask(&probe).await?;
-    let answers = session.prober.reader().read(&[Read::Hardware]).await.map_err(|error| error.to_string())?;
+    let answers = session
+        .prober
+        .reader()
+        .read(&[Read::Hardware])
+        .await
+        .map_err(|error| error.to_string())?;
     Ok(VerifyHardwareFacts::parse(&said.out).with_parts(&hardware::read_hardware_facts(&answers)?))
 }

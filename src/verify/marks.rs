@@ -1,16 +1,16 @@
-//! The DSCP that RoCE packets really arrive with, counted at the receiver: a wrong mark puts them into the wrong,
-//! lossy queue of every switch, and nothing says so.
+//! The DSCP that RoCE packets really arrive with, counted at the receiver: a wrong mark puts them
+//! into the wrong, lossy queue of every switch, and nothing says so.
 //!
-//! Soft-RoCE packets pass the kernel, so nftables counts them by DSCP. A NIC that does RoCE by itself is invisible to
-//! nftables; it counts packets per priority, which the DSCP maps to.
+//! Soft-RoCE packets pass the kernel, so nftables counts them by DSCP. A NIC that does RoCE by
+//! itself is invisible to nftables; it counts packets per priority, which the DSCP maps to.
 
 use super::request::ExpectedMarks;
 use super::result::CheckOutcome;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The least share of packets that must have the mark, in percent: handshakes and acknowledgements of other
-/// connections may have another one.
+/// The least share of packets that must have the mark, in percent: handshakes and acknowledgements
+/// of other connections may have another one.
 const SHARE_PERCENT: f64 = 95.0;
 /// Fewer packets than this prove nothing.
 const ENOUGH_PACKETS: u64 = 50;
@@ -44,22 +44,38 @@ fn priority_line(line: &str) -> Option<(u8, u64)> {
     Some((priority.parse().ok()?, value.trim().parse().ok()?))
 }
 
-/// `nft -j -n list set` (1.0.6): `{"nftables":[..,{"set":{..,"elem":[{"elem":{"val":26,"counter":{"packets":14118,..}}}]}}]}`.
+/// `nft -j -n list set` (1.0.6):
+/// `{"nftables":[..,{"set":{..,"elem":[{"elem":{"val":26,"counter":{"packets":14118,..}}}]}}]}`.
 fn nft_elements(json: &str) -> Vec<(u8, u64)> {
     let value: Value = serde_json::from_str(json).unwrap_or_default();
-    let sets = value.get("nftables").and_then(Value::as_array).into_iter().flatten().filter_map(|entry| entry.get("set"));
-    let elements = sets.filter_map(|set| set.get("elem")).filter_map(Value::as_array).flatten();
+    let sets = value
+        .get("nftables")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.get("set"));
+    let elements = sets
+        .filter_map(|set| set.get("elem"))
+        .filter_map(Value::as_array)
+        .flatten();
     elements
         .filter_map(|entry| {
             let element = entry.get("elem")?;
             let dscp = element.get("val").and_then(Value::as_u64)?;
-            Some((u8::try_from(dscp).ok()?, element.get("counter")?.get("packets")?.as_u64()?))
+            Some((
+                u8::try_from(dscp).ok()?,
+                element.get("counter")?.get("packets")?.as_u64()?,
+            ))
         })
         .collect()
 }
 
 /// Judges the packets that arrived between two readings.
-pub fn check_packet_marks(before: &MarkCounts, after: &MarkCounts, wanted: ExpectedMarks) -> CheckOutcome {
+pub fn check_packet_marks(
+    before: &MarkCounts,
+    after: &MarkCounts,
+    wanted: ExpectedMarks,
+) -> CheckOutcome {
     let expected = format!("at least {SHARE_PERCENT} % with DSCP {}", wanted.dscp);
     if after.by_dscp.values().sum::<u64>() >= ENOUGH_PACKETS {
         return by_share(&after.by_dscp, wanted.dscp, "DSCP", expected);
@@ -67,15 +83,30 @@ pub fn check_packet_marks(before: &MarkCounts, after: &MarkCounts, wanted: Expec
     let delta: BTreeMap<u8, u64> = after
         .by_priority
         .iter()
-        .map(|(priority, packets)| (*priority, packets.saturating_sub(before.by_priority.get(priority).copied().unwrap_or(0))))
+        .map(|(priority, packets)| {
+            (
+                *priority,
+                packets.saturating_sub(before.by_priority.get(priority).copied().unwrap_or(0)),
+            )
+        })
         .collect();
     if delta.values().sum::<u64>() >= ENOUGH_PACKETS {
-        return by_share(&delta, wanted.priority, "priority", format!("at least {SHARE_PERCENT} % on priority {}", wanted.priority));
+        return by_share(
+            &delta,
+            wanted.priority,
+            "priority",
+            format!("at least {SHARE_PERCENT} % on priority {}", wanted.priority),
+        );
     }
     if after.by_priority.is_empty() {
-        return CheckOutcome::not_applicable("neither nftables nor the NIC can count the marks here").expected(expected);
+        return CheckOutcome::not_applicable(
+            "neither nftables nor the NIC can count the marks here",
+        )
+        .expected(expected);
     }
-    CheckOutcome::unknown("RW0815", "too few packets were counted to judge").expected(expected).next("railwright verify {inventory}")
+    CheckOutcome::unknown("RW0815", "too few packets were counted to judge")
+        .expected(expected)
+        .next("railwright verify {inventory}")
 }
 
 fn by_share(counts: &BTreeMap<u8, u64>, wanted: u8, word: &str, expected: String) -> CheckOutcome {
@@ -84,11 +115,20 @@ fn by_share(counts: &BTreeMap<u8, u64>, wanted: u8, word: &str, expected: String
     if share >= SHARE_PERCENT {
         return CheckOutcome::passed(format!("{share:.0} % on {word} {wanted}")).expected(expected);
     }
-    let most = counts.iter().max_by_key(|(_, packets)| **packets).map_or(0, |(value, _)| *value);
-    CheckOutcome::failed("RW0807", format!("{share:.0} % on {word} {wanted}, most on {word} {most}"))
-        .expected(expected)
-        .effect("RoCE traffic of the sender travels in the wrong class: it is not lossless there, and takes the buffer of others")
-        .next("railwright drift {inventory}")
+    let most = counts
+        .iter()
+        .max_by_key(|(_, packets)| **packets)
+        .map_or(0, |(value, _)| *value);
+    CheckOutcome::failed(
+        "RW0807",
+        format!("{share:.0} % on {word} {wanted}, most on {word} {most}"),
+    )
+    .expected(expected)
+    .effect(
+        "RoCE traffic of the sender travels in the wrong class: it is not lossless there, and \
+         takes the buffer of others",
+    )
+    .next("railwright drift {inventory}")
 }
 
 #[cfg(test)]
@@ -98,37 +138,73 @@ mod tests {
     use crate::samples;
     use proptest::prelude::*;
 
-    const WANTED: ExpectedMarks = ExpectedMarks { dscp: 26, priority: 3 };
+    const WANTED: ExpectedMarks = ExpectedMarks {
+        dscp: 26,
+        priority: 3,
+    };
 
     #[test]
     fn nftables_counts_what_passes_the_kernel() {
-        let judged = check_packet_marks(&MarkCounts::default(), &parse_mark_counts(samples::MARKS_26), WANTED);
-        assert_eq!((judged.verdict, judged.measured.as_str()), (CheckVerdict::Passed, "100 % on DSCP 26"));
+        let judged = check_packet_marks(
+            &MarkCounts::default(),
+            &parse_mark_counts(samples::MARKS_26),
+            WANTED,
+        );
+        assert_eq!(
+            (judged.verdict, judged.measured.as_str()),
+            (CheckVerdict::Passed, "100 % on DSCP 26")
+        );
     }
 
     #[test]
     fn unmarked_traffic_fails_and_says_where_it_went() {
-        let judged = check_packet_marks(&MarkCounts::default(), &parse_mark_counts(samples::MARKS_0), WANTED);
-        assert_eq!((judged.code, judged.measured.as_str()), (Some("RW0807"), "0 % on DSCP 26, most on DSCP 0"));
+        let judged = check_packet_marks(
+            &MarkCounts::default(),
+            &parse_mark_counts(samples::MARKS_0),
+            WANTED,
+        );
+        assert_eq!(
+            (judged.code, judged.measured.as_str()),
+            (Some("RW0807"), "0 % on DSCP 26, most on DSCP 0")
+        );
     }
 
     #[test]
     fn a_nic_that_bypasses_the_kernel_is_judged_by_its_priorities() {
-        let before = parse_mark_counts("@priorities\n     rx_prio0_packets: 500\n     rx_prio3_packets: 100\n@counting\n");
-        let after = parse_mark_counts("@priorities\n     rx_prio0_packets: 501\n     rx_prio3_packets: 9100\n@marks\n{\"nftables\":[]}\n");
-        assert_eq!(check_packet_marks(&before, &after, WANTED).measured, "100 % on priority 3");
+        let before = parse_mark_counts(
+            "@priorities\n     rx_prio0_packets: 500\n     rx_prio3_packets: 100\n@counting\n",
+        );
+        let after = parse_mark_counts(
+            "@priorities\n     rx_prio0_packets: 501\n     rx_prio3_packets: \
+             9100\n@marks\n{\"nftables\":[]}\n",
+        );
+        assert_eq!(
+            check_packet_marks(&before, &after, WANTED).measured,
+            "100 % on priority 3"
+        );
         let wrong = parse_mark_counts("rx_prio0_packets: 9500\nrx_prio3_packets: 100\n");
-        assert_eq!(check_packet_marks(&before, &wrong, WANTED).measured, "0 % on priority 3, most on priority 0");
+        assert_eq!(
+            check_packet_marks(&before, &wrong, WANTED).measured,
+            "0 % on priority 3, most on priority 0"
+        );
     }
 
     #[test]
     fn where_nothing_can_count_it_does_not_apply_and_no_packets_prove_nothing() {
         assert_eq!(
-            check_packet_marks(&MarkCounts::default(), &parse_mark_counts("@missing nft\n"), WANTED).verdict,
+            check_packet_marks(
+                &MarkCounts::default(),
+                &parse_mark_counts("@missing nft\n"),
+                WANTED
+            )
+            .verdict,
             CheckVerdict::NotApplicable
         );
         let same = parse_mark_counts("rx_prio0_packets: 9500\n");
-        assert_eq!(check_packet_marks(&same, &same, WANTED).verdict, CheckVerdict::Unknown);
+        assert_eq!(
+            check_packet_marks(&same, &same, WANTED).verdict,
+            CheckVerdict::Unknown
+        );
     }
 
     proptest! {

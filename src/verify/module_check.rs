@@ -5,12 +5,19 @@ use super::result::CheckOutcome;
 use railwright_base::text::one_line;
 
 /// Judges exit status and output of a declared proof.
-pub fn check_module_output(check: &ModuleCheck, code: i32, stdout: &str, stderr: &str) -> CheckOutcome {
+pub fn check_module_output(
+    check: &ModuleCheck,
+    code: i32,
+    stdout: &str,
+    stderr: &str,
+) -> CheckOutcome {
     let found = stdout.trim();
     let wanted = check.expect.as_deref().map(str::trim);
     let expected = wanted.map_or("exit status 0".to_owned(), |wanted| one_line(wanted, 80));
     if matches!(code, 124 | 137) {
-        return CheckOutcome::unknown("RW0815", "ran past its time limit").expected(expected).next("railwright verify {inventory}");
+        return CheckOutcome::unknown("RW0815", "ran past its time limit")
+            .expected(expected)
+            .next("railwright verify {inventory}");
     }
     if code == 0 && wanted.is_none_or(|wanted| found == wanted) {
         return CheckOutcome::passed(found).expected(expected);
@@ -23,7 +30,10 @@ pub fn check_module_output(check: &ModuleCheck, code: i32, stdout: &str, stderr:
     };
     CheckOutcome::failed("RW0813", measured)
         .expected(expected)
-        .effect(format!("what module {} promises does not hold here", check.id.split('/').next().unwrap_or_default()))
+        .effect(format!(
+            "what module {} promises does not hold here",
+            check.id.split('/').next().unwrap_or_default()
+        ))
         .next("railwright plan {inventory}")
 }
 
@@ -34,14 +44,39 @@ mod tests {
 
     #[test]
     fn output_and_exit_status_must_both_be_right() {
-        let check = ModuleCheck { id: "memlock/limit".into(), run: "ulimit -l".into(), expect: Some("unlimited".into()) };
-        assert_eq!(check_module_output(&check, 0, "unlimited\n", "").verdict, CheckVerdict::Passed);
+        let check = ModuleCheck {
+            id: "memlock/limit".into(),
+            run: "ulimit -l".into(),
+            expect: Some("unlimited".into()),
+        };
+        assert_eq!(
+            check_module_output(&check, 0, "unlimited\n", "").verdict,
+            CheckVerdict::Passed
+        );
         assert_eq!(check_module_output(&check, 0, "64\n", "").measured, "64");
-        assert_eq!(check_module_output(&check, 1, "unlimited\n", "").verdict, CheckVerdict::Failed);
-        assert_eq!(check_module_output(&check, 127, "", "sh: dcb: not found\n").measured, "exit status 127: sh: dcb: not found");
-        assert_eq!(check_module_output(&check, 124, "", "").verdict, CheckVerdict::Unknown);
-        let only_success = ModuleCheck { expect: None, ..check };
-        assert_eq!(check_module_output(&only_success, 0, "anything\n", "").verdict, CheckVerdict::Passed);
-        assert_eq!(check_module_output(&only_success, 1, "anything\n", "").verdict, CheckVerdict::Failed);
+        assert_eq!(
+            check_module_output(&check, 1, "unlimited\n", "").verdict,
+            CheckVerdict::Failed
+        );
+        assert_eq!(
+            check_module_output(&check, 127, "", "sh: dcb: not found\n").measured,
+            "exit status 127: sh: dcb: not found"
+        );
+        assert_eq!(
+            check_module_output(&check, 124, "", "").verdict,
+            CheckVerdict::Unknown
+        );
+        let only_success = ModuleCheck {
+            expect: None,
+            ..check
+        };
+        assert_eq!(
+            check_module_output(&only_success, 0, "anything\n", "").verdict,
+            CheckVerdict::Passed
+        );
+        assert_eq!(
+            check_module_output(&only_success, 1, "anything\n", "").verdict,
+            CheckVerdict::Failed
+        );
     }
 }

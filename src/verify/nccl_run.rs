@@ -1,5 +1,5 @@
-//! NCCL's tests between hosts as checks of them: for the gate of a rollout, and for `verify`. They run as `job run` runs them, and what `job prove`
-//! says of their output is what the checks say.
+//! NCCL's tests between hosts as checks of them: for the gate of a rollout, and for `verify`. They
+//! run as `job run` runs them, and what `job prove` says of their output is what the checks say.
 
 use super::host_job::{self, HostJobOutcome, HostJobStartError};
 use super::nccl::transport::Transport;
@@ -52,12 +52,24 @@ pub struct NcclFigure {
     pub busbw: Option<f64>,
 }
 
-/// Who runs together of a wave: hosts of one sort, and where there are fewer than two of it one that is through, as with pairs over RDMA. The only
-/// host that is through had nobody to run with, and comes along.
-pub fn group_wave_hosts(sorts: &[Vec<String>], wave: &[String], done: &[String]) -> Vec<Vec<String>> {
+/// Who runs together of a wave: hosts of one sort, and where there are fewer than two of it one
+/// that is through, as with pairs over RDMA. The only host that is through had nobody to run with,
+/// and comes along.
+pub fn group_wave_hosts(
+    sorts: &[Vec<String>],
+    wave: &[String],
+    done: &[String],
+) -> Vec<Vec<String>> {
     let of = |sort: &Vec<String>| {
-        let mut hosts: Vec<String> = wave.iter().filter(|host| sort.contains(host)).cloned().collect();
-        let mut earlier = done.iter().filter(|host| sort.contains(host) && !wave.contains(host)).peekable();
+        let mut hosts: Vec<String> = wave
+            .iter()
+            .filter(|host| sort.contains(host))
+            .cloned()
+            .collect();
+        let mut earlier = done
+            .iter()
+            .filter(|host| sort.contains(host) && !wave.contains(host))
+            .peekable();
         let first = earlier.next();
         let wants = hosts.len() == 1 || earlier.peek().is_none();
         if !hosts.is_empty() && wants {
@@ -65,10 +77,15 @@ pub fn group_wave_hosts(sorts: &[Vec<String>], wave: &[String], done: &[String])
         }
         hosts
     };
-    sorts.iter().map(of).filter(|hosts| !hosts.is_empty()).collect()
+    sorts
+        .iter()
+        .map(of)
+        .filter(|hosts| !hosts.is_empty())
+        .collect()
 }
 
-/// Runs and judges; `begins` is told of each run, and `stop` ends the one that goes on and begins no other.
+/// Runs and judges; `begins` is told of each run, and `stop` ends the one that goes on and begins
+/// no other.
 pub async fn run_nccl_checks(
     connector: &dyn Connector,
     inventory: &str,
@@ -82,17 +99,29 @@ pub async fn run_nccl_checks(
         let run = match work {
             NcclWork::Run(run) => run,
             NcclWork::Alone { host, why } => {
-                results.push(outcome_of_single_host(&why).on(inventory, &[&host], None, VerifyCheck::Nccl("")));
+                results.push(outcome_of_single_host(&why).on(
+                    inventory,
+                    &[&host],
+                    None,
+                    VerifyCheck::Nccl(""),
+                ));
                 continue;
             }
         };
-        let hosts: Vec<String> = run.parts.iter().map(|(_, part)| part.host.clone()).collect();
+        let hosts: Vec<String> = run
+            .parts
+            .iter()
+            .map(|(_, part)| part.host.clone())
+            .collect();
         begins(&hosts);
         let mut decoder = NcclLogDecoder::default();
         let mut lines = |_: &str, text: &str| decoder.feed(text.as_bytes());
         let ended = match is_stopped {
             true => Ok(HostJobOutcome::Stopped),
-            false => host_job::run_host_job(connector, &run.parts, run.limit_s, &mut lines, &mut stop).await,
+            false => {
+                host_job::run_host_job(connector, &run.parts, run.limit_s, &mut lines, &mut stop)
+                    .await
+            }
         };
         is_stopped |= matches!(ended, Ok(HostJobOutcome::Stopped));
         let log = decoder.finish();
@@ -100,9 +129,15 @@ pub async fn run_nccl_checks(
         let shown = nodeset::fold_node_set(&hosts);
         let on = |(aspect, judgement): (&'static str, CheckOutcome)| {
             let next = judgement.next.replace("{host}", &shown);
-            judgement.next(next).on(inventory, &names, None, VerifyCheck::Nccl(aspect))
+            judgement
+                .next(next)
+                .on(inventory, &names, None, VerifyCheck::Nccl(aspect))
         };
-        results.extend(evaluate_nccl_run(ended, &log, &run.expected, run.limit_s).into_iter().map(on));
+        results.extend(
+            evaluate_nccl_run(ended, &log, &run.expected, run.limit_s)
+                .into_iter()
+                .map(on),
+        );
         figures.extend(build_nccl_figure(hosts, run.ranks, &log));
     }
     (results, figures)
@@ -111,17 +146,30 @@ pub async fn run_nccl_checks(
 fn build_nccl_figure(hosts: Vec<String>, ranks: u32, log: &NcclLog) -> Option<NcclFigure> {
     let largest = log.runs.iter().rev().find_map(|run| run.largest)?;
     let transport = nccl::transport::of_log(log);
-    Some(NcclFigure { hosts, ranks, transport, bytes: Some(largest.bytes), busbw: largest.busbw() })
+    Some(NcclFigure {
+        hosts,
+        ranks,
+        transport,
+        bytes: Some(largest.bytes),
+        busbw: largest.busbw(),
+    })
 }
 
 fn outcome_of_single_host(why: &str) -> CheckOutcome {
     CheckOutcome::not_run("RW1307", why)
         .expected("NCCL's tests between two hosts at least")
-        .effect("nothing of NCCL is proven on it by itself: what runs on one host alone crosses no network")
-        .next("railwright verify {inventory} --nccl proves it between all hosts that can run together")
+        .effect(
+            "nothing of NCCL is proven on it by itself: what runs on one host alone crosses no \
+             network",
+        )
+        .next(
+            "railwright verify {inventory} --nccl proves it between all hosts that can run \
+             together",
+        )
 }
 
-/// What a run says, aspect by aspect; how it ended comes first where that was no good end, and then only what it disproves besides.
+/// What a run says, aspect by aspect; how it ended comes first where that was no good end, and then
+/// only what it disproves besides.
 fn evaluate_nccl_run(
     ended: Result<HostJobOutcome, HostJobStartError>,
     log: &NcclLog,
@@ -132,10 +180,15 @@ fn evaluate_nccl_run(
         Ok(ended) => check_run_end(&ended, log, limit_s),
         Err(refused) => Some(not_run(refused)),
     };
-    let aspects = nccl::check_nccl_log(log, expected).aspects.into_iter().map(|(aspect, judgement)| (aspect.word(), judgement));
+    let aspects = nccl::check_nccl_log(log, expected)
+        .aspects
+        .into_iter()
+        .map(|(aspect, judgement)| (aspect.word(), judgement));
     match bad {
         None => aspects.collect(),
-        Some(bad) => std::iter::once(("", bad)).chain(aspects.filter(|(_, judgement)| judgement.verdict == CheckVerdict::Failed)).collect(),
+        Some(bad) => std::iter::once(("", bad))
+            .chain(aspects.filter(|(_, judgement)| judgement.verdict == CheckVerdict::Failed))
+            .collect(),
     }
 }
 
@@ -144,16 +197,29 @@ const UNPROVEN: &str = "nothing is proven of the path from GPU to GPU";
 
 /// It did not come to a good end.
 fn check_run_end(ended: &HostJobOutcome, log: &NcclLog, limit_s: u32) -> Option<CheckOutcome> {
-    let said = log.failures.first().map(|failure| format!(": {}", failure.text)).unwrap_or_default();
+    let said = log
+        .failures
+        .first()
+        .map(|failure| format!(": {}", failure.text))
+        .unwrap_or_default();
     let ran = |judgement: CheckOutcome, effect: &str| {
-        judgement.expected(TO_ITS_END).effect(effect).next("railwright job run nccl-test -i {inventory} --on {host} shows all that it says")
+        judgement
+            .expected(TO_ITS_END)
+            .effect(effect)
+            .next("railwright job run nccl-test -i {inventory} --on {host} shows all that it says")
     };
     match ended {
         HostJobOutcome::Exited(all) => {
             let bad: Vec<&(String, i32)> = all.iter().filter(|(_, code)| *code != 0).collect();
             let (host, code) = bad.first()?;
-            let found = format!("it ended with exit status {code} on {}{said}", one_line(host, 60));
-            Some(ran(CheckOutcome::failed("RW1306", found), "jobs of NCCL break between these hosts"))
+            let found = format!(
+                "it ended with exit status {code} on {}{said}",
+                one_line(host, 60)
+            );
+            Some(ran(
+                CheckOutcome::failed("RW1306", found),
+                "jobs of NCCL break between these hosts",
+            ))
         }
         HostJobOutcome::Late => {
             let sizes: u64 = log.runs.iter().map(|run| run.sizes).sum();
@@ -164,34 +230,60 @@ fn check_run_end(ended: &HostJobOutcome, log: &NcclLog, limit_s: u32) -> Option<
             );
             Some(ran(
                 CheckOutcome::failed("RW1306", found),
-                "jobs of NCCL hang between these hosts, or are too slow for the time that they were given",
+                "jobs of NCCL hang between these hosts, or are too slow for the time that they \
+                 were given",
             ))
         }
-        HostJobOutcome::Lost { host, why } => Some(ran(CheckOutcome::unknown("RW1306", format!("{host} was lost: {why}")), UNPROVEN)),
-        HostJobOutcome::Stopped => Some(ran(CheckOutcome::unknown("RW1306", "it was stopped"), UNPROVEN)),
+        HostJobOutcome::Lost { host, why } => Some(ran(
+            CheckOutcome::unknown("RW1306", format!("{host} was lost: {why}")),
+            UNPROVEN,
+        )),
+        HostJobOutcome::Stopped => Some(ran(
+            CheckOutcome::unknown("RW1306", "it was stopped"),
+            UNPROVEN,
+        )),
     }
 }
 
 /// It was not started anywhere.
 fn not_run(refused: HostJobStartError) -> CheckOutcome {
     let (found, next) = match refused {
-        HostJobStartError::Unreached(error) => (error.one_line(), "railwright verify {inventory}".to_owned()),
-        HostJobStartError::Unasked { host, why } => {
-            (format!("{host} could not be asked what is there: {why}"), "railwright verify {inventory}".to_owned())
+        HostJobStartError::Unreached(error) => {
+            (error.one_line(), "railwright verify {inventory}".to_owned())
         }
-        HostJobStartError::NotStarted { host, why } => {
-            (format!("it did not start on {host}: {why}"), "`systemctl --failed` on that host".to_owned())
-        }
+        HostJobStartError::Unasked { host, why } => (
+            format!("{host} could not be asked what is there: {why}"),
+            "railwright verify {inventory}".to_owned(),
+        ),
+        HostJobStartError::NotStarted { host, why } => (
+            format!("it did not start on {host}: {why}"),
+            "`systemctl --failed` on that host".to_owned(),
+        ),
         HostJobStartError::Missing(all) => {
-            let hosts: Vec<&String> =
-                all.first().map_or(Vec::new(), |(_, what)| all.iter().filter(|(_, other)| other == what).map(|(host, _)| host).collect());
-            let (what, brings) = describe_missing_requirement(all.first().map_or("", |(_, what)| what));
+            let hosts: Vec<&String> = all.first().map_or(Vec::new(), |(_, what)| {
+                all.iter()
+                    .filter(|(_, other)| other == what)
+                    .map(|(host, _)| host)
+                    .collect()
+            });
+            let (what, brings) =
+                describe_missing_requirement(all.first().map_or("", |(_, what)| what));
             let others = all.len() - hosts.len();
-            let more = if others > 0 { format!(", and {} more", format_count(others, "thing")) } else { String::new() };
-            (format!("{what} is not on {}{more}", nodeset::fold_node_set(&hosts)), brings)
+            let more = if others > 0 {
+                format!(", and {} more", format_count(others, "thing"))
+            } else {
+                String::new()
+            };
+            (
+                format!("{what} is not on {}{more}", nodeset::fold_node_set(&hosts)),
+                brings,
+            )
         }
     };
-    CheckOutcome::unknown("RW1306", found).expected(TO_ITS_END).effect(UNPROVEN).next(next)
+    CheckOutcome::unknown("RW1306", found)
+        .expected(TO_ITS_END)
+        .effect(UNPROVEN)
+        .next(next)
 }
 
 #[cfg(test)]
@@ -206,10 +298,17 @@ mod tests {
     #[test]
     fn hosts_of_one_sort_run_together_and_one_alone_takes_one_that_is_through() {
         let sorts = [names(&["a1", "a2", "a3", "a4"]), names(&["b1", "b2"])];
-        let of = |wave: &[&str], done: &[&str]| group_wave_hosts(&sorts, &names(wave), &names(done));
+        let of =
+            |wave: &[&str], done: &[&str]| group_wave_hosts(&sorts, &names(wave), &names(done));
         // A canary of each sort is alone; the next wave of a sort takes it along.
-        assert_eq!(of(&["a1", "b1", "login"], &[]), [names(&["a1"]), names(&["b1"])]);
-        assert_eq!(of(&["a2", "a3"], &["a1", "b1"]), [names(&["a2", "a3", "a1"])]);
+        assert_eq!(
+            of(&["a1", "b1", "login"], &[]),
+            [names(&["a1"]), names(&["b1"])]
+        );
+        assert_eq!(
+            of(&["a2", "a3"], &["a1", "b1"]),
+            [names(&["a2", "a3", "a1"])]
+        );
         assert_eq!(of(&["b2"], &["a1", "b1"]), [names(&["b2", "b1"])]);
         // Later waves leave those that are through alone, unless somebody would be alone.
         assert_eq!(of(&["a3", "a4"], &["a1", "a2"]), [names(&["a3", "a4"])]);
@@ -217,12 +316,22 @@ mod tests {
         assert_eq!(of(&["login"], &["a1"]), Vec::<Vec<String>>::new());
     }
 
-    fn said(ended: Result<HostJobOutcome, HostJobStartError>, log: &str) -> Vec<(&'static str, CheckVerdict, String)> {
+    fn said(
+        ended: Result<HostJobOutcome, HostJobStartError>,
+        log: &str,
+    ) -> Vec<(&'static str, CheckVerdict, String)> {
         let mut decoder = NcclLogDecoder::default();
         decoder.feed(log.as_bytes());
-        let expected = NcclExpectations { node_gbps: Some(200.0), source: "the NICs".into(), ..NcclExpectations::of("x", "--log FILE") };
+        let expected = NcclExpectations {
+            node_gbps: Some(200.0),
+            source: "the NICs".into(),
+            ..NcclExpectations::of("x", "--log FILE")
+        };
         let judged = evaluate_nccl_run(ended, &decoder.finish(), &expected, 60);
-        judged.into_iter().map(|(aspect, judgement)| (aspect, judgement.verdict, judgement.measured)).collect()
+        judged
+            .into_iter()
+            .map(|(aspect, judgement)| (aspect, judgement.verdict, judgement.measured))
+            .collect()
     }
 
     #[test]
@@ -230,45 +339,91 @@ mod tests {
         let good = || Ok(HostJobOutcome::Exited(vec![("gpu1".to_owned(), 0)]));
         let proven = said(good(), &samples::render_job_log());
         assert!(
-            proven
-                .iter()
-                .all(|(aspect, verdict, _)| !aspect.is_empty() && !matches!(verdict, CheckVerdict::Failed | CheckVerdict::Unknown)),
+            proven.iter().all(|(aspect, verdict, _)| !aspect.is_empty()
+                && !matches!(verdict, CheckVerdict::Failed | CheckVerdict::Unknown)),
             "{proven:?}"
         );
-        let wrong = said(good(), &samples::render_job_log().replace("26.56      0", "26.56      7"));
+        let wrong = said(
+            good(),
+            &samples::render_job_log().replace("26.56      0", "26.56      7"),
+        );
         assert!(
-            wrong.iter().any(|(aspect, verdict, found)| (*aspect, *verdict) == ("data", CheckVerdict::Failed) && found.contains('7')),
+            wrong
+                .iter()
+                .any(|(aspect, verdict, found)| (*aspect, *verdict)
+                    == ("data", CheckVerdict::Failed)
+                    && found.contains('7')),
             "{wrong:?}"
         );
         let silent = said(good(), "");
-        assert!(silent.iter().any(|(aspect, verdict, _)| (*aspect, *verdict) == ("transport", CheckVerdict::Unknown)), "{silent:?}");
+        assert!(
+            silent
+                .iter()
+                .any(|(aspect, verdict, _)| (*aspect, *verdict)
+                    == ("transport", CheckVerdict::Unknown)),
+            "{silent:?}"
+        );
 
         let broke = said(
             Ok(HostJobOutcome::Exited(vec![("gpu1".to_owned(), 2)])),
             "gpu1: Test NCCL failure common.cu:958 'unhandled system error'\n",
         );
         assert_eq!((broke[0].0, broke[0].1), ("", CheckVerdict::Failed));
-        assert!(broke[0].2.starts_with("it ended with exit status 2 on gpu1"), "{broke:?}");
         assert!(
-            broke.iter().skip(1).all(|(_, verdict, _)| *verdict == CheckVerdict::Failed),
+            broke[0]
+                .2
+                .starts_with("it ended with exit status 2 on gpu1"),
+            "{broke:?}"
+        );
+        assert!(
+            broke
+                .iter()
+                .skip(1)
+                .all(|(_, verdict, _)| *verdict == CheckVerdict::Failed),
             "what is not known of a broken run is no finding: {broke:?}"
         );
         let hung = said(Ok(HostJobOutcome::Late), "");
-        assert_eq!(hung, [("", CheckVerdict::Failed, "it had not ended after 1 min (0 sizes measured), and was ended".to_owned())]);
-        let lost = said(Ok(HostJobOutcome::Lost { host: "gpu2".into(), why: "a reboot".into() }), "");
-        assert_eq!((lost.len(), lost[0].1, lost[0].2.as_str()), (1, CheckVerdict::Unknown, "gpu2 was lost: a reboot"));
+        assert_eq!(
+            hung,
+            [(
+                "",
+                CheckVerdict::Failed,
+                "it had not ended after 1 min (0 sizes measured), and was ended".to_owned()
+            )]
+        );
+        let lost = said(
+            Ok(HostJobOutcome::Lost {
+                host: "gpu2".into(),
+                why: "a reboot".into(),
+            }),
+            "",
+        );
+        assert_eq!(
+            (lost.len(), lost[0].1, lost[0].2.as_str()),
+            (1, CheckVerdict::Unknown, "gpu2 was lost: a reboot")
+        );
     }
 
     #[test]
     fn what_hosts_lack_is_told_in_words() {
         let lacks = |all: &[(&str, &str)]| {
-            let all = all.iter().map(|(host, what)| ((*host).to_owned(), (*what).to_owned())).collect();
+            let all = all
+                .iter()
+                .map(|(host, what)| ((*host).to_owned(), (*what).to_owned()))
+                .collect();
             said(Err(HostJobStartError::Missing(all)), "").remove(0)
         };
-        let (_, verdict, found) = lacks(&[("gpu1", "program all_reduce_perf"), ("gpu2", "program all_reduce_perf"), ("gpu2", "mpirun")]);
+        let (_, verdict, found) = lacks(&[
+            ("gpu1", "program all_reduce_perf"),
+            ("gpu2", "program all_reduce_perf"),
+            ("gpu2", "mpirun"),
+        ]);
         assert_eq!(
             (verdict, found.as_str()),
-            (CheckVerdict::Unknown, "all_reduce_perf (NVIDIA/nccl-tests) is not on gpu[1-2], and 1 thing more")
+            (
+                CheckVerdict::Unknown,
+                "all_reduce_perf (NVIDIA/nccl-tests) is not on gpu[1-2], and 1 thing more"
+            )
         );
     }
 }

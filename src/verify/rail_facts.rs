@@ -1,4 +1,5 @@
-//! Decodes what the `rails` probe says of a host: netdevs, RDMA ports with their GIDs, test programs.
+//! Decodes what the `rails` probe says of a host: netdevs, RDMA ports with their GIDs, test
+//! programs.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +25,8 @@ pub struct RailNetdev {
 pub struct RailGid {
     /// Its index, which depends on the order in which addresses came and is re-used: never assumed.
     pub index: u32,
-    /// Its value as an address; RoCE v2 GIDs of IPv4 addresses are IPv4-mapped and given as IPv4 here.
+    /// Its value as an address; RoCE v2 GIDs of IPv4 addresses are IPv4-mapped and given as IPv4
+    /// here.
     pub address: IpAddr,
     /// `RoCE v2`, `IB/RoCE v1`.
     pub kind: String,
@@ -49,8 +51,9 @@ pub struct RailRdmaPort {
     pub rate: String,
     /// The netdev below it.
     pub netdev: Option<String>,
-    /// RDMA in software: only the rxe driver says whose child its device is (torvalds/linux: drivers/infiniband/sw/rxe/rxe_verbs.c,
-    /// `parent_show`). It tells the rate of its netdev, which it does not reach.
+    /// RDMA in software: only the rxe driver says whose child its device is (torvalds/linux:
+    /// drivers/infiniband/sw/rxe/rxe_verbs.c, `parent_show`). It tells the rate of its netdev,
+    /// which it does not reach.
     pub in_software: bool,
     /// Its GIDs, empty slots left out.
     pub gids: Vec<RailGid>,
@@ -80,7 +83,9 @@ impl RailFacts {
                 facts.begin(&section);
             } else {
                 match section.first().map(String::as_str) {
-                    Some("netdev") => facts.netdev_line(section.get(1).map_or("", String::as_str), line),
+                    Some("netdev") => {
+                        facts.netdev_line(section.get(1).map_or("", String::as_str), line)
+                    }
                     Some("port") => facts.port_line(line),
                     Some("rdma") => rdma.push_str(line),
                     Some("tools") => drop(facts.tools.insert(line.trim().to_owned())),
@@ -92,27 +97,50 @@ impl RailFacts {
         facts
     }
 
-    /// The port of a netdev. That of a VLAN is the port which has its GIDs, or sits on what the VLAN is named for.
+    /// The port of a netdev. That of a VLAN is the port which has its GIDs, or sits on what the
+    /// VLAN is named for.
     pub fn port_of(&self, netdev: &str) -> Option<&RailRdmaPort> {
-        let of = |name: &str| self.ports.iter().find(|p| p.netdev.as_deref() == Some(name));
-        let by_gid = || self.ports.iter().find(|p| p.gids.iter().any(|gid| gid.netdev == netdev));
-        of(netdev).or_else(by_gid).or_else(|| of(netdev.rsplit_once('.')?.0))
+        let of = |name: &str| {
+            self.ports
+                .iter()
+                .find(|p| p.netdev.as_deref() == Some(name))
+        };
+        let by_gid = || {
+            self.ports
+                .iter()
+                .find(|p| p.gids.iter().any(|gid| gid.netdev == netdev))
+        };
+        of(netdev)
+            .or_else(by_gid)
+            .or_else(|| of(netdev.rsplit_once('.')?.0))
     }
 
     fn begin(&mut self, section: &[String]) {
         match section {
             [word, name] if word == "netdev" => {
-                self.netdevs.insert(name.clone(), RailNetdev { present: true, ..RailNetdev::default() });
+                self.netdevs.insert(
+                    name.clone(),
+                    RailNetdev {
+                        present: true,
+                        ..RailNetdev::default()
+                    },
+                );
             }
             [word, device, number] if word == "port" => {
-                self.ports.push(RailRdmaPort { device: device.clone(), number: number.parse().unwrap_or(1), ..RailRdmaPort::default() });
+                self.ports.push(RailRdmaPort {
+                    device: device.clone(),
+                    number: number.parse().unwrap_or(1),
+                    ..RailRdmaPort::default()
+                });
             }
             _ => {}
         }
     }
 
     fn netdev_line(&mut self, name: &str, line: &str) {
-        let Some(netdev) = self.netdevs.get_mut(name) else { return };
+        let Some(netdev) = self.netdevs.get_mut(name) else {
+            return;
+        };
         let (key, value) = line.split_once(' ').unwrap_or((line, ""));
         match key {
             "absent" => netdev.present = false,
@@ -125,7 +153,9 @@ impl RailFacts {
     }
 
     fn port_line(&mut self, line: &str) {
-        let Some(port) = self.ports.last_mut() else { return };
+        let Some(port) = self.ports.last_mut() else {
+            return;
+        };
         let (key, value) = line.split_once(' ').unwrap_or((line, ""));
         match key {
             "state" => port.state = value.to_owned(),
@@ -139,8 +169,8 @@ impl RailFacts {
         }
     }
 
-    /// Which netdev a port sits on: what `rdma -j link` says; else the parent of a software device; else the netdev
-    /// that its GIDs name; else the only netdev of its PCI function.
+    /// Which netdev a port sits on: what `rdma -j link` says; else the parent of a software device;
+    /// else the netdev that its GIDs name; else the only netdev of its PCI function.
     fn bind_netdevs(&mut self, rdma_json: &str) {
         let links: Vec<Value> = serde_json::from_str(rdma_json).unwrap_or_default();
         for port in &mut self.ports {
@@ -148,9 +178,20 @@ impl RailFacts {
                 l.get("ifname").and_then(Value::as_str) == Some(&port.device)
                     && l.get("port").and_then(Value::as_u64) == Some(u64::from(port.number))
             });
-            let by_tool = said.and_then(|l| l.get("netdev")).and_then(Value::as_str).map(str::to_owned);
-            let by_gid = port.gids.iter().map(|g| g.netdev.clone()).find(|n| !n.is_empty() && n != "-");
-            let by_function = port.function_netdevs.first().filter(|_| port.function_netdevs.len() == 1).cloned();
+            let by_tool = said
+                .and_then(|l| l.get("netdev"))
+                .and_then(Value::as_str)
+                .map(str::to_owned);
+            let by_gid = port
+                .gids
+                .iter()
+                .map(|g| g.netdev.clone())
+                .find(|n| !n.is_empty() && n != "-");
+            let by_function = port
+                .function_netdevs
+                .first()
+                .filter(|_| port.function_netdevs.len() == 1)
+                .cloned();
             port.netdev = by_tool.or(port.netdev.take()).or(by_gid).or(by_function);
         }
     }
@@ -167,7 +208,12 @@ fn parse_gid(value: &str) -> Option<RailGid> {
     let index = words.next()?.parse().ok()?;
     let address: std::net::Ipv6Addr = words.next()?.parse().ok()?;
     let netdev = words.next()?.to_owned();
-    Some(RailGid { index, address: address.to_canonical(), netdev, kind: words.next().unwrap_or_default().trim().to_owned() })
+    Some(RailGid {
+        index,
+        address: address.to_canonical(),
+        netdev,
+        kind: words.next().unwrap_or_default().trim().to_owned(),
+    })
 }
 
 #[cfg(test)]
@@ -179,18 +225,31 @@ mod tests {
     fn a_soft_roce_port_below_a_make_believe_nic() {
         let facts = RailFacts::parse(crate::samples::RAILS);
         let netdev = &facts.netdevs["ens1f0np0"];
-        assert_eq!((netdev.operstate.as_str(), netdev.carrier, netdev.mtu), ("up", Some(true), Some(9000)));
+        assert_eq!(
+            (netdev.operstate.as_str(), netdev.carrier, netdev.mtu),
+            ("up", Some(true), Some(9000))
+        );
         let port = facts.port_of("ens1f0np0").unwrap();
-        assert_eq!((port.device.as_str(), port.number, port.state.as_str()), ("rocep193s0", 1, "4: ACTIVE"));
+        assert_eq!(
+            (port.device.as_str(), port.number, port.state.as_str()),
+            ("rocep193s0", 1, "4: ACTIVE")
+        );
         let gid = port.gids.iter().find(|g| g.address.is_ipv4()).unwrap();
-        assert_eq!((gid.index, gid.kind.as_str(), gid.address.to_string().as_str()), (1, "RoCE v2", "192.168.77.1"));
+        assert_eq!(
+            (
+                gid.index,
+                gid.kind.as_str(),
+                gid.address.to_string().as_str()
+            ),
+            (1, "RoCE v2", "192.168.77.1")
+        );
         assert!(facts.tools.contains("ib_write_bw"));
     }
 
     #[test]
     fn without_the_rdma_tool_the_netdev_comes_from_the_gids_or_the_function() {
-        let text =
-            "@port mlx5_0 1\ngid 3 0000:0000:0000:0000:0000:ffff:c000:0201 ens4 RoCE v2\n@port mlx5_1 1\nfunction-netdev ens5\n@rdma\n";
+        let text = "@port mlx5_0 1\ngid 3 0000:0000:0000:0000:0000:ffff:c000:0201 ens4 RoCE \
+                    v2\n@port mlx5_1 1\nfunction-netdev ens5\n@rdma\n";
         let facts = RailFacts::parse(text);
         assert_eq!(facts.port_of("ens4").unwrap().device, "mlx5_0");
         assert_eq!(facts.port_of("ens5").unwrap().device, "mlx5_1");

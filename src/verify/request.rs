@@ -58,7 +58,8 @@ pub struct ExpectedRail {
     pub mtu: Option<u32>,
     /// The largest MTU that the NIC's model takes; `None` where nobody says.
     pub mtu_max: Option<u32>,
-    /// The driver of the NIC's model, as the catalogue has it; `None` for a model that it does not know.
+    /// The driver of the NIC's model, as the catalogue has it; `None` for a model that it does not
+    /// know.
     pub driver: Option<String>,
 }
 
@@ -71,7 +72,8 @@ pub struct ExpectedGpus {
     pub count: usize,
     /// The driver's branch or version; `None`: not judged.
     pub driver: Option<String>,
-    /// Whether GPUDirect goes through DMA-BUF, or through a peer memory module; `None` where the spec has no path for it.
+    /// Whether GPUDirect goes through DMA-BUF, or through a peer memory module; `None` where the
+    /// spec has no path for it.
     pub dmabuf: Option<bool>,
 }
 
@@ -82,7 +84,8 @@ pub struct ModuleCheck {
     pub id: String,
     /// A script, run in a fresh login of the host's user (so write `sudo -n` where it needs root).
     pub run: String,
-    /// What it must print, white space at both ends aside; `None`: that it ends with success is enough.
+    /// What it must print, white space at both ends aside; `None`: that it ends with success is
+    /// enough.
     pub expect: Option<String>,
 }
 
@@ -119,6 +122,7 @@ pub struct VerifyRequest {
     pub bandwidths: Vec<BandwidthRow>,
     /// The hosts.
     pub hosts: Vec<VerifyHost>,
-    /// Rounds of pairs per rail at most; `None` is every pair for few hosts and a sample for many (`schedule`).
+    /// Rounds of pairs per rail at most; `None` is every pair for few hosts and a sample for many
+    /// (`schedule`).
     pub rounds_per_rail: Option<usize>,
 }

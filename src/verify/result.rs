@@ -10,14 +10,17 @@ use std::collections::BTreeSet;
 pub const FORMAT_VERSION: &str = "1.0";
 
 /// How a check ended. Ordered from worst to best, which is the order on the screen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckVerdict {
     /// Found out, and not as it must be.
     Failed,
     /// Could not be found out; it proves nothing, so it does not let a rollout go on.
     Unknown,
-    /// Not tried, because something has to be there first that is no part of the fabric; does not stop a rollout.
+    /// Not tried, because something has to be there first that is no part of the fabric; does not
+    /// stop a rollout.
     NotRun,
     /// As it must be, but somebody should know.
     Warning,
@@ -62,7 +65,8 @@ pub enum VerifyCheck {
     Latency,
     /// Error counters before and after the traffic.
     Counters,
-    /// NCCL's tests between hosts: what `job prove` judges of their output, by the word of the aspect; empty: how they ended.
+    /// NCCL's tests between hosts: what `job prove` judges of their output, by the word of the
+    /// aspect; empty: how they ended.
     Nccl(&'static str),
     /// A proof of a module.
     Module(String),
@@ -100,7 +104,9 @@ impl schemars::JsonSchema for VerifyCheck {
         "Check".into()
     }
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "description": "What is judged: `gid`, `path mtu`, `nccl transport`, `module memlock/limit`." })
+        schemars::json_schema!({ "type": "string", "description": "What is judged: `gid`, `path \
+                                                                   mtu`, `nccl transport`, `module \
+                                                                   memlock/limit`." })
     }
 }
 
@@ -146,22 +152,34 @@ impl CheckOutcome {
 
     /// Not as it must be.
     pub fn failed(code: &'static str, measured: impl Into<String>) -> Self {
-        CheckOutcome { code: Some(code), ..CheckOutcome::of(CheckVerdict::Failed, measured) }
+        CheckOutcome {
+            code: Some(code),
+            ..CheckOutcome::of(CheckVerdict::Failed, measured)
+        }
     }
 
     /// Could not be found out.
     pub fn unknown(code: &'static str, reason: impl Into<String>) -> Self {
-        CheckOutcome { code: Some(code), ..CheckOutcome::of(CheckVerdict::Unknown, reason) }
+        CheckOutcome {
+            code: Some(code),
+            ..CheckOutcome::of(CheckVerdict::Unknown, reason)
+        }
     }
 
     /// Could not be tried: something is missing that is no part of the fabric.
     pub fn not_run(code: &'static str, reason: impl Into<String>) -> Self {
-        CheckOutcome { code: Some(code), ..CheckOutcome::of(CheckVerdict::NotRun, reason) }
+        CheckOutcome {
+            code: Some(code),
+            ..CheckOutcome::of(CheckVerdict::NotRun, reason)
+        }
     }
 
     /// As it must be, but worth a word.
     pub fn warning(code: &'static str, measured: impl Into<String>) -> Self {
-        CheckOutcome { code: Some(code), ..CheckOutcome::of(CheckVerdict::Warning, measured) }
+        CheckOutcome {
+            code: Some(code),
+            ..CheckOutcome::of(CheckVerdict::Warning, measured)
+        }
     }
 
     /// The question has no meaning here.
@@ -171,21 +189,36 @@ impl CheckOutcome {
 
     /// Says what must be.
     pub fn expected(self, expected: impl Into<String>) -> Self {
-        CheckOutcome { expected: expected.into(), ..self }
+        CheckOutcome {
+            expected: expected.into(),
+            ..self
+        }
     }
 
     /// Says what it means for the fabric.
     pub fn effect(self, effect: impl Into<String>) -> Self {
-        CheckOutcome { effect: effect.into(), ..self }
+        CheckOutcome {
+            effect: effect.into(),
+            ..self
+        }
     }
 
     /// Says what to run next; `{host}` and `{inventory}` are filled in when it is bound to hosts.
     pub fn next(self, next: impl Into<String>) -> Self {
-        CheckOutcome { next: next.into(), ..self }
+        CheckOutcome {
+            next: next.into(),
+            ..self
+        }
     }
 
     /// Binds it to its hosts (for a pair the sender first) and rail.
-    pub fn on(self, inventory: &str, hosts: &[&str], rail: Option<u32>, check: VerifyCheck) -> CheckResult {
+    pub fn on(
+        self,
+        inventory: &str,
+        hosts: &[&str],
+        rail: Option<u32>,
+        check: VerifyCheck,
+    ) -> CheckResult {
         CheckResult {
             hosts: hosts.iter().map(|h| (*h).to_owned()).collect(),
             rail,
@@ -262,50 +295,87 @@ pub struct VerifyReport {
 }
 
 impl VerifyCheck {
-    /// True of what the spec asks for and is a matter of the fabric or of a module. That a host answers, which drivers it runs and
-    /// how many GPUs it has says nothing of what another check found.
+    /// True of what the spec asks for and is a matter of the fabric or of a module. That a host
+    /// answers, which drivers it runs and how many GPUs it has says nothing of what another check
+    /// found.
     fn proves(&self) -> bool {
-        !matches!(self, VerifyCheck::Connection | VerifyCheck::RunningModules | VerifyCheck::Gpus)
+        !matches!(
+            self,
+            VerifyCheck::Connection | VerifyCheck::RunningModules | VerifyCheck::Gpus
+        )
     }
 }
 
 impl VerifyReport {
     /// The hosts of which something was proven.
     pub fn proven(&self) -> BTreeSet<String> {
-        let is_proof =
-            |result: &&CheckResult| matches!(result.verdict, CheckVerdict::Passed | CheckVerdict::Warning) && result.check.proves();
-        self.results.iter().filter(is_proof).flat_map(|result| result.hosts.iter().cloned()).collect()
+        let is_proof = |result: &&CheckResult| {
+            matches!(result.verdict, CheckVerdict::Passed | CheckVerdict::Warning)
+                && result.check.proves()
+        };
+        self.results
+            .iter()
+            .filter(is_proof)
+            .flat_map(|result| result.hosts.iter().cloned())
+            .collect()
     }
 
     /// The hosts that a check of nobody else failed on.
     pub fn failed_alone(&self) -> BTreeSet<String> {
-        let failed = self.results.iter().filter(|result| result.verdict == CheckVerdict::Failed && result.hosts.len() == 1);
-        failed.flat_map(|result| result.hosts.iter().cloned()).collect()
+        let failed = self
+            .results
+            .iter()
+            .filter(|result| result.verdict == CheckVerdict::Failed && result.hosts.len() == 1);
+        failed
+            .flat_map(|result| result.hosts.iter().cloned())
+            .collect()
     }
 }
 
 impl CheckResult {
     /// The hosts in words: a pair in its direction, others as a node-set.
     fn who(&self) -> String {
-        if matches!(self.check, VerifyCheck::Nccl(_)) { nodeset::fold_node_set(&self.hosts) } else { self.hosts.join(" -> ") }
+        if matches!(self.check, VerifyCheck::Nccl(_)) {
+            nodeset::fold_node_set(&self.hosts)
+        } else {
+            self.hosts.join(" -> ")
+        }
     }
 
-    /// As a diagnostic, for a journal or a gate; nothing when it is as it must be. What is unknown is an error too,
-    /// because it proves nothing.
+    /// As a diagnostic, for a journal or a gate; nothing when it is as it must be. What is unknown
+    /// is an error too, because it proves nothing.
     pub fn diagnostic(&self) -> Option<Diagnostic> {
         let code = self.code?;
-        let rail = self.rail.map_or(String::new(), |rail| format!(", rail {rail}"));
+        let rail = self
+            .rail
+            .map_or(String::new(), |rail| format!(", rail {rail}"));
         let message = match self.verdict {
-            CheckVerdict::Unknown => format!("{} is not proven: {}", self.check.word(), self.measured),
+            CheckVerdict::Unknown => {
+                format!("{} is not proven: {}", self.check.word(), self.measured)
+            }
             CheckVerdict::NotRun => format!("{} was not run: {}", self.check.word(), self.measured),
             _ if self.expected.is_empty() => format!("{}: {}", self.check.word(), self.measured),
-            _ => format!("{}: {} (wanted: {})", self.check.word(), self.measured, self.expected),
+            _ => format!(
+                "{}: {} (wanted: {})",
+                self.check.word(),
+                self.measured,
+                self.expected
+            ),
         };
-        let severity =
-            if matches!(self.verdict, CheckVerdict::Warning | CheckVerdict::NotRun) { Severity::Warning } else { Severity::Error };
-        let mut diagnostic = Diagnostic { severity, ..Diagnostic::error(code, message) }.on(format!("host {}{rail}", self.who()));
+        let severity = if matches!(self.verdict, CheckVerdict::Warning | CheckVerdict::NotRun) {
+            Severity::Warning
+        } else {
+            Severity::Error
+        };
+        let mut diagnostic = Diagnostic {
+            severity,
+            ..Diagnostic::error(code, message)
+        }
+        .on(format!("host {}{rail}", self.who()));
         diagnostic.effect = Some(self.effect.clone()).filter(|text| !text.is_empty());
-        diagnostic.next.extend(Some(self.next.clone()).filter(|text| !text.is_empty()));
+        diagnostic
+            .next
+            .extend(Some(self.next.clone()).filter(|text| !text.is_empty()));
         Some(diagnostic)
     }
 }
@@ -325,14 +395,20 @@ impl VerifyReport {
 
     /// Everything that is not as it must be, worst first.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
-        [CheckVerdict::Failed, CheckVerdict::Unknown, CheckVerdict::NotRun, CheckVerdict::Warning]
-            .into_iter()
-            .flat_map(|verdict| self.with(verdict))
-            .filter_map(CheckResult::diagnostic)
-            .collect()
+        [
+            CheckVerdict::Failed,
+            CheckVerdict::Unknown,
+            CheckVerdict::NotRun,
+            CheckVerdict::Warning,
+        ]
+        .into_iter()
+        .flat_map(|verdict| self.with(verdict))
+        .filter_map(CheckResult::diagnostic)
+        .collect()
     }
 
-    /// The worst verdict: `Failed`, then `Unknown`; warnings, what was not run and what does not apply count as passed.
+    /// The worst verdict: `Failed`, then `Unknown`; warnings, what was not run and what does not
+    /// apply count as passed.
     pub fn verdict(&self) -> CheckVerdict {
         match self.results.iter().map(|r| r.verdict).min() {
             Some(worst @ (CheckVerdict::Failed | CheckVerdict::Unknown)) => worst,
@@ -352,7 +428,9 @@ mod tests {
 
     #[test]
     fn the_worst_verdict_counts_and_warnings_do_not_stop() {
-        let result = |judgement: CheckOutcome| judgement.on("inventories/lab", &["n1"], Some(0), VerifyCheck::Gid);
+        let result = |judgement: CheckOutcome| {
+            judgement.on("inventories/lab", &["n1"], Some(0), VerifyCheck::Gid)
+        };
         let report = |results| VerifyReport {
             format_version: FORMAT_VERSION,
             inventory: String::new(),
@@ -363,34 +441,69 @@ mod tests {
         };
         let warning = result(CheckOutcome::warning("RW0814", "rcvd_seq_err +2"));
         let unknown = result(CheckOutcome::unknown("RW0801", "lost"));
-        let failed = result(CheckOutcome::failed("RW0805", "no GID").next("railwright plan {inventory}"));
-        assert_eq!(report(vec![warning.clone()]).verdict(), CheckVerdict::Passed);
-        assert_eq!(report(vec![warning.clone(), unknown.clone()]).verdict(), CheckVerdict::Unknown);
+        let failed =
+            result(CheckOutcome::failed("RW0805", "no GID").next("railwright plan {inventory}"));
+        assert_eq!(
+            report(vec![warning.clone()]).verdict(),
+            CheckVerdict::Passed
+        );
+        assert_eq!(
+            report(vec![warning.clone(), unknown.clone()]).verdict(),
+            CheckVerdict::Unknown
+        );
         let all = report(vec![warning, unknown, failed]);
         assert_eq!(all.verdict(), CheckVerdict::Failed);
         let diagnostics = all.diagnostics();
         let codes: Vec<_> = diagnostics.iter().map(|d| (&*d.code, d.severity)).collect();
-        assert_eq!(codes, [("RW0805", Severity::Error), ("RW0801", Severity::Error), ("RW0814", Severity::Warning)]);
+        assert_eq!(
+            codes,
+            [
+                ("RW0805", Severity::Error),
+                ("RW0801", Severity::Error),
+                ("RW0814", Severity::Warning)
+            ]
+        );
         assert_eq!(diagnostics[0].next, ["railwright plan inventories/lab"]);
         assert_eq!(diagnostics[0].subject.as_deref(), Some("host n1, rail 0"));
     }
 
     #[test]
     fn a_host_is_proven_by_what_the_spec_asks_for_there() {
-        let on = |judgement: CheckOutcome, hosts: &[&str], check: VerifyCheck| judgement.on("inv", hosts, None, check);
+        let on = |judgement: CheckOutcome, hosts: &[&str], check: VerifyCheck| {
+            judgement.on("inv", hosts, None, check)
+        };
         let passed = || CheckOutcome::passed("well");
         let module = || VerifyCheck::Module("m/well".to_owned());
         let results = vec![
             on(passed(), &["a"], VerifyCheck::RunningModules),
             on(passed(), &["a"], VerifyCheck::Gpus),
-            on(CheckOutcome::not_run("RW1306", "nobody to run with"), &["a"], VerifyCheck::Nccl("")),
-            on(CheckOutcome::not_applicable("no port"), &["a"], VerifyCheck::RdmaLink),
+            on(
+                CheckOutcome::not_run("RW1306", "nobody to run with"),
+                &["a"],
+                VerifyCheck::Nccl(""),
+            ),
+            on(
+                CheckOutcome::not_applicable("no port"),
+                &["a"],
+                VerifyCheck::RdmaLink,
+            ),
             on(passed(), &["b"], module()),
             on(passed(), &["c", "d"], VerifyCheck::Bandwidth),
-            on(CheckOutcome::warning("RW0814", "+2"), &["e"], VerifyCheck::Counters),
+            on(
+                CheckOutcome::warning("RW0814", "+2"),
+                &["e"],
+                VerifyCheck::Counters,
+            ),
             on(CheckOutcome::failed("RW0813", "no"), &["f"], module()),
         ];
-        let proven = VerifyReport { results, ..VerifyReport::of("inv", &[]) }.proven();
-        assert_eq!(proven.iter().map(String::as_str).collect::<Vec<_>>(), ["b", "c", "d", "e"]);
+        let proven = VerifyReport {
+            results,
+            ..VerifyReport::of("inv", &[])
+        }
+        .proven();
+        assert_eq!(
+            proven.iter().map(String::as_str).collect::<Vec<_>>(),
+            ["b", "c", "d", "e"]
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Asks the hosts: each by itself first, then loopback or pairs, rail by rail, with the error counters around it.
+//! Asks the hosts: each by itself first, then loopback or pairs, rail by rail, with the error
+//! counters around it.
 
 use super::hardware::VerifyHardwareFacts;
 use super::pair::{self, PairTraffic};
@@ -76,10 +77,18 @@ impl VerifyRun<'_> {
 }
 
 /// Proves what the request states; a host that cannot be reached costs its own checks only.
-pub async fn verify_hosts(connector: &dyn Connector, request: &VerifyRequest, on_event: OnEvent<'_>) -> VerifyReport {
+pub async fn verify_hosts(
+    connector: &dyn Connector,
+    request: &VerifyRequest,
+    on_event: OnEvent<'_>,
+) -> VerifyReport {
     let run = VerifyRun { request, on_event };
     let mut findings = VerifyFindings::default();
-    let asked = request.hosts.iter().map(|host| -> BoxFuture<'_, _> { Box::pin(check_host(&run, connector, host)) }).collect();
+    let asked = request
+        .hosts
+        .iter()
+        .map(|host| -> BoxFuture<'_, _> { Box::pin(check_host(&run, connector, host)) })
+        .collect();
     let mut sessions: BTreeMap<&str, HostSession> = BTreeMap::new();
     for (session, own) in run_concurrently(asked).await {
         findings.extend(own);
@@ -90,27 +99,53 @@ pub async fn verify_hosts(connector: &dyn Connector, request: &VerifyRequest, on
     let after = all_counters(&sessions).await;
     judge_counters(&run, &sessions, &before, &after, &mut findings);
     let hosts: Vec<String> = request.hosts.iter().map(|h| h.name().to_owned()).collect();
-    VerifyReport { results: findings.results, matrix: findings.matrix, ..VerifyReport::of(&request.inventory, &hosts) }
+    VerifyReport {
+        results: findings.results,
+        matrix: findings.matrix,
+        ..VerifyReport::of(&request.inventory, &hosts)
+    }
 }
 
 /// One host by itself: connection, links, GIDs, login, proofs of its modules.
-async fn check_host<'a>(run: &VerifyRun<'_>, connector: &dyn Connector, host: &'a VerifyHost) -> (Option<HostSession<'a>>, VerifyFindings) {
+async fn check_host<'a>(
+    run: &VerifyRun<'_>,
+    connector: &dyn Connector,
+    host: &'a VerifyHost,
+) -> (Option<HostSession<'a>>, VerifyFindings) {
     let mut findings = VerifyFindings::default();
     let prober = match connector.connect(&host.access).await {
         Ok(opened) => Prober::new(opened),
         Err(error) => {
-            run.judged(&mut findings, outcome_from_lost_host(&error.to_string()), &[host.name()], None, VerifyCheck::Connection);
+            run.judged(
+                &mut findings,
+                outcome_from_lost_host(&error.to_string()),
+                &[host.name()],
+                None,
+                VerifyCheck::Connection,
+            );
             return (None, findings);
         }
     };
     let facts = match rail_facts(&prober, host).await {
         Ok(facts) => facts,
         Err(reason) => {
-            run.judged(&mut findings, outcome_from_lost_host(&reason), &[host.name()], None, VerifyCheck::Connection);
+            run.judged(
+                &mut findings,
+                outcome_from_lost_host(&reason),
+                &[host.name()],
+                None,
+                VerifyCheck::Connection,
+            );
             return (None, findings);
         }
     };
-    let mut session = HostSession { host, prober, facts, hardware: VerifyHardwareFacts::default(), endpoints: BTreeMap::new() };
+    let mut session = HostSession {
+        host,
+        prober,
+        facts,
+        hardware: VerifyHardwareFacts::default(),
+        endpoints: BTreeMap::new(),
+    };
     machine::check_machine(run, &mut session, &mut findings).await;
     judge_rails(run, &mut session, &mut findings);
     judge_login(run, &session, &mut findings).await;
@@ -119,11 +154,16 @@ async fn check_host<'a>(run: &VerifyRun<'_>, connector: &dyn Connector, host: &'
 
 /// Asks again while a port may still come up by itself.
 async fn rail_facts(prober: &Prober, host: &VerifyHost) -> Result<RailFacts, String> {
-    let probe = Probe::Rails { netdevs: host.rails.iter().map(|r| r.netdev.clone()).collect() };
+    let probe = Probe::Rails {
+        netdevs: host.rails.iter().map(|r| r.netdev.clone()).collect(),
+    };
     let mut patience = LINK_PATIENCE;
     loop {
         let facts = RailFacts::parse(&run_probe(prober, &probe).await?.out);
-        let settled = !host.rails.iter().any(|rail| link::may_still_come_up(rail, &facts));
+        let settled = !host
+            .rails
+            .iter()
+            .any(|rail| link::may_still_come_up(rail, &facts));
         if settled || patience == 0 {
             return Ok(facts);
         }
@@ -142,30 +182,60 @@ fn judge_rails(run: &VerifyRun<'_>, session: &mut HostSession<'_>, findings: &mu
         let usable = netdev.code != Some("RW0802") && rdma.code.is_none();
         run.judged(findings, netdev, &name, number, VerifyCheck::Netdev);
         run.judged(findings, rdma, &name, number, VerifyCheck::RdmaLink);
-        run.judged(findings, gid::check_rail_gid(kind, rail, &session.facts), &name, number, VerifyCheck::Gid);
-        if let (true, Some(endpoint)) = (usable, gid::find_traffic_endpoint(kind, rail, &session.facts)) {
+        run.judged(
+            findings,
+            gid::check_rail_gid(kind, rail, &session.facts),
+            &name,
+            number,
+            VerifyCheck::Gid,
+        );
+        if let (true, Some(endpoint)) = (
+            usable,
+            gid::find_traffic_endpoint(kind, rail, &session.facts),
+        ) {
             session.endpoints.insert(rail.rail, endpoint);
         }
     }
 }
 
-async fn judge_login(run: &VerifyRun<'_>, session: &HostSession<'_>, findings: &mut VerifyFindings) {
+async fn judge_login(
+    run: &VerifyRun<'_>,
+    session: &HostSession<'_>,
+    findings: &mut VerifyFindings,
+) {
     let name = [session.name()];
     for check in &session.host.checks {
-        let judgement = match session.ask(&Probe::ModuleCheck { script: check.run.clone() }).await {
+        let judgement = match session
+            .ask(&Probe::ModuleCheck {
+                script: check.run.clone(),
+            })
+            .await
+        {
             Ok(said) => module_check::check_module_output(check, said.code, &said.out, &said.err),
             Err(reason) => outcome_from_lost_host(&reason),
         };
-        run.judged(findings, judgement, &name, None, VerifyCheck::Module(check.id.clone()));
+        run.judged(
+            findings,
+            judgement,
+            &name,
+            None,
+            VerifyCheck::Module(check.id.clone()),
+        );
     }
 }
 
 /// Loopback where a rail has one usable host, pairs in rounds where it has more.
-async fn all_traffic(run: &VerifyRun<'_>, sessions: &BTreeMap<&str, HostSession<'_>>) -> VerifyFindings {
+async fn all_traffic(
+    run: &VerifyRun<'_>,
+    sessions: &BTreeMap<&str, HostSession<'_>>,
+) -> VerifyFindings {
     let mut by_rail: BTreeMap<u32, Vec<String>> = BTreeMap::new();
     for session in sessions.values() {
         for rail in session.endpoints.keys() {
-            by_rail.entry(*rail).or_default().push(session.name().to_owned());
+            by_rail
+                .entry(*rail)
+                .or_default()
+                .push(session.name().to_owned());
         }
     }
     let traffic = PairTraffic::new(run, sessions);
@@ -177,14 +247,25 @@ async fn all_traffic(run: &VerifyRun<'_>, sessions: &BTreeMap<&str, HostSession<
     let mut marked = BTreeSet::new();
     for (place, round) in rounds.iter().enumerate() {
         let (rail, number, of) = (round.rail, place + 1, rounds.len());
-        (run.on_event)(VerifyEvent::Round { rail, number, of, pairs: round.pairs.clone() });
+        (run.on_event)(VerifyEvent::Round {
+            rail,
+            number,
+            of,
+            pairs: round.pairs.clone(),
+        });
         let mut work: Vec<BoxFuture<'_, VerifyFindings>> = Vec::new();
         for (a, b) in &round.pairs {
             // The marks are the sender's: counted once for each, in its first pair.
-            let marks = [marked.insert((rail, a.as_str())), marked.insert((rail, b.as_str()))];
+            let marks = [
+                marked.insert((rail, a.as_str())),
+                marked.insert((rail, b.as_str())),
+            ];
             work.push(Box::pin(pair::both_ways(&traffic, rail, [a, b], marks)));
         }
-        run_concurrently(work).await.into_iter().for_each(|own| findings.extend(own));
+        run_concurrently(work)
+            .await
+            .into_iter()
+            .for_each(|own| findings.extend(own));
     }
     findings
 }
@@ -202,8 +283,15 @@ async fn all_counters<'a>(sessions: &BTreeMap<&'a str, HostSession<'_>>) -> Host
                     device_port: e.device_port,
                     netdev: e.port.clone(),
                 });
-                let said = session.ask(&Probe::Counters { ports: ports.collect() }).await;
-                (*name, said.map(|said| counters::parse_port_counters(&said.out)))
+                let said = session
+                    .ask(&Probe::Counters {
+                        ports: ports.collect(),
+                    })
+                    .await;
+                (
+                    *name,
+                    said.map(|said| counters::parse_port_counters(&said.out)),
+                )
             })
         })
         .collect();
@@ -224,11 +312,17 @@ fn judge_counters(
             let judgement = match (before.get(name), after.get(name)) {
                 (Some(Ok(before)), Some(Ok(after))) => {
                     let lossless = run.request.fabric.marks.map(|marks| marks.priority);
-                    let ran =
-                        |one: &Measurement| one.rail == *rail && one.bandwidth_gbps.is_some() && (one.from == *name || one.to == *name);
+                    let ran = |one: &Measurement| {
+                        one.rail == *rail
+                            && one.bandwidth_gbps.is_some()
+                            && (one.from == *name || one.to == *name)
+                    };
                     let measured = findings.matrix.iter().any(ran);
                     counters::check_port_counters(
-                        [before.get(&port).unwrap_or(&none), after.get(&port).unwrap_or(&none)],
+                        [
+                            before.get(&port).unwrap_or(&none),
+                            after.get(&port).unwrap_or(&none),
+                        ],
                         lossless,
                         measured,
                     )
@@ -236,7 +330,13 @@ fn judge_counters(
                 (Some(Err(reason)), _) | (_, Some(Err(reason))) => outcome_from_lost_host(reason),
                 _ => continue,
             };
-            run.judged(findings, judgement, &[name], Some(*rail), VerifyCheck::Counters);
+            run.judged(
+                findings,
+                judgement,
+                &[name],
+                Some(*rail),
+                VerifyCheck::Counters,
+            );
         }
     }
 }

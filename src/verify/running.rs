@@ -1,5 +1,6 @@
-//! Kernel modules of the RDMA and GPU drivers: is what runs what is installed? After an update without a reload or a reboot it
-//! is not, and the next boot brings a driver that nothing here has proven.
+//! Kernel modules of the RDMA and GPU drivers: is what runs what is installed? After an update
+//! without a reload or a reboot it is not, and the next boot brings a driver that nothing here has
+//! proven.
 
 use super::hardware::{ModuleVersions, VerifyHardwareFacts};
 use super::result::CheckOutcome;
@@ -15,16 +16,27 @@ pub fn check_running_modules(found: &VerifyHardwareFacts) -> Option<CheckOutcome
     if found.modules.is_empty() {
         return None;
     }
-    let compared: Vec<(&String, Option<ModuleVersionDifference<'_>>)> =
-        found.modules.iter().filter_map(|(name, module)| Some((name, compare_module_versions(module)?))).collect();
-    let stale: Vec<String> = compared.iter().filter_map(|(name, difference)| Some(difference.as_ref()?.words(name))).collect();
+    let compared: Vec<(&String, Option<ModuleVersionDifference<'_>>)> = found
+        .modules
+        .iter()
+        .filter_map(|(name, module)| Some((name, compare_module_versions(module)?)))
+        .collect();
+    let stale: Vec<String> = compared
+        .iter()
+        .filter_map(|(name, difference)| Some(difference.as_ref()?.words(name)))
+        .collect();
     let expected = "the installed modules run";
     if !stale.is_empty() {
         let judged = CheckOutcome::warning("RW0816", stale.join("; ")).expected(expected);
         return Some(
             judged
-                .effect("the next boot or reload brings another driver than the one that this run proves, and user space may already be the new one")
-                .next("reload the driver or reboot in a window, then railwright verify {inventory}"),
+                .effect(
+                    "the next boot or reload brings another driver than the one that this run \
+                     proves, and user space may already be the new one",
+                )
+                .next(
+                    "reload the driver or reboot in a window, then railwright verify {inventory}",
+                ),
         );
     }
     if compared.is_empty() {
@@ -46,15 +58,24 @@ impl ModuleVersionDifference<'_> {
         if self.mark == "build-id" {
             return format!("{name} runs from another file than the installed one");
         }
-        format!("{name} runs {} {}, installed is {}", self.mark, self.running, self.installed)
+        format!(
+            "{name} runs {} {}, installed is {}",
+            self.mark, self.running, self.installed
+        )
     }
 }
 
 /// `None` where nothing can be compared; inside, the difference if there is one.
 fn compare_module_versions(module: &ModuleVersions) -> Option<Option<ModuleVersionDifference<'_>>> {
-    let mark = MARKS.iter().find(|mark| module.running.contains_key(**mark) && module.installed.contains_key(**mark))?;
+    let mark = MARKS.iter().find(|mark| {
+        module.running.contains_key(**mark) && module.installed.contains_key(**mark)
+    })?;
     let (running, installed) = (module.running.get(*mark)?, module.installed.get(*mark)?);
-    Some((running != installed).then_some(ModuleVersionDifference { mark, running, installed }))
+    Some((running != installed).then_some(ModuleVersionDifference {
+        mark,
+        running,
+        installed,
+    }))
 }
 
 #[cfg(test)]
@@ -70,23 +91,36 @@ mod tests {
     #[test]
     fn what_runs_is_installed_by_whatever_mark_there_is() {
         let judged = judged(samples::MACHINE);
-        assert_eq!((judged.verdict, judged.measured.as_str()), (CheckVerdict::Passed, "ib_core, mlx5_core, nvidia"));
+        assert_eq!(
+            (judged.verdict, judged.measured.as_str()),
+            (CheckVerdict::Passed, "ib_core, mlx5_core, nvidia")
+        );
     }
 
     #[test]
     fn an_update_without_a_reboot_is_told() {
-        let text = samples::MACHINE.replace("installed version 535.216.03", "installed version 535.230.02");
+        let text = samples::MACHINE.replace(
+            "installed version 535.216.03",
+            "installed version 535.230.02",
+        );
         let judged = judged(&text.replace("installed build-id 0011", "installed build-id another"));
-        assert_eq!((judged.verdict, judged.code), (CheckVerdict::Warning, Some("RW0816")));
+        assert_eq!(
+            (judged.verdict, judged.code),
+            (CheckVerdict::Warning, Some("RW0816"))
+        );
         assert_eq!(
             judged.measured,
-            "ib_core runs from another file than the installed one; nvidia runs version 535.216.03, installed is 535.230.02"
+            "ib_core runs from another file than the installed one; nvidia runs version \
+             535.216.03, installed is 535.230.02"
         );
     }
 
     #[test]
     fn where_nothing_can_be_compared_it_does_not_apply() {
-        assert_eq!(judged("@module ib_core\nrunning version 1.0\n").verdict, CheckVerdict::NotApplicable);
+        assert_eq!(
+            judged("@module ib_core\nrunning version 1.0\n").verdict,
+            CheckVerdict::NotApplicable
+        );
         assert_eq!(check_running_modules(&VerifyHardwareFacts::default()), None);
     }
 }

@@ -1,5 +1,5 @@
-//! Raw output of real programs (version in the file's name), taken on two machines with Soft-RoCE below a make-believe
-//! ConnectX-6, for the data cases of the checks.
+//! Raw output of real programs (version in the file's name), taken on two machines with Soft-RoCE
+//! below a make-believe ConnectX-6, for the data cases of the checks.
 
 use super::hardware::VerifyHardwareFacts;
 use railwright_resource::{AnswerStatus, Read, ReadResult, ReadResults};
@@ -25,14 +25,16 @@ pub const READ_LAT: &str = include_str!("samples/ib_read_lat-6.06.txt");
 /// Client without a server.
 pub const NOBODY_LISTENS: &str = include_str!("samples/ib_write_bw-6.06-nobody-listens.txt");
 /// The same with `-R`.
-pub const NOBODY_LISTENS_CM: &str = include_str!("samples/ib_write_bw-6.06-nobody-listens-rdma-cm.txt");
+pub const NOBODY_LISTENS_CM: &str =
+    include_str!("samples/ib_write_bw-6.06-nobody-listens-rdma-cm.txt");
 /// `ib_read_lat` against a server of `ib_write_bw`.
 pub const WRONG_TEST: &str = include_str!("samples/ib_read_lat-6.06-other-test.txt");
 /// A GID index that is empty.
 pub const WRONG_GID: &str = include_str!("samples/ib_write_bw-6.06-wrong-gid.txt");
 /// `--use_cuda_bus_id` to a build without CUDA: its standard error.
 pub const WITHOUT_CUDA: &str = include_str!("samples/ib_write_bw-6.06-without-cuda.txt");
-/// The answer to `Read::Hardware` of a machine that we do not have, made up by what sysfs says of such devices.
+/// The answer to `Read::Hardware` of a machine that we do not have, made up by what sysfs says of
+/// such devices.
 pub const HARDWARE: &str = include_str!("samples/hardware-made-up-two-sockets.txt");
 /// The `machine` probe of the same machine.
 pub const MACHINE: &str = include_str!("samples/machine-made-up.txt");
@@ -45,7 +47,13 @@ pub fn parse_hardware_sample(answer: &str) -> railwright_resource::hardware::Har
 /// The answers of such a host.
 pub fn build_hardware_answers(answer: &str) -> ReadResults {
     let mut answers = ReadResults::default();
-    answers.insert(Read::Hardware.key(), ReadResult { status: AnswerStatus::Exit(0), out: answer.to_owned() });
+    answers.insert(
+        Read::Hardware.key(),
+        ReadResult {
+            status: AnswerStatus::Exit(0),
+            out: answer.to_owned(),
+        },
+    );
     answers
 }
 

@@ -1,9 +1,10 @@
-//! Rounds of pairs: in a round no host is in two pairs, so that each pair has both NICs for itself. Pure.
+//! Rounds of pairs: in a round no host is in two pairs, so that each pair has both NICs for itself.
+//! Pure.
 //!
-//! The circle method of round-robin tournaments: with an even number of hosts every round pairs all of them, and all
-//! rounds together pair everybody once. Two neighbouring rounds form one ring through all hosts, so that even a sample
-//! ties the whole rail together; further rounds are spread evenly, and each rail starts elsewhere. No randomness: the
-//! same hosts give the same rounds.
+//! The circle method of round-robin tournaments: with an even number of hosts every round pairs all
+//! of them, and all rounds together pair everybody once. Two neighbouring rounds form one ring
+//! through all hosts, so that even a sample ties the whole rail together; further rounds are spread
+//! evenly, and each rail starts elsewhere. No randomness: the same hosts give the same rounds.
 
 use std::collections::BTreeMap;
 
@@ -21,8 +22,12 @@ pub struct Round {
     pub pairs: Vec<(String, String)>,
 }
 
-/// The rounds for the hosts of each rail; at most `limit` a rail, or as many as the number of hosts calls for.
-pub fn schedule_rounds(hosts_by_rail: &BTreeMap<u32, Vec<String>>, limit: Option<usize>) -> Vec<Round> {
+/// The rounds for the hosts of each rail; at most `limit` a rail, or as many as the number of hosts
+/// calls for.
+pub fn schedule_rounds(
+    hosts_by_rail: &BTreeMap<u32, Vec<String>>,
+    limit: Option<usize>,
+) -> Vec<Round> {
     let mut out = Vec::new();
     for (place, (rail, hosts)) in hosts_by_rail.iter().enumerate() {
         let mut hosts = hosts.clone();
@@ -32,9 +37,16 @@ pub fn schedule_rounds(hosts_by_rail: &BTreeMap<u32, Vec<String>>, limit: Option
             continue;
         }
         let all = hosts.len() + hosts.len() % 2 - 1;
-        let limit = limit.unwrap_or(if hosts.len() <= FULL_MATRIX_HOSTS { all } else { SAMPLED_ROUNDS });
+        let limit = limit.unwrap_or(if hosts.len() <= FULL_MATRIX_HOSTS {
+            all
+        } else {
+            SAMPLED_ROUNDS
+        });
         for number in select_rounds(all, limit, place) {
-            out.push(Round { rail: *rail, pairs: pair_round_hosts(&hosts, number) });
+            out.push(Round {
+                rail: *rail,
+                pairs: pair_round_hosts(&hosts, number),
+            });
         }
     }
     out
@@ -46,7 +58,13 @@ fn select_rounds(all: usize, limit: usize, place: usize) -> Vec<usize> {
         return (0..all).collect();
     }
     let start = place * limit % all;
-    let spread = |k: usize| if k < 2 { k } else { 1 + (k - 1) * (all - 1) / (limit.max(2) - 1).max(1) };
+    let spread = |k: usize| {
+        if k < 2 {
+            k
+        } else {
+            1 + (k - 1) * (all - 1) / (limit.max(2) - 1).max(1)
+        }
+    };
     let mut out: Vec<usize> = Vec::new();
     for k in 0..limit {
         let number = (start + spread(k)) % all;

@@ -54,7 +54,15 @@ impl HostSession<'_> {
 /// One probe on a connection.
 pub async fn run_probe(prober: &Prober, probe: &Probe) -> Result<ProbeOutput, String> {
     match prober.probe(probe).await {
-        Ok(ExecutionOutcome::Ended { code, stdout, stderr }) => Ok(ProbeOutput { code, out: stdout, err: stderr }),
+        Ok(ExecutionOutcome::Ended {
+            code,
+            stdout,
+            stderr,
+        }) => Ok(ProbeOutput {
+            code,
+            out: stdout,
+            err: stderr,
+        }),
         Ok(ExecutionOutcome::Unknown { reason }) => Err(reason),
         Err(error) => Err(error.to_string()),
     }
@@ -63,6 +71,9 @@ pub async fn run_probe(prober: &Prober, probe: &Probe) -> Result<ProbeOutput, St
 /// No answer: the outcome is unknown, never failed.
 pub fn outcome_from_lost_host(reason: &str) -> CheckOutcome {
     CheckOutcome::unknown("RW0801", reason)
-        .effect("nothing is known of this host; test traffic that we started there is ended by the host itself")
+        .effect(
+            "nothing is known of this host; test traffic that we started there is ended by the \
+             host itself",
+        )
         .next("railwright verify {inventory}")
 }

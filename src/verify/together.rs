@@ -27,7 +27,8 @@ pub async fn run_concurrently<'a, T>(futures: Vec<BoxFuture<'a, T>>) -> Vec<T> {
             if running.is_empty() && waiting.len() == 0 {
                 return Poll::Ready(());
             }
-            // A place that became free is filled at once; else everybody running has been asked and will wake us.
+            // A place that became free is filled at once; else everybody running has been asked and
+            // will wake us.
             if done.len() == before || waiting.len() == 0 {
                 return Poll::Pending;
             }
@@ -54,6 +55,9 @@ mod tests {
                 })
             })
             .collect();
-        assert_eq!(run_concurrently(futures).await, (0..200).collect::<Vec<_>>());
+        assert_eq!(
+            run_concurrently(futures).await,
+            (0..200).collect::<Vec<_>>()
+        );
     }
 }

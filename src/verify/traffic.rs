@@ -6,20 +6,28 @@ use super::request::Expectations;
 use super::result::CheckOutcome;
 
 /// `ib_write_bw` of one direction.
-pub fn judge_bandwidth(run: Result<f64, TrafficFault>, wanted: &BandwidthExpectation) -> CheckOutcome {
+pub fn judge_bandwidth(
+    run: Result<f64, TrafficFault>,
+    wanted: &BandwidthExpectation,
+) -> CheckOutcome {
     let (least, expected) = (wanted.least_gbps, wanted.words.clone());
     match run {
         Err(fault) => judge_fault(fault).expected(expected),
-        Ok(gbps) if least.is_some_and(|least| gbps < least) => CheckOutcome::failed("RW0809", format!("{gbps:.2} Gb/s"))
-            .expected(expected)
-            .effect("every collective that uses this rail runs at the speed of this pair")
-            .next("railwright drift {inventory}"),
+        Ok(gbps) if least.is_some_and(|least| gbps < least) => {
+            CheckOutcome::failed("RW0809", format!("{gbps:.2} Gb/s"))
+                .expected(expected)
+                .effect("every collective that uses this rail runs at the speed of this pair")
+                .next("railwright drift {inventory}")
+        }
         Ok(gbps) => CheckOutcome::passed(format!("{gbps:.2} Gb/s")).expected(expected),
     }
 }
 
 /// `ib_read_lat` of one direction.
-pub fn judge_latency(run: Result<Latency, TrafficFault>, expectations: &Expectations) -> CheckOutcome {
+pub fn judge_latency(
+    run: Result<Latency, TrafficFault>,
+    expectations: &Expectations,
+) -> CheckOutcome {
     let most = expectations.read_latency_us;
     let expected = most.map_or(String::new(), |us| format!("at most {us} us"));
     match run {
@@ -27,10 +35,15 @@ pub fn judge_latency(run: Result<Latency, TrafficFault>, expectations: &Expectat
         Ok(latency) if most.is_some_and(|most| latency.typical_us > most) => {
             CheckOutcome::failed("RW0810", format!("{:.2} us", latency.typical_us))
                 .expected(expected)
-                .effect("small messages wait: a longer way through the fabric, a sleeping CPU, or a NIC far from its socket")
+                .effect(
+                    "small messages wait: a longer way through the fabric, a sleeping CPU, or a \
+                     NIC far from its socket",
+                )
                 .next("railwright drift {inventory}")
         }
-        Ok(latency) => CheckOutcome::passed(format!("{:.2} us", latency.typical_us)).expected(expected),
+        Ok(latency) => {
+            CheckOutcome::passed(format!("{:.2} us", latency.typical_us)).expected(expected)
+        }
     }
 }
 
@@ -38,44 +51,65 @@ pub fn judge_latency(run: Result<Latency, TrafficFault>, expectations: &Expectat
 pub fn judge_loopback(run: Result<f64, TrafficFault>) -> CheckOutcome {
     match run {
         Err(fault) => judge_fault(fault).expected("traffic flows"),
-        Ok(gbps) => CheckOutcome::passed(format!("{gbps:.2} Gb/s to itself")).expected("traffic flows"),
+        Ok(gbps) => {
+            CheckOutcome::passed(format!("{gbps:.2} Gb/s to itself")).expected("traffic flows")
+        }
     }
 }
 
-/// A run that gave no number. A program that is missing or an output that makes no sense proves nothing either way.
+/// A run that gave no number. A program that is missing or an output that makes no sense proves
+/// nothing either way.
 pub fn judge_fault(fault: TrafficFault) -> CheckOutcome {
-    let failed = |words: &str, effect: &str| CheckOutcome::failed("RW0811", words).effect(effect).next("railwright verify {inventory}");
+    let failed = |words: &str, effect: &str| {
+        CheckOutcome::failed("RW0811", words)
+            .effect(effect)
+            .next("railwright verify {inventory}")
+    };
     match fault {
-        TrafficFault::Missing(program) => CheckOutcome::unknown("RW0812", format!("{program} is not installed"))
-            .effect("nothing proves that this rail carries RDMA traffic")
-            .next(if program.starts_with("ib_") {
-                "enable module perftest, then railwright plan {inventory}"
-            } else {
-                "install it, then railwright verify {inventory}"
-            }),
+        TrafficFault::Missing(program) => {
+            CheckOutcome::unknown("RW0812", format!("{program} is not installed"))
+                .effect("nothing proves that this rail carries RDMA traffic")
+                .next(if program.starts_with("ib_") {
+                    "enable module perftest, then railwright plan {inventory}"
+                } else {
+                    "install it, then railwright verify {inventory}"
+                })
+        }
         TrafficFault::Hung => failed(
             "the traffic started and never ended; the host ended it",
-            "connections are made but packets do not arrive: a smaller MTU on the way, or a full queue that never empties",
+            "connections are made but packets do not arrive: a smaller MTU on the way, or a full \
+             queue that never empties",
         ),
         TrafficFault::NothingMoved => failed(
             "the connection was made and no data came through",
-            "RDMA packets are dropped: UDP port 4791 is closed between the rails, or a hop has a smaller MTU",
+            "RDMA packets are dropped: UDP port 4791 is closed between the rails, or a hop has a \
+             smaller MTU",
         ),
         TrafficFault::NobodyListens => failed(
             "the receiver could not be reached on the test port",
-            "the rail's IP path is broken, or a firewall closes ports 18600-18999 between the rails",
+            "the rail's IP path is broken, or a firewall closes ports 18600-18999 between the \
+             rails",
         ),
-        TrafficFault::WithoutCuda => {
-            CheckOutcome::not_run("RW0820", "ib_write_bw is built without CUDA, or too old to know a GPU by its address")
-                .effect("nothing proves that the NIC reaches GPU memory; where it does not, NCCL copies through host memory without a word")
-                .next(
-                    "install a perftest that is built with CUDA (its `--help` lists --use_cuda_bus_id), then railwright verify {inventory}",
-                )
-        }
-        TrafficFault::Broken(words) if words == NOT_REGISTERED => {
-            failed("memory could not be registered (locked-memory limit)", "RDMA programs of this host get no memory to send from")
-        }
-        TrafficFault::Broken(words) => failed(&words, "no RDMA traffic between these two on this rail: jobs that span them hang or abort"),
+        TrafficFault::WithoutCuda => CheckOutcome::not_run(
+            "RW0820",
+            "ib_write_bw is built without CUDA, or too old to know a GPU by its address",
+        )
+        .effect(
+            "nothing proves that the NIC reaches GPU memory; where it does not, NCCL copies \
+             through host memory without a word",
+        )
+        .next(
+            "install a perftest that is built with CUDA (its `--help` lists --use_cuda_bus_id), \
+             then railwright verify {inventory}",
+        ),
+        TrafficFault::Broken(words) if words == NOT_REGISTERED => failed(
+            "memory could not be registered (locked-memory limit)",
+            "RDMA programs of this host get no memory to send from",
+        ),
+        TrafficFault::Broken(words) => failed(
+            &words,
+            "no RDMA traffic between these two on this rail: jobs that span them hang or abort",
+        ),
         TrafficFault::NotUnderstood(words) => CheckOutcome::unknown("RW0815", words)
             .effect("nothing proves that this rail carries RDMA traffic")
             .next("railwright verify {inventory}"),
@@ -87,11 +121,20 @@ mod tests {
     use super::*;
     use crate::result::CheckVerdict;
 
-    const STATED: Expectations =
-        Expectations { write_bandwidth_gbps: Some(95.0), gpu_bandwidth_gbps: None, read_latency_us: Some(5.0), duration_s: 2 };
+    const STATED: Expectations = Expectations {
+        write_bandwidth_gbps: Some(95.0),
+        gpu_bandwidth_gbps: None,
+        read_latency_us: Some(5.0),
+        duration_s: 2,
+    };
 
     fn stated() -> BandwidthExpectation {
-        BandwidthExpectation { least_gbps: Some(95.0), is_stated: true, words: "at least 95 Gb/s, as the spec states".into(), load: None }
+        BandwidthExpectation {
+            least_gbps: Some(95.0),
+            is_stated: true,
+            words: "at least 95 Gb/s, as the spec states".into(),
+            load: None,
+        }
     }
 
     #[test]
@@ -99,12 +142,31 @@ mod tests {
         let slow = judge_bandwidth(Ok(48.2), &stated());
         assert_eq!(
             (slow.code, slow.measured.as_str(), slow.expected.as_str()),
-            (Some("RW0809"), "48.20 Gb/s", "at least 95 Gb/s, as the spec states")
+            (
+                Some("RW0809"),
+                "48.20 Gb/s",
+                "at least 95 Gb/s, as the spec states"
+            )
         );
-        assert_eq!(judge_bandwidth(Ok(97.0), &stated()).verdict, CheckVerdict::Passed);
-        assert_eq!(judge_bandwidth(Ok(0.3), &BandwidthExpectation::default()).verdict, CheckVerdict::Passed);
-        let late = judge_latency(Ok(Latency { typical_us: 371.75, p99_us: None }), &STATED);
-        assert_eq!((late.code, late.measured.as_str()), (Some("RW0810"), "371.75 us"));
+        assert_eq!(
+            judge_bandwidth(Ok(97.0), &stated()).verdict,
+            CheckVerdict::Passed
+        );
+        assert_eq!(
+            judge_bandwidth(Ok(0.3), &BandwidthExpectation::default()).verdict,
+            CheckVerdict::Passed
+        );
+        let late = judge_latency(
+            Ok(Latency {
+                typical_us: 371.75,
+                p99_us: None,
+            }),
+            &STATED,
+        );
+        assert_eq!(
+            (late.code, late.measured.as_str()),
+            (Some("RW0810"), "371.75 us")
+        );
     }
 
     #[test]
@@ -112,7 +174,17 @@ mod tests {
         let judged = judge_bandwidth(Err(TrafficFault::Missing("ib_write_bw".into())), &stated());
         assert_eq!(judged.verdict, CheckVerdict::Unknown);
         assert!(judged.next.contains("module perftest"));
-        assert_eq!(judge_bandwidth(Err(TrafficFault::Hung), &stated()).verdict, CheckVerdict::Failed);
-        assert_eq!(judge_bandwidth(Err(TrafficFault::NothingMoved), &BandwidthExpectation::default()).verdict, CheckVerdict::Failed);
+        assert_eq!(
+            judge_bandwidth(Err(TrafficFault::Hung), &stated()).verdict,
+            CheckVerdict::Failed
+        );
+        assert_eq!(
+            judge_bandwidth(
+                Err(TrafficFault::NothingMoved),
+                &BandwidthExpectation::default()
+            )
+            .verdict,
+            CheckVerdict::Failed
+        );
     }
 }

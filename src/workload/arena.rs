@@ -1,4 +1,5 @@
-//! A whole line `arena submit pytorch ...` as a training. What Arena knows and we do not is an error at its word, never left out.
+//! A whole line `arena submit pytorch ...` as a training. What Arena knows and we do not is an
+//! error at its word, never left out.
 
 use super::asked::RequestPlaces;
 use super::flags::{FLAGS, Flag, apply_flag};
@@ -64,28 +65,44 @@ impl Pytorch {
 
 /// Reads a line; what is wrong with it comes back in one go, with the line to point into.
 pub fn from_arena(line: &str) -> Result<ArenaLine, (Vec<Diagnostic>, Sources)> {
-    let mut reading =
-        ArenaLineReader { job: Pytorch::of_arena(), places: BTreeMap::new(), problems: Vec::new(), rest: Vec::new(), board: false };
+    let mut reading = ArenaLineReader {
+        job: Pytorch::of_arena(),
+        places: BTreeMap::new(),
+        problems: Vec::new(),
+        rest: Vec::new(),
+        board: false,
+    };
     reading.job.pods.devices = Devices::Said(Vec::new());
     reading.job.pods.gpus = Some(0);
     match one_command(line).map_or_else(|| split_shell_words(line), Err) {
         Ok(words) => reading.line(&words, line.len()),
         Err(no) => {
             let error = Diagnostic::error("RW1222", no.message).at(NAME, no.span, no.label);
-            reading.problems.push(error.state("nothing was run or rendered").next("give the line of one command, as it is typed"));
+            reading.problems.push(
+                error
+                    .state("nothing was run or rendered")
+                    .next("give the line of one command, as it is typed"),
+            );
         }
     }
     if reading.problems.is_empty() {
         reading.job.command = reading.rest.join(" ");
         let job = reading.job.with_dashboard(reading.board);
-        return Ok(ArenaLine { job, asked: RequestPlaces::of_line(NAME, line, reading.places) });
+        return Ok(ArenaLine {
+            job,
+            asked: RequestPlaces::of_line(NAME, line, reading.places),
+        });
     }
     let mut sources = Sources::default();
-    sources.add(Arc::new(SourceText::new(SourceFile { name: NAME.to_owned(), text: line.to_owned() })));
+    sources.add(Arc::new(SourceText::new(SourceFile {
+        name: NAME.to_owned(),
+        text: line.to_owned(),
+    })));
     Err((reading.problems, sources))
 }
 
-/// A shell ends a command with the line, unless a backslash or a quote goes on; what stands below would be another one. Blank lines are none.
+/// A shell ends a command with the line, unless a backslash or a quote goes on; what stands below
+/// would be another one. Blank lines are none.
 fn one_command(line: &str) -> Option<NoWords> {
     let (mut quote, mut is_escaped) = (None, false);
     for (at, c) in line.char_indices() {
@@ -94,13 +111,21 @@ fn one_command(line: &str) -> Option<NoWords> {
             ('\\', None | Some('"')) => is_escaped = true,
             ('\n', None) if !line[at..].trim().is_empty() && !line[..at].trim().is_empty() => {
                 let message = "the line ends, and more stands below".to_owned();
-                return Some(NoWords { span: at..at + 1, message, label: "a shell ends the command here" });
+                return Some(NoWords {
+                    span: at..at + 1,
+                    message,
+                    label: "a shell ends the command here",
+                });
             }
             (c, Some(open)) if c == open => quote = None,
             ('\'' | '"', None) => quote = Some(c),
             (c, _) if c.is_control() && !c.is_whitespace() => {
                 let message = "a control character stands in the line".to_owned();
-                return Some(NoWords { span: at..at + c.len_utf8(), message, label: "nobody types this" });
+                return Some(NoWords {
+                    span: at..at + c.len_utf8(),
+                    message,
+                    label: "nobody types this",
+                });
             }
             _ => {}
         }
@@ -119,28 +144,50 @@ struct ArenaLineReader {
 
 impl ArenaLineReader {
     fn wrong(&mut self, span: Range<usize>, message: String, label: String, next: &str) {
-        self.problems.push(Diagnostic::error("RW1223", message).at(NAME, span, label).state("nothing was run or rendered").next(next));
+        self.problems.push(
+            Diagnostic::error("RW1223", message)
+                .at(NAME, span, label)
+                .state("nothing was run or rendered")
+                .next(next),
+        );
     }
 
     fn line(&mut self, words: &[ShellWord], end: usize) {
-        let mut words = words.iter().skip_while(|word| ["sudo", "$"].contains(&word.text.as_str())).peekable();
+        let mut words = words
+            .iter()
+            .skip_while(|word| ["sudo", "$"].contains(&word.text.as_str()))
+            .peekable();
         for wanted in ["arena", "submit"] {
             match words.next() {
-                Some(word) if word.text == wanted || wanted == "arena" && word.text.ends_with("/arena") => {}
+                Some(word)
+                    if word.text == wanted
+                        || wanted == "arena" && word.text.ends_with("/arena") => {}
                 found => {
                     let span = found.map_or(end..end, |word| word.span.clone());
                     let message = "the line is no `arena submit pytorch`".to_owned();
-                    return self.wrong(span, message, format!("`{wanted}` should stand here"), "give the whole line from `arena` on");
+                    return self.wrong(
+                        span,
+                        message,
+                        format!("`{wanted}` should stand here"),
+                        "give the whole line from `arena` on",
+                    );
                 }
             }
         }
         match words.next() {
-            Some(word) if KINDS.contains(&word.text.as_str()) => drop(self.places.insert("job.kind".to_owned(), word.span.clone())),
+            Some(word) if KINDS.contains(&word.text.as_str()) => {
+                drop(self.places.insert("job.kind".to_owned(), word.span.clone()))
+            }
             found => {
                 let span = found.map_or(end..end, |word| word.span.clone());
                 let message = "only trainings of PyTorch are translated".to_owned();
                 let label = "`pytorch` should stand here".to_owned();
-                return self.wrong(span, message, label, "railwright job render lists the kinds of jobs that can be rendered");
+                return self.wrong(
+                    span,
+                    message,
+                    label,
+                    "railwright job render lists the kinds of jobs that can be rendered",
+                );
             }
         }
         let mut only_words = false;
@@ -148,8 +195,16 @@ impl ArenaLineReader {
             match word.text.as_str() {
                 "--" if !only_words => only_words = true,
                 text if !only_words && text.starts_with(['\u{2013}', '\u{2014}', '\u{2212}']) => {
-                    let message = format!("`{}` begins with a dash that is no hyphen", one_line(text, 60));
-                    self.wrong(word.span.clone(), message, "a page wrote it so".to_owned(), "type it with two hyphens: --name=NAME");
+                    let message = format!(
+                        "`{}` begins with a dash that is no hyphen",
+                        one_line(text, 60)
+                    );
+                    self.wrong(
+                        word.span.clone(),
+                        message,
+                        "a page wrote it so".to_owned(),
+                        "type it with two hyphens: --name=NAME",
+                    );
                 }
                 text if only_words || !text.starts_with('-') || text == "-" => self.command(word),
                 _ => self.option(word, &mut words),
@@ -169,7 +224,10 @@ impl ArenaLineReader {
 
     fn command(&mut self, word: &ShellWord) {
         self.rest.push(word.text.clone());
-        let place = self.places.entry("job.command".to_owned()).or_insert_with(|| word.span.clone());
+        let place = self
+            .places
+            .entry("job.command".to_owned())
+            .or_insert_with(|| word.span.clone());
         place.end = word.span.end;
     }
 
@@ -182,10 +240,15 @@ impl ArenaLineReader {
         let Some(flag) = found else {
             let shown = one_line(&word.text, 60);
             let near = match name {
-                Name::Long(name) => suggest::find_nearest_word(name, FLAGS.iter().map(|flag| flag.name)),
+                Name::Long(name) => {
+                    suggest::find_nearest_word(name, FLAGS.iter().map(|flag| flag.name))
+                }
                 Name::Short(_) => None,
             };
-            let label = near.map_or_else(|| "Arena knows no such flag".to_owned(), |near| format!("did you mean `--{near}`?"));
+            let label = near.map_or_else(
+                || "Arena knows no such flag".to_owned(),
+                |near| format!("did you mean `--{near}`?"),
+            );
             return self.wrong(
                 word.span.clone(),
                 format!("`{shown}` is no flag of `arena submit pytorch`"),
@@ -200,7 +263,12 @@ impl ArenaLineReader {
                 Some(next) => (next.text.clone(), word.span.start..next.span.end),
                 None => {
                     let message = format!("`--{}` has no value", flag.name);
-                    return self.wrong(word.span.clone(), message, "a value should follow".to_owned(), "arena submit pytorch --help");
+                    return self.wrong(
+                        word.span.clone(),
+                        message,
+                        "a value should follow".to_owned(),
+                        "arena submit pytorch --help",
+                    );
                 }
             },
         };
@@ -210,13 +278,26 @@ impl ArenaLineReader {
     fn said(&mut self, flag: &Flag, value: &str, span: Range<usize>) {
         if let Some(why) = flag.refused {
             let message = format!("`--{}` is not translated", flag.name);
-            return self.wrong(span, message, "this part of the line has no place in what is rendered".to_owned(), why);
+            return self.wrong(
+                span,
+                message,
+                "this part of the line has no place in what is rendered".to_owned(),
+                why,
+            );
         }
         if let Err(why) = apply_flag(flag, value, &mut self.job) {
-            return self.wrong(span, format!("`--{}` cannot be `{}`", flag.name, one_line(value, 60)), why, "arena submit pytorch --help");
+            return self.wrong(
+                span,
+                format!("`--{}` cannot be `{}`", flag.name, one_line(value, 60)),
+                why,
+                "arena submit pytorch --help",
+            );
         }
         let path = match flag.name {
-            "env" => format!("jobs.environment.{}", value.split('=').next().unwrap_or_default()),
+            "env" => format!(
+                "jobs.environment.{}",
+                value.split('=').next().unwrap_or_default()
+            ),
             _ => flag.path.to_owned(),
         };
         if flag.name == "tensorboard" {
@@ -243,7 +324,10 @@ fn split_flag(text: &str) -> (Name<'_>, Option<&str>) {
     let mut chars = rest.chars();
     let short = chars.next().unwrap_or('-');
     let value = chars.as_str();
-    (Name::Short(short), (!value.is_empty()).then(|| value.strip_prefix('=').unwrap_or(value)))
+    (
+        Name::Short(short),
+        (!value.is_empty()).then(|| value.strip_prefix('=').unwrap_or(value)),
+    )
 }
 
 #[cfg(test)]
@@ -252,13 +336,31 @@ mod tests {
 
     #[test]
     fn flags_are_read_as_arena_reads_them() {
-        let line =
-            from_arena("arena submit pj --name a --image=b -e A=1 -eB=2 --gpus 2 --rdma=false --tensorboard=false --logdir=/l run it")
-                .unwrap();
+        let line = from_arena(
+            "arena submit pj --name a --image=b -e A=1 -eB=2 --gpus 2 --rdma=false \
+             --tensorboard=false --logdir=/l run it",
+        )
+        .unwrap();
         let job = line.job;
-        assert_eq!((job.pods.name.as_str(), job.pods.image.as_str(), job.command.as_str()), ("a", "b", "run it"));
-        assert_eq!(job.pods.environment, [("A".to_owned(), "1".to_owned()), ("B".to_owned(), "2".to_owned())]);
-        assert_eq!((job.pods.gpus, job.rdma, job.tensorboard), (Some(2), false, None));
+        assert_eq!(
+            (
+                job.pods.name.as_str(),
+                job.pods.image.as_str(),
+                job.command.as_str()
+            ),
+            ("a", "b", "run it")
+        );
+        assert_eq!(
+            job.pods.environment,
+            [
+                ("A".to_owned(), "1".to_owned()),
+                ("B".to_owned(), "2".to_owned())
+            ]
+        );
+        assert_eq!(
+            (job.pods.gpus, job.rdma, job.tensorboard),
+            (Some(2), false, None)
+        );
     }
 
     #[test]
@@ -266,14 +368,21 @@ mod tests {
         let told = |line: &str| {
             let (problems, _) = from_arena(line).map(|line| line.job).unwrap_err();
             let label = &problems[0].labels[0];
-            (problems[0].code.to_string(), line[label.span.clone()].to_owned())
+            (
+                problems[0].code.to_string(),
+                line[label.span.clone()].to_owned(),
+            )
         };
         for (line, code, word) in [
             ("arena submit tfjob --name=a", "RW1223", "tfjob"),
             ("arena get a", "RW1223", "get"),
             ("arena submit pytorch --nme=a", "RW1223", "--nme=a"),
             ("arena submit pytorch --gpus two", "RW1223", "--gpus two"),
-            ("arena submit pytorch --sync-mode=git", "RW1223", "--sync-mode=git"),
+            (
+                "arena submit pytorch --sync-mode=git",
+                "RW1223",
+                "--sync-mode=git",
+            ),
             ("arena submit pytorch --env", "RW1223", "--env"),
             ("arena submit pytorch --env=$A", "RW1222", "$"),
             ("arena submit pytorch --gpus=1", "RW1223", ""),

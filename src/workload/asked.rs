@@ -1,4 +1,5 @@
-//! What was asked for, with the place of each word: in a line, which carets of what does not stand in a file point into, or in the spec.
+//! What was asked for, with the place of each word: in a line, which carets of what does not stand
+//! in a file point into, or in the spec.
 
 use railwright_base::{Diagnostic, Label};
 use railwright_knowledge::spec::{LoadedSpec, SourceFile, SourceText};
@@ -38,12 +39,19 @@ const FIELDS: [(&str, &str); 18] = [
 
 impl RequestPlaces {
     /// A line that somebody wrote.
-    pub(super) fn of_line(name: &str, line: &str, places: BTreeMap<String, Range<usize>>) -> RequestPlaces {
+    pub(super) fn of_line(
+        name: &str,
+        line: &str,
+        places: BTreeMap<String, Range<usize>>,
+    ) -> RequestPlaces {
         RequestPlaces::in_line(source_from_text(name, line.to_owned()), places)
     }
 
     /// A command line, put together of its options: what each is about, and the words of it.
-    pub fn of_options<'a>(command: &str, options: impl IntoIterator<Item = (&'a str, String)>) -> RequestPlaces {
+    pub fn of_options<'a>(
+        command: &str,
+        options: impl IntoIterator<Item = (&'a str, String)>,
+    ) -> RequestPlaces {
         let (mut text, mut places) = (command.to_owned(), BTreeMap::new());
         for (path, option) in options {
             text.push(' ');
@@ -54,7 +62,8 @@ impl RequestPlaces {
         RequestPlaces::in_line(source_from_text("command line", text), places)
     }
 
-    /// A workload of the spec. What it does not say itself is at its name, but for what the spec says of all pods on Container Compute Service.
+    /// A workload of the spec. What it does not say itself is at its name, but for what the spec
+    /// says of all pods on Container Compute Service.
     pub(super) fn of_spec(loaded: &LoadedSpec, index: usize) -> RequestPlaces {
         let at = |field: &str| loaded.label(&format!("workloads[{index}].{field}"), "");
         let of_all = |path: &str| path.starts_with("jobs.") && loaded.place(path).is_some();
@@ -62,15 +71,38 @@ impl RequestPlaces {
             let own = at(field).or_else(|| if of_all(path) { None } else { at("name") });
             Some((path.to_owned(), own?))
         });
-        let names = loaded.spec.workloads.get(index).into_iter().flat_map(|workload| workload.environment.keys());
-        let variables = names.filter_map(|name| Some((format!("jobs.environment.{name}"), at(&format!("environment[\"{name}\"]"))?)));
-        RequestPlaces { line: None, places: fields.chain(variables).collect() }
+        let names = loaded
+            .spec
+            .workloads
+            .get(index)
+            .into_iter()
+            .flat_map(|workload| workload.environment.keys());
+        let variables = names.filter_map(|name| {
+            Some((
+                format!("jobs.environment.{name}"),
+                at(&format!("environment[\"{name}\"]"))?,
+            ))
+        });
+        RequestPlaces {
+            line: None,
+            places: fields.chain(variables).collect(),
+        }
     }
 
     fn in_line(line: Arc<SourceText>, places: BTreeMap<String, Range<usize>>) -> RequestPlaces {
-        let label = |span: Range<usize>| Label { file: line.name().to_owned(), span, text: String::new() };
-        let places = places.into_iter().map(|(path, span)| (path, label(span))).collect();
-        RequestPlaces { line: Some(line), places }
+        let label = |span: Range<usize>| Label {
+            file: line.name().to_owned(),
+            span,
+            text: String::new(),
+        };
+        let places = places
+            .into_iter()
+            .map(|(path, span)| (path, label(span)))
+            .collect();
+        RequestPlaces {
+            line: Some(line),
+            places,
+        }
     }
 
     /// The line, for diagnostics that point into it; nothing where it stands in the spec.
@@ -78,24 +110,34 @@ impl RequestPlaces {
         self.line.as_ref()
     }
 
-    /// What to write, in the words of whoever asked: an option of the command line, or a field of the spec.
+    /// What to write, in the words of whoever asked: an option of the command line, or a field of
+    /// the spec.
     pub(super) fn words<'w>(&self, option: &'w str, field: &'w str) -> &'w str {
         if self.line.is_some() { option } else { field }
     }
 
     /// An error for which nothing is made of a line; what is said of a spec has its own ending.
     pub(super) fn refused(&self, error: Diagnostic) -> Diagnostic {
-        if self.line.is_some() { error.state("nothing was rendered") } else { error }
+        if self.line.is_some() {
+            error.state("nothing was rendered")
+        } else {
+            error
+        }
     }
 
     /// A caret at what is said of a path; nothing where nothing is.
     pub fn label(&self, path: &str, text: &str) -> Option<Label> {
-        Some(Label { text: text.to_owned(), ..self.places.get(path)?.clone() })
+        Some(Label {
+            text: text.to_owned(),
+            ..self.places.get(path)?.clone()
+        })
     }
 
     /// A diagnostic with a caret at a path, as far as something is said of it.
     pub(super) fn at(&self, diagnostic: Diagnostic, path: &str, text: &str) -> Diagnostic {
-        self.label(path, text).into_iter().fold(diagnostic, Diagnostic::labelled)
+        self.label(path, text)
+            .into_iter()
+            .fold(diagnostic, Diagnostic::labelled)
     }
 
     /// All places, as carets.
@@ -105,5 +147,8 @@ impl RequestPlaces {
 }
 
 fn source_from_text(name: &str, text: String) -> Arc<SourceText> {
-    Arc::new(SourceText::new(SourceFile { name: name.to_owned(), text }))
+    Arc::new(SourceText::new(SourceFile {
+        name: name.to_owned(),
+        text,
+    }))
 }

@@ -1,4 +1,5 @@
-//! What was asked for, held to what Kubernetes takes: names, variables, resources, amounts. Each error has a caret at its words.
+//! What was asked for, held to what Kubernetes takes: names, variables, resources, amounts. Each
+//! error has a caret at its words.
 
 use super::amount::Amount;
 use super::asked::RequestPlaces;
@@ -20,7 +21,10 @@ const IMAGE_MAX: usize = 400;
 
 /// All that cannot be.
 pub(super) fn check_job_request(request: &JobRequest, asked: &RequestPlaces) -> Vec<Diagnostic> {
-    let mut checking = Checking { asked, problems: Vec::new() };
+    let mut checking = Checking {
+        asked,
+        problems: Vec::new(),
+    };
     checking.pods(request.pods(), find_longest_pod_suffix(request));
     match request {
         JobRequest::Pytorch(job) => checking.pytorch(job),
@@ -29,7 +33,12 @@ pub(super) fn check_job_request(request: &JobRequest, asked: &RequestPlaces) -> 
             checking.test(job);
         }
         JobRequest::Acs(job) => {
-            for (path, name) in job.app.iter().map(|app| ("job.app", app)).chain([("job.container", &job.container)]) {
+            for (path, name) in job
+                .app
+                .iter()
+                .map(|app| ("job.app", app))
+                .chain([("job.container", &job.container)])
+            {
                 checking.label(path, name);
             }
         }
@@ -57,14 +66,23 @@ struct Checking<'a> {
 
 impl Checking<'_> {
     fn wrong(&mut self, path: &str, message: String, label: &str, next: &str) {
-        let error = self.asked.refused(Diagnostic::error("RW1221", message)).next(next);
+        let error = self
+            .asked
+            .refused(Diagnostic::error("RW1221", message))
+            .next(next);
         self.problems.push(self.asked.at(error, path, label));
     }
 
     fn pods(&mut self, pods: &Pods, ending: &str) {
         let longest = NAME_MAX - ending.len();
-        if !is_label(&pods.name) || pods.name.len() > longest || pods.name.starts_with(|c: char| c.is_ascii_digit()) {
-            let message = format!("`{}` cannot be the name of this job", one_line(&pods.name, 80));
+        if !is_label(&pods.name)
+            || pods.name.len() > longest
+            || pods.name.starts_with(|c: char| c.is_ascii_digit())
+        {
+            let message = format!(
+                "`{}` cannot be the name of this job",
+                one_line(&pods.name, 80)
+            );
             self.wrong(
                 "job.name",
                 message,
@@ -74,7 +92,12 @@ impl Checking<'_> {
         }
         if !is_label(&pods.namespace) {
             let message = format!("`{}` cannot be a namespace", one_line(&pods.namespace, 80));
-            self.wrong("job.namespace", message, "small letters, digits and `-`", "kubectl get namespaces");
+            self.wrong(
+                "job.namespace",
+                message,
+                "small letters, digits and `-`",
+                "kubectl get namespaces",
+            );
         }
         if !is_image(&pods.image) {
             let message = format!("`{}` cannot be an image", one_line(&pods.image, 80));
@@ -82,7 +105,8 @@ impl Checking<'_> {
                 "job.image",
                 message,
                 "letters, digits and `.-_/:@`, a letter or digit first",
-                self.asked.words("--image=REGISTRY/NAME:TAG", "image: REGISTRY/NAME:TAG"),
+                self.asked
+                    .words("--image=REGISTRY/NAME:TAG", "image: REGISTRY/NAME:TAG"),
             );
         }
         for (name, _) in &pods.environment {
@@ -92,7 +116,8 @@ impl Checking<'_> {
                     &format!("jobs.environment.{name}"),
                     message,
                     "letters, digits and `_`",
-                    self.asked.words("--env NAME=VALUE", "environment: { NAME: VALUE }"),
+                    self.asked
+                        .words("--env NAME=VALUE", "environment: { NAME: VALUE }"),
                 );
             }
         }
@@ -103,13 +128,21 @@ impl Checking<'_> {
         if let Devices::Said(devices) = &pods.devices {
             for (resource, amount) in devices {
                 self.resource("job.rdma", resource);
-                if Amount::parse(amount).and_then(|amount| amount.count()).is_none_or(|count| count == 0) {
-                    let message = format!("`{}` is no number of {}", one_line(amount, 40), one_line(resource, 60));
+                if Amount::parse(amount)
+                    .and_then(|amount| amount.count())
+                    .is_none_or(|count| count == 0)
+                {
+                    let message = format!(
+                        "`{}` is no number of {}",
+                        one_line(amount, 40),
+                        one_line(resource, 60)
+                    );
                     self.wrong(
                         "job.rdma",
                         message,
                         "a whole number from 1 on",
-                        self.asked.words("--device=aliyun/erdma=1", "devices: { aliyun/erdma: 1 }"),
+                        self.asked
+                            .words("--device=aliyun/erdma=1", "devices: { aliyun/erdma: 1 }"),
                     );
                 }
             }
@@ -118,15 +151,23 @@ impl Checking<'_> {
         self.pull_policy(pods);
     }
 
-    /// A network by its name, with its namespace before it and an interface behind it, or several of them (k8snetworkplumbingwg,
-    /// multi-network specification, 4.1.2.1).
+    /// A network by its name, with its namespace before it and an interface behind it, or several
+    /// of them (k8snetworkplumbingwg, multi-network specification, 4.1.2.1).
     fn network(&mut self, pods: &Pods) {
         let is_one = |text: &str| {
-            let (text, interface) = text.split_once('@').map_or((text, None), |(text, interface)| (text, Some(interface)));
-            let (namespace, name) = text.split_once('/').map_or((None, text), |(namespace, name)| (Some(namespace), name));
+            let (text, interface) = text
+                .split_once('@')
+                .map_or((text, None), |(text, interface)| (text, Some(interface)));
+            let (namespace, name) = text
+                .split_once('/')
+                .map_or((None, text), |(namespace, name)| (Some(namespace), name));
             namespace.is_none_or(is_label) && is_subdomain(name) && interface.is_none_or(is_netdev)
         };
-        if let Some(text) = pods.network.as_deref().filter(|text| !text.split(',').all(is_one)) {
+        if let Some(text) = pods
+            .network
+            .as_deref()
+            .filter(|text| !text.split(',').all(is_one))
+        {
             let message = format!("`{}` cannot be a network", one_line(text, 80));
             self.wrong(
                 "job.network",
@@ -139,41 +180,80 @@ impl Checking<'_> {
 
     /// A name of libibverbs.
     fn device(&mut self, job: &Perftest) {
-        let is_device = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
+        let is_device = |text: &str| {
+            !text.is_empty()
+                && text
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
+        };
         if let Some(text) = job.device.as_ref().filter(|text| !is_device(text)) {
             let message = format!("`{}` cannot be an RDMA device", one_line(text, 60));
-            self.wrong("job.rdma_device", message, "such as mlx5_0", "railwright verify INVENTORY, or ibv_devices on a node, names them");
+            self.wrong(
+                "job.rdma_device",
+                message,
+                "such as mlx5_0",
+                "railwright verify INVENTORY, or ibv_devices on a node, names them",
+            );
         }
     }
 
     /// The words that NCCL's tests take.
     fn test(&mut self, job: &NcclTest) {
-        let words = NcclProgramOptions { program: &job.program, from: &job.from, to: &job.to, turns: job.turns };
+        let words = NcclProgramOptions {
+            program: &job.program,
+            from: &job.from,
+            to: &job.to,
+            turns: job.turns,
+        };
         // A program is looked for in the image, where a path may begin at its working folder.
-        for fault in nccl::find_nccl_test_faults(words).into_iter().filter(|fault| fault.key != "program") {
-            let error = self.asked.refused(Diagnostic::error("RW1300", fault.message)).next(fault.fix);
-            self.problems.push(self.asked.at(error, &format!("job.{}", fault.key), fault.label));
+        for fault in nccl::find_nccl_test_faults(words)
+            .into_iter()
+            .filter(|fault| fault.key != "program")
+        {
+            let error = self
+                .asked
+                .refused(Diagnostic::error("RW1300", fault.message))
+                .next(fault.fix);
+            self.problems.push(
+                self.asked
+                    .at(error, &format!("job.{}", fault.key), fault.label),
+            );
         }
     }
 
     fn ray_version(&mut self, job: &Ray) {
         let is_release = |text: &str| {
-            text.starts_with(|c: char| c.is_ascii_digit()) && text.chars().all(|c| c.is_ascii_alphanumeric() || ".+-".contains(c))
+            text.starts_with(|c: char| c.is_ascii_digit())
+                && text
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || ".+-".contains(c))
         };
         if let Some(text) = job.ray_version.as_ref().filter(|text| !is_release(text)) {
             let message = format!("`{}` is no release of Ray", one_line(text, 40));
-            self.wrong("job.ray_version", message, "such as 2.46.0", "the release that is in the image: ray --version");
+            self.wrong(
+                "job.ray_version",
+                message,
+                "such as 2.46.0",
+                "the release that is in the image: ray --version",
+            );
         }
     }
 
     fn pull_policy(&mut self, pods: &Pods) {
-        if let Some(policy) = pods.image_pull_policy.as_deref().filter(|policy| !["Always", "IfNotPresent", "Never"].contains(policy)) {
+        if let Some(policy) = pods
+            .image_pull_policy
+            .as_deref()
+            .filter(|policy| !["Always", "IfNotPresent", "Never"].contains(policy))
+        {
             let message = format!("`{}` is no policy for pulling images", one_line(policy, 40));
             self.wrong(
                 "job.image_pull_policy",
                 message,
                 "Always, IfNotPresent or Never",
-                self.asked.words("--image-pull-policy=IfNotPresent", "image_pull_policy: IfNotPresent"),
+                self.asked.words(
+                    "--image-pull-policy=IfNotPresent",
+                    "image_pull_policy: IfNotPresent",
+                ),
             );
         }
     }
@@ -188,12 +268,27 @@ impl Checking<'_> {
             );
         }
         if job.command.trim().is_empty() {
-            self.wrong("job.command", "there is no command to run".to_owned(), "", "give it as the last argument: \"torchrun main.py\"");
+            self.wrong(
+                "job.command",
+                "there is no command to run".to_owned(),
+                "",
+                "give it as the last argument: \"torchrun main.py\"",
+            );
         }
-        let nproc = job.nproc_per_node.as_deref().filter(|text| !["auto", "cpu", "gpu"].contains(text));
-        if let Some(text) = nproc.filter(|text| text.parse::<u32>().map_or(true, |count| count == 0)) {
+        let nproc = job
+            .nproc_per_node
+            .as_deref()
+            .filter(|text| !["auto", "cpu", "gpu"].contains(text));
+        if let Some(text) =
+            nproc.filter(|text| text.parse::<u32>().map_or(true, |count| count == 0))
+        {
             let message = format!("`{}` is no number of processes", one_line(text, 40));
-            self.wrong("job.nproc", message, "a whole number, auto, cpu or gpu", "set it to the GPUs of a pod");
+            self.wrong(
+                "job.nproc",
+                message,
+                "a whole number, auto, cpu or gpu",
+                "set it to the GPUs of a pod",
+            );
         }
         self.labels(job);
         for text in &job.tolerations {
@@ -207,12 +302,21 @@ impl Checking<'_> {
                 );
             }
         }
-        job.shared_memory.iter().for_each(|text| self.amount("job.shared_memory", text));
+        job.shared_memory
+            .iter()
+            .for_each(|text| self.amount("job.shared_memory", text));
         self.mounts(job);
         for folder in &job.data_dirs {
-            if !folder.split(':').all(|part| part.starts_with('/')) || folder.matches(':').count() > 1 {
+            if !folder.split(':').all(|part| part.starts_with('/'))
+                || folder.matches(':').count() > 1
+            {
                 let message = format!("`{}` names no folder of the host", one_line(folder, 80));
-                self.wrong("job.data_dir", message, "absolute paths", "--data-dir /HOST or /HOST:/CONTAINER");
+                self.wrong(
+                    "job.data_dir",
+                    message,
+                    "absolute paths",
+                    "--data-dir /HOST or /HOST:/CONTAINER",
+                );
             }
         }
     }
@@ -221,17 +325,33 @@ impl Checking<'_> {
     fn mounts(&mut self, job: &Pytorch) {
         let (mut paths, mut claims) = (BTreeSet::new(), BTreeSet::new());
         for (claim, path) in &job.data {
-            let twice = match (claims.insert(claim), paths.insert(path.trim_end_matches('/'))) {
+            let twice = match (
+                claims.insert(claim),
+                paths.insert(path.trim_end_matches('/')),
+            ) {
                 (true, true) => continue,
                 (false, _) => format!("the claim {} is mounted twice", one_line(claim, 60)),
                 (_, false) => format!("two claims are mounted at {}", one_line(path, 60)),
             };
-            self.wrong("job.data", twice, "the API server refuses it", "--data CLAIM:/PATH, each claim and each path once");
+            self.wrong(
+                "job.data",
+                twice,
+                "the API server refuses it",
+                "--data CLAIM:/PATH, each claim and each path once",
+            );
         }
         for folder in &job.data_dirs {
-            let path = folder.rsplit(':').next().unwrap_or_default().trim_end_matches('/');
+            let path = folder
+                .rsplit(':')
+                .next()
+                .unwrap_or_default()
+                .trim_end_matches('/');
             if path.is_empty() || !paths.insert(path) {
-                let what = if path.is_empty() { "hides the whole root of the container" } else { "is mounted where another volume is" };
+                let what = if path.is_empty() {
+                    "hides the whole root of the container"
+                } else {
+                    "is mounted where another volume is"
+                };
                 self.wrong(
                     "job.data_dir",
                     format!("`{}` {what}", one_line(folder, 80)),
@@ -244,40 +364,84 @@ impl Checking<'_> {
 
     /// What the API server takes as labels, and as names of other objects.
     fn labels(&mut self, job: &Pytorch) {
-        for (path, pairs) in [("job.label", &job.labels), ("job.selector", &job.selectors), ("job.annotation", &job.annotations)] {
+        for (path, pairs) in [
+            ("job.label", &job.labels),
+            ("job.selector", &job.selectors),
+            ("job.annotation", &job.annotations),
+        ] {
             let is_value = |value: &str| path == "job.annotation" || labels::is_value(value);
-            for (key, value) in pairs.iter().filter(|(key, value)| !labels::is_key(key) || !is_value(value)) {
-                let message = format!("`{}` cannot be a label", one_line(&format!("{key}={value}"), 80));
-                let next = "at most 63 letters, digits and `-_.`, with a prefix such as example.com/ before the key";
+            for (key, value) in pairs
+                .iter()
+                .filter(|(key, value)| !labels::is_key(key) || !is_value(value))
+            {
+                let message = format!(
+                    "`{}` cannot be a label",
+                    one_line(&format!("{key}={value}"), 80)
+                );
+                let next = "at most 63 letters, digits and `-_.`, with a prefix such as \
+                            example.com/ before the key";
                 self.wrong(path, message, "the API server refuses it", next);
             }
         }
         let claims = job.data.iter().map(|(claim, _)| ("job.data", claim));
-        let secrets = job.image_pull_secrets.iter().map(|secret| ("job.image_pull_secret", secret));
-        let names = job.priority.iter().map(|name| ("job.priority", name)).chain(job.scheduler.iter().map(|name| ("job.scheduler", name)));
-        for (path, name) in claims.chain(secrets).chain(names).filter(|(_, name)| !is_subdomain(name)) {
+        let secrets = job
+            .image_pull_secrets
+            .iter()
+            .map(|secret| ("job.image_pull_secret", secret));
+        let names = job
+            .priority
+            .iter()
+            .map(|name| ("job.priority", name))
+            .chain(job.scheduler.iter().map(|name| ("job.scheduler", name)));
+        for (path, name) in claims
+            .chain(secrets)
+            .chain(names)
+            .filter(|(_, name)| !is_subdomain(name))
+        {
             let message = format!("`{}` cannot be the name of an object", one_line(name, 80));
-            self.wrong(path, message, "the API server refuses it", "small letters, digits, `-` and `.`");
+            self.wrong(
+                path,
+                message,
+                "the API server refuses it",
+                "small letters, digits, `-` and `.`",
+            );
         }
     }
 
     fn label(&mut self, path: &str, name: &str) {
         if !is_label(name) {
             let message = format!("`{}` cannot be a name", one_line(name, 80));
-            self.wrong(path, message, "small letters, digits and `-`", "take a name of at most 63 characters");
+            self.wrong(
+                path,
+                message,
+                "small letters, digits and `-`",
+                "take a name of at most 63 characters",
+            );
         }
     }
 
     fn amount(&mut self, path: &str, text: &str) {
         if Amount::parse(text).is_none() {
             let message = format!("`{}` is no amount", one_line(text, 40));
-            self.wrong(path, message, "a number with a unit of Kubernetes, such as 128, 500m, 512Gi", "write 512Gi, not 512GB");
+            self.wrong(
+                path,
+                message,
+                "a number with a unit of Kubernetes, such as 128, 500m, 512Gi",
+                "write 512Gi, not 512GB",
+            );
         }
     }
 
     fn resource(&mut self, path: &str, name: &str) {
-        let (prefix, last) = name.rsplit_once('/').map_or(("", name), |(prefix, last)| (prefix, last));
-        let is_name = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+        let (prefix, last) = name
+            .rsplit_once('/')
+            .map_or(("", name), |(prefix, last)| (prefix, last));
+        let is_name = |text: &str| {
+            !text.is_empty()
+                && text
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        };
         if !is_name(last) || !(prefix.is_empty() || is_subdomain(prefix)) {
             let message = format!("`{}` cannot be a resource", one_line(name, 80));
             self.wrong(
@@ -290,12 +454,16 @@ impl Checking<'_> {
     }
 }
 
-/// What a reference of an image is made of (distribution/reference: reference.go), and nothing that a Containerfile fills in.
+/// What a reference of an image is made of (distribution/reference: reference.go), and nothing that
+/// a Containerfile fills in.
 pub(super) fn is_image(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || ".-_/:@+[]".contains(c);
-    text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '[') && text.len() <= IMAGE_MAX && text.chars().all(plain)
+    text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '[')
+        && text.len() <= IMAGE_MAX
+        && text.chars().all(plain)
 }
 
 pub(super) fn is_variable(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }

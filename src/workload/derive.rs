@@ -1,4 +1,5 @@
-//! The environment that follows from the inventory: each variable with its reason, and what cannot be told.
+//! The environment that follows from the inventory: each variable with its reason, and what cannot
+//! be told.
 
 use super::asked::RequestPlaces;
 use super::hca::{Hcas, resolve_hca_names};
@@ -32,7 +33,11 @@ pub(super) struct DerivedEnvironment {
 
 impl DerivedEnvironment {
     fn put(&mut self, name: &'static str, value: impl Into<String>, because: impl Into<String>) {
-        self.variables.push(DerivedVariable { name, value: value.into(), because: because.into() });
+        self.variables.push(DerivedVariable {
+            name,
+            value: value.into(),
+            because: because.into(),
+        });
     }
 }
 
@@ -51,35 +56,71 @@ pub(super) struct DerivationInputs<'a> {
 }
 
 /// The environment of a job of this kind; `said` are the variables that somebody sets.
-pub(super) fn derive_environment(ground: DerivationInputs<'_>, kind: JobRequestKind, said: &BTreeSet<String>) -> DerivedEnvironment {
+pub(super) fn derive_environment(
+    ground: DerivationInputs<'_>,
+    kind: JobRequestKind,
+    said: &BTreeSet<String>,
+) -> DerivedEnvironment {
     let mut made = DerivedEnvironment::default();
     let fabric = &ground.loaded.spec.fabric;
     // `job prove` and people read in the log which network was taken.
-    made.put("NCCL_DEBUG", "INFO", "the log has to say which network and which devices were used");
-    made.put("NCCL_SOCKET_IFNAME", ground.meeting.nccl(), format!("ranks meet here: {}", ground.meeting.because()));
+    made.put(
+        "NCCL_DEBUG",
+        "INFO",
+        "the log has to say which network and which devices were used",
+    );
+    made.put(
+        "NCCL_SOCKET_IFNAME",
+        ground.meeting.nccl(),
+        format!("ranks meet here: {}", ground.meeting.because()),
+    );
     if kind == JobRequestKind::NcclTest
         && let Some(value) = ground.meeting.ucx()
     {
-        made.put("UCX_NET_DEVICES", value, "MPI keeps off the RDMA devices, and meets where NCCL does");
+        made.put(
+            "UCX_NET_DEVICES",
+            value,
+            "MPI keeps off the RDMA devices, and meets where NCCL does",
+        );
     }
-    let has_rdma = ground.asked.iter().any(|resource| is_rdma(resource, ground.offers));
-    if !has_rdma || matches!(fabric.kind, FabricKind::None | FabricKind::Acs | FabricKind::Iwarp) {
+    let has_rdma = ground
+        .asked
+        .iter()
+        .any(|resource| is_rdma(resource, ground.offers));
+    if !has_rdma
+        || matches!(
+            fabric.kind,
+            FabricKind::None | FabricKind::Acs | FabricKind::Iwarp
+        )
+    {
         return made;
     }
     derive_devices(&mut made, ground, said);
     if matches!(fabric.kind, FabricKind::Rocev2 | FabricKind::Erdma) {
         derive_gid_variables(&mut made, ground, said);
     }
-    let marked = fabric.lossless.as_ref().filter(|lossless| lossless.trust != Some(Trust::Pcp));
+    let marked = fabric
+        .lossless
+        .as_ref()
+        .filter(|lossless| lossless.trust != Some(Trust::Pcp));
     if let Some(lossless) = marked {
         let because = format!(
             "{} is {}, and a traffic class is four times its DSCP",
             describe_spec_path(ground.loaded, "fabric.lossless.dscp"),
             lossless.dscp
         );
-        made.put("NCCL_IB_TC", (u32::from(lossless.dscp) * 4).to_string(), because);
+        made.put(
+            "NCCL_IB_TC",
+            (u32::from(lossless.dscp) * 4).to_string(),
+            because,
+        );
     }
-    let rails = ground.hosts.iter().map(|host| host.netdevs.len()).max().unwrap_or_default();
+    let rails = ground
+        .hosts
+        .iter()
+        .map(|host| host.netdevs.len())
+        .max()
+        .unwrap_or_default();
     if fabric.routed == Some(false) && rails > 1 {
         let because = format!(
             "{} is false: each rail is a network of its own, and nothing leads from one to another",
@@ -92,81 +133,145 @@ pub(super) fn derive_environment(ground: DerivationInputs<'_>, kind: JobRequestK
 
 /// A path of the spec with its place, where the files have it.
 pub(super) fn describe_spec_path(loaded: &LoadedSpec, path: &str) -> String {
-    loaded.place(path).map_or_else(|| format!("`{path}`"), |place| format!("`{path}` ({place})"))
+    loaded.place(path).map_or_else(
+        || format!("`{path}`"),
+        |place| format!("`{path}` ({place})"),
+    )
 }
 
 /// The rails whose devices the pods get: those of the pools that they ask for.
 fn select_rails(ground: DerivationInputs<'_>) -> Option<BTreeSet<u32>> {
-    let asked = ground.offers.iter().filter(|offer| ground.asked.contains(&offer.resource));
+    let asked = ground
+        .offers
+        .iter()
+        .filter(|offer| ground.asked.contains(&offer.resource));
     let rails: Option<Vec<&BTreeSet<u32>>> = asked.map(|offer| offer.rails.as_ref()).collect();
-    rails.filter(|rails| !rails.is_empty()).map(|rails| rails.into_iter().flatten().copied().collect())
+    rails
+        .filter(|rails| !rails.is_empty())
+        .map(|rails| rails.into_iter().flatten().copied().collect())
 }
 
-fn derive_devices(made: &mut DerivedEnvironment, ground: DerivationInputs<'_>, said: &BTreeSet<String>) {
+fn derive_devices(
+    made: &mut DerivedEnvironment,
+    ground: DerivationInputs<'_>,
+    said: &BTreeSet<String>,
+) {
     let rails = select_rails(ground);
-    let functions = ground.offers.iter().find(|offer| !offer.shared && ground.asked.contains(&offer.resource));
+    let functions = ground
+        .offers
+        .iter()
+        .find(|offer| !offer.shared && ground.asked.contains(&offer.resource));
     let found = match functions {
-        Some(offer) => Hcas::Unknown { because: format!("{}: virtual functions are named when they are made", offer.resource) },
+        Some(offer) => Hcas::Unknown {
+            because: format!(
+                "{}: virtual functions are named when they are made",
+                offer.resource
+            ),
+        },
         None => resolve_hca_names(ground.loaded, ground.catalog, ground.hosts, rails.as_ref()),
     };
     match found {
         Hcas::Named { names, because } => {
             let of = rails.map_or_else(String::new, |rails| {
                 let rails: Vec<String> = rails.iter().map(u32::to_string).collect();
-                format!("the pools that the pods ask for hand out rails {}; ", rails.join(", "))
+                format!(
+                    "the pools that the pods ask for hand out rails {}; ",
+                    rails.join(", ")
+                )
             });
-            let because = format!("{of}{because}; `=` stands for whole names, as mlx5_1 is also the beginning of mlx5_10");
+            let because = format!(
+                "{of}{because}; `=` stands for whole names, as mlx5_1 is also the beginning of \
+                 mlx5_10"
+            );
             made.put("NCCL_IB_HCA", format!("={}", names.join(",")), because);
             made.devices = names;
         }
         Hcas::Unknown { because } if !said.contains("NCCL_IB_HCA") => {
-            let warning = Diagnostic::warning("RW1224", "the names of the RDMA devices do not follow from the spec")
+            let warning = Diagnostic::warning("RW1224", "the names of the RDMA devices do not \
+                                                         follow from the spec")
                 .on(because)
-                .effect("`NCCL_IB_HCA` is left out, so NCCL takes every RDMA device that a pod sees, storage and management among them")
-                .next(ground.by.words("give them: --env NCCL_IB_HCA==NAME,NAME, as `ibv_devices` prints them on a host; or keep the driver's names with `nics: { naming: { rdma: kernel } }`", "give them: `environment: { NCCL_IB_HCA: \"=NAME,NAME\" }`, as `ibv_devices` prints them on a host; or keep the driver's names with `nics: { naming: { rdma: kernel } }`"));
+                .effect("`NCCL_IB_HCA` is left out, so NCCL takes every RDMA device that a pod \
+                         sees, storage and management among them")
+                .next(ground.by.words("give them: --env NCCL_IB_HCA==NAME,NAME, as `ibv_devices` \
+                                       prints them on a host; or keep the driver's names with \
+                                       `nics: { naming: { rdma: kernel } }`", "give them: `environment: { NCCL_IB_HCA: \"=NAME,NAME\" }`, as `ibv_devices` prints them on a host; or keep the driver's names with `nics: { naming: { rdma: kernel } }`"));
             made.warnings.push(warning);
         }
         Hcas::Unknown { .. } | Hcas::None => {}
     }
 }
 
-/// By what NCCL finds the address of RoCE: since 2.21 by its family and version, before by an index.
-fn derive_gid_variables(made: &mut DerivedEnvironment, ground: DerivationInputs<'_>, said: &BTreeSet<String>) {
+/// By what NCCL finds the address of RoCE: since 2.21 by its family and version, before by an
+/// index.
+fn derive_gid_variables(
+    made: &mut DerivedEnvironment,
+    ground: DerivationInputs<'_>,
+    said: &BTreeSet<String>,
+) {
     let spec = &ground.loaded.spec;
     if said.contains("NCCL_IB_GID_INDEX") {
         return;
     }
-    let old = spec.jobs.nccl.as_deref().filter(|release| parse_version_numbers(release) < parse_version_numbers("2.21"));
+    let old = spec
+        .jobs
+        .nccl
+        .as_deref()
+        .filter(|release| parse_version_numbers(release) < parse_version_numbers("2.21"));
     if let Some(release) = old {
         let ofed = |host: &&Host| {
             let stack = ground.loaded.group_of(host).rdma_stack.as_ref();
-            stack.is_some_and(|stack| matches!(stack.flavour, RdmaFlavour::Doca | RdmaFlavour::MlnxOfed))
+            stack.is_some_and(|stack| {
+                matches!(stack.flavour, RdmaFlavour::Doca | RdmaFlavour::MlnxOfed)
+            })
         };
         if spec.fabric.kind == FabricKind::Rocev2 && ground.hosts.iter().all(ofed) {
             let because = format!(
-                "{} is {release}, and NCCL looks for the address by itself since 2.21 only; with one IPv4 address of a port, its entry for RoCE version 2 is the fourth",
+                "{} is {release}, and NCCL looks for the address by itself since 2.21 only; with \
+                 one IPv4 address of a port, its entry for RoCE version 2 is the fourth",
                 describe_spec_path(ground.loaded, "jobs.nccl")
             );
             made.put("NCCL_IB_GID_INDEX", "3", because);
         } else {
-            let warning = Diagnostic::warning("RW1225", format!("NCCL {release} needs the index of a GID, and the spec does not tell it"))
-                .effect("NCCL takes index 0, which is an address of the link alone, and connections between hosts fail")
-                .next(ground.by.words("look it up with `show_gids` on a host, and give it: --env NCCL_IB_GID_INDEX=N; or bring NCCL 2.21 or newer", "look it up with `show_gids` on a host, and give it: `environment: { NCCL_IB_GID_INDEX: \"N\" }`; or bring NCCL 2.21 or newer"));
+            let warning = Diagnostic::warning("RW1225", format!("NCCL {release} needs the index of \
+                                                                 a GID, and the spec does not tell \
+                                                                 it"))
+                .effect("NCCL takes index 0, which is an address of the link alone, and \
+                         connections between hosts fail")
+                .next(ground.by.words("look it up with `show_gids` on a host, and give it: --env \
+                                       NCCL_IB_GID_INDEX=N; or bring NCCL 2.21 or newer", "look it up with `show_gids` on a host, and give it: `environment: { NCCL_IB_GID_INDEX: \"N\" }`; or bring NCCL 2.21 or newer"));
             made.warnings.push(warning);
         }
         return;
     }
-    let addresses = ground.hosts.iter().flat_map(|host| &host.netdevs).filter_map(|rail| rail.address.as_deref()?.parse::<IpNet>().ok());
-    let families: BTreeSet<bool> = addresses.map(|address| matches!(address, IpNet::V6(_))).collect();
+    let addresses = ground
+        .hosts
+        .iter()
+        .flat_map(|host| &host.netdevs)
+        .filter_map(|rail| rail.address.as_deref()?.parse::<IpNet>().ok());
+    let families: BTreeSet<bool> = addresses
+        .map(|address| matches!(address, IpNet::V6(_)))
+        .collect();
     let (family, because) = match (families.contains(&false), families.contains(&true)) {
         (false, true) => ("AF_INET6", "the rails have IPv6 addresses"),
         (true, _) => ("AF_INET", "the rails have IPv4 addresses"),
-        (false, false) => ("AF_INET", "the spec gives the rails no addresses, and IPv4 is the rule"),
+        (false, false) => (
+            "AF_INET",
+            "the spec gives the rails no addresses, and IPv4 is the rule",
+        ),
     };
     made.put(
         "NCCL_IB_ADDR_FAMILY",
         family,
-        format!("{because}; the address is found by its family, as its index differs from host to host"),
+        format!(
+            "{because}; the address is found by its family, as its index differs from host to host"
+        ),
     );
-    made.put("NCCL_IB_ROCE_VERSION_NUM", "2", format!("{} has RoCE version 2", describe_spec_path(ground.loaded, "fabric.kind")));
+    made.put(
+        "NCCL_IB_ROCE_VERSION_NUM",
+        "2",
+        format!(
+            "{} has RoCE version 2",
+            describe_spec_path(ground.loaded, "fabric.kind")
+        ),
+    );
 }

@@ -1,5 +1,6 @@
-//! The environment of a job, settled: what the user says goes before what the spec says, that before what a table or the inventory
-//! gives. Every variable keeps its reason, and what it takes the place of.
+//! The environment of a job, settled: what the user says goes before what the spec says, that
+//! before what a table or the inventory gives. Every variable keeps its reason, and what it takes
+//! the place of.
 
 use super::asked::RequestPlaces;
 use super::derive::{DerivedVariable, describe_spec_path};
@@ -81,8 +82,20 @@ struct SettledVariable {
 impl Settling {
     /// A value that goes before what is there.
     pub(super) fn put(&mut self, name: &str, value: &str, origin: VariableOrigin, reason: String) {
-        let instead_of = self.variables.get(name).map(|before| before.value.clone()).filter(|before| before != value);
-        self.variables.insert(name.to_owned(), SettledVariable { value: value.to_owned(), origin, reason, instead_of });
+        let instead_of = self
+            .variables
+            .get(name)
+            .map(|before| before.value.clone())
+            .filter(|before| before != value);
+        self.variables.insert(
+            name.to_owned(),
+            SettledVariable {
+                value: value.to_owned(),
+                origin,
+                reason,
+                instead_of,
+            },
+        );
     }
 
     /// What follows from the inventory.
@@ -95,7 +108,10 @@ impl Settling {
     /// What the spec says of all jobs.
     pub(super) fn spec(&mut self, loaded: &LoadedSpec) {
         for (name, value) in &loaded.spec.jobs.environment {
-            let reason = format!("the spec says so for all jobs: {}", describe_spec_path(loaded, &format!("jobs.environment.{name}")));
+            let reason = format!(
+                "the spec says so for all jobs: {}",
+                describe_spec_path(loaded, &format!("jobs.environment.{name}"))
+            );
             self.put(name, value, VariableOrigin::Spec, reason);
         }
     }
@@ -110,7 +126,12 @@ impl Settling {
     /// All of them, with what the catalogue knows.
     pub(super) fn settled(self, catalog: &Catalog, nccl: Option<&str>) -> Vec<Variable> {
         let variable = |(name, settled): (String, SettledVariable)| {
-            let SettledVariable { value, origin, reason, instead_of } = settled;
+            let SettledVariable {
+                value,
+                origin,
+                reason,
+                instead_of,
+            } = settled;
             let row = catalog.variable.get(&name);
             let release = nccl.filter(|_| row.is_some_and(|row| row.program == "nccl"));
             Variable {
@@ -130,7 +151,8 @@ impl Settling {
     }
 }
 
-/// Values that their variable cannot have, and names that look mistyped; `devices` are those of the hosts, as far as they are known.
+/// Values that their variable cannot have, and names that look mistyped; `devices` are those of the
+/// hosts, as far as they are known.
 pub(super) fn check_variables(
     variables: &[Variable],
     loaded: &LoadedSpec,
@@ -138,52 +160,120 @@ pub(super) fn check_variables(
     asked: &RequestPlaces,
     devices: &[String],
 ) -> Vec<Diagnostic> {
-    let theirs = variables.iter().filter(|variable| matches!(variable.origin, VariableOrigin::Asked | VariableOrigin::Spec));
+    let theirs = variables.iter().filter(|variable| {
+        matches!(
+            variable.origin,
+            VariableOrigin::Asked | VariableOrigin::Spec
+        )
+    });
     theirs
         .filter_map(|variable| {
             let path = format!("jobs.environment.{}", variable.name);
             let (told, label) = match catalog.variable.get(&variable.name) {
-                Some(row) if row.name == HCA && row.values.as_ref().is_none_or(|values| values.holds(&variable.value)) => {
-                    (warn_unknown_devices(&variable.value, devices)?, "no device of the hosts")
+                Some(row)
+                    if row.name == HCA
+                        && row
+                            .values
+                            .as_ref()
+                            .is_none_or(|values| values.holds(&variable.value)) =>
+                {
+                    (
+                        warn_unknown_devices(&variable.value, devices)?,
+                        "no device of the hosts",
+                    )
                 }
                 Some(row) => (out_of_range(row, &variable.value)?, "cannot be"),
-                None => (warn_mistyped_name(&variable.name, catalog)?, "nobody reads this"),
+                None => (
+                    warn_mistyped_name(&variable.name, catalog)?,
+                    "nobody reads this",
+                ),
             };
-            let caret = asked.label(&path, label).or_else(|| loaded.label(&path, label));
+            let caret = asked
+                .label(&path, label)
+                .or_else(|| loaded.label(&path, label));
             Some(caret.into_iter().fold(told, Diagnostic::labelled))
         })
         .collect()
 }
 
 fn out_of_range(row: &VariableRow, value: &str) -> Option<Diagnostic> {
-    let values = row.values.as_ref().filter(|values| !value.is_empty() && !values.holds(value))?;
-    let mut told =
-        Diagnostic::warning("RW1226", format!("`{}={}` is none of its values: {}", row.name, one_line(value, 60), values.in_words()))
-            .effect(
-                "what becomes of it is the program's own affair: it may take what it can read of the value, or its default, without a word",
-            )
-            .next(format!("railwright catalog variable {} tells more", row.name));
+    let values = row
+        .values
+        .as_ref()
+        .filter(|values| !value.is_empty() && !values.holds(value))?;
+    let mut told = Diagnostic::warning(
+        "RW1226",
+        format!(
+            "`{}={}` is none of its values: {}",
+            row.name,
+            one_line(value, 60),
+            values.in_words()
+        ),
+    )
+    .effect(
+        "what becomes of it is the program's own affair: it may take what it can read of the \
+         value, or its default, without a word",
+    )
+    .next(format!(
+        "railwright catalog variable {} tells more",
+        row.name
+    ));
     told.source = Some(row.source.clone());
     Some(told)
 }
 
-/// Devices that are named and that no host has: NCCL says nothing of a name that fits none, and goes on with the others or with TCP.
+/// Devices that are named and that no host has: NCCL says nothing of a name that fits none, and
+/// goes on with the others or with TCP.
 fn warn_unknown_devices(value: &str, devices: &[String]) -> Option<Diagnostic> {
-    let (is_whole, names) = value.strip_prefix('=').map_or((false, value), |names| (true, names));
-    let is_there = |name: &str| devices.iter().any(|device| if is_whole { device == name } else { device.starts_with(name) });
-    let named = names.split(',').map(|name| name.split(':').next().unwrap_or_default()).filter(|name| !name.is_empty());
-    let strange: Vec<String> = named.filter(|name| !is_there(name)).map(|name| one_line(name, 40)).collect();
+    let (is_whole, names) = value
+        .strip_prefix('=')
+        .map_or((false, value), |names| (true, names));
+    let is_there = |name: &str| {
+        devices.iter().any(|device| {
+            if is_whole {
+                device == name
+            } else {
+                device.starts_with(name)
+            }
+        })
+    };
+    let named = names
+        .split(',')
+        .map(|name| name.split(':').next().unwrap_or_default())
+        .filter(|name| !name.is_empty());
+    let strange: Vec<String> = named
+        .filter(|name| !is_there(name))
+        .map(|name| one_line(name, 40))
+        .collect();
     if strange.is_empty() || devices.is_empty() || names.starts_with('^') {
         return None;
     }
-    let told = Diagnostic::warning("RW1231", format!("`{HCA}` names {}, which no host of the job has", strange.join(", ")));
-    let told = told.effect("NCCL leaves out a name that fits no device, and where none fits it goes over TCP, without an error");
+    let told = Diagnostic::warning(
+        "RW1231",
+        format!(
+            "`{HCA}` names {}, which no host of the job has",
+            strange.join(", ")
+        ),
+    );
+    let told = told.effect(
+        "NCCL leaves out a name that fits no device, and where none fits it goes over TCP, without \
+         an error",
+    );
     Some(told.next(format!("the spec gives: {HCA}=={}", devices.join(","))))
 }
 
 fn warn_mistyped_name(name: &str, catalog: &Catalog) -> Option<Diagnostic> {
-    let known = catalog.variable.entries().map(|entry| entry.row.name.as_str());
+    let known = catalog
+        .variable
+        .entries()
+        .map(|entry| entry.row.name.as_str());
     let near = suggest::suggest_correction(name, known).filter(|near| *near != name)?;
-    let told = Diagnostic::warning("RW1227", format!("no program is known that reads `{}`", one_line(name, 60)));
-    Some(told.effect("a variable that nobody reads does nothing, without a word").next(format!("did you mean `{near}`?")))
+    let told = Diagnostic::warning(
+        "RW1227",
+        format!("no program is known that reads `{}`", one_line(name, 60)),
+    );
+    Some(
+        told.effect("a variable that nobody reads does nothing, without a word")
+            .next(format!("did you mean `{near}`?")),
+    )
 }

@@ -1,5 +1,5 @@
-//! What was asked for, held to the fabric of the spec: on Alibaba Container Compute Service there are no hosts and no device plugin, and RDMA comes
-//! by labels of the pods.
+//! What was asked for, held to the fabric of the spec: on Alibaba Container Compute Service there
+//! are no hosts and no device plugin, and RDMA comes by labels of the pods.
 
 use super::asked::RequestPlaces;
 use super::request::{Devices, JobRequest, Pods};
@@ -7,14 +7,24 @@ use railwright_base::Diagnostic;
 use railwright_knowledge::spec::model::FabricKind;
 
 /// All that does not go together.
-pub(super) fn check_request_fabric(request: &JobRequest, fabric: FabricKind, asked: &RequestPlaces) -> Vec<Diagnostic> {
+pub(super) fn check_request_fabric(
+    request: &JobRequest,
+    fabric: FabricKind,
+    asked: &RequestPlaces,
+) -> Vec<Diagnostic> {
     let pods = request.pods();
     match request {
         JobRequest::Acs(_) => without_hosts(pods, asked),
         _ if fabric == FabricKind::Acs && pods.devices != Devices::None => {
-            let message = format!("pods of `{}` get no RDMA on Container Compute Service", request.kind().word());
+            let message = format!(
+                "pods of `{}` get no RDMA on Container Compute Service",
+                request.kind().word()
+            );
             let error = Diagnostic::error("RW1229", message)
-                .effect("RDMA comes by labels of the pods there, which only `acs` gives; this job would go over TCP")
+                .effect(
+                    "RDMA comes by labels of the pods there, which only `acs` gives; this job \
+                     would go over TCP",
+                )
                 .next(asked.words(
                     "railwright job render acs; or --without-rdma, where that is meant",
                     "`kind: acs`; or `without_rdma: true`, where that is meant",
@@ -31,12 +41,19 @@ fn without_hosts(pods: &Pods, asked: &RequestPlaces) -> Vec<Diagnostic> {
         ("job.host_network", "--host-network", pods.host_network),
         ("job.network", "--network", pods.network.is_some()),
         ("job.hosts", "--on", !pods.hosts.is_empty()),
-        ("job.rdma", "--device", matches!(pods.devices, Devices::Said(_))),
+        (
+            "job.rdma",
+            "--device",
+            matches!(pods.devices, Devices::Said(_)),
+        ),
     ];
     let refused = |(path, option, is_asked): (&str, &str, bool)| {
-        let error = Diagnostic::error("RW1221", format!("pods of Container Compute Service cannot have `{option}`"))
-            .effect("they have no host of yours, and RDMA comes by their labels")
-            .next("leave it out");
+        let error = Diagnostic::error(
+            "RW1221",
+            format!("pods of Container Compute Service cannot have `{option}`"),
+        )
+        .effect("they have no host of yours, and RDMA comes by their labels")
+        .next("leave it out");
         is_asked.then(|| asked.at(asked.refused(error), path, "has no meaning here"))
     };
     of_hosts.into_iter().filter_map(refused).collect()

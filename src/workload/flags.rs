@@ -1,5 +1,6 @@
-//! The flags of `arena submit pytorch` (kubeflow/arena: pkg/argsbuilder/submit.go, submit_pytorchjob.go, submit_tensorboard.go,
-//! submit_sync_code.go), and what each says of a training.
+//! The flags of `arena submit pytorch` (kubeflow/arena: pkg/argsbuilder/submit.go,
+//! submit_pytorchjob.go, submit_tensorboard.go, submit_sync_code.go), and what each says of a
+//! training.
 
 use super::request::{CleanPods, Devices, Pytorch};
 
@@ -19,23 +20,49 @@ pub(super) struct Flag {
 }
 
 const fn new_value_flag(name: &'static str, path: &'static str) -> Flag {
-    Flag { name, short: None, takes: true, path, refused: None }
+    Flag {
+        name,
+        short: None,
+        takes: true,
+        path,
+        refused: None,
+    }
 }
 
 const fn new_short_flag(name: &'static str, short: char, path: &'static str) -> Flag {
-    Flag { name, short: Some(short), takes: true, path, refused: None }
+    Flag {
+        name,
+        short: Some(short),
+        takes: true,
+        path,
+        refused: None,
+    }
 }
 
 const fn new_switch_flag(name: &'static str, path: &'static str) -> Flag {
-    Flag { name, short: None, takes: false, path, refused: None }
+    Flag {
+        name,
+        short: None,
+        takes: false,
+        path,
+        refused: None,
+    }
 }
 
 const fn new_refused_flag(name: &'static str, takes: bool, why: &'static str) -> Flag {
-    Flag { name, short: None, takes, path: "job.refused", refused: Some(why) }
+    Flag {
+        name,
+        short: None,
+        takes,
+        path: "job.refused",
+        refused: Some(why),
+    }
 }
 
-const SYNC: &str = "code is not fetched when a pod starts: put it into the image, or on a volume (`--data CLAIM:PATH`)";
-const FILES: &str = "files of this machine are not taken along: make a ConfigMap of them, or put them on a volume";
+const SYNC: &str = "code is not fetched when a pod starts: put it into the image, or on a volume \
+                    (`--data CLAIM:PATH`)";
+const FILES: &str =
+    "files of this machine are not taken along: make a ConfigMap of them, or put them on a volume";
 
 /// All of them, and those of the global options that matter.
 pub(super) const FLAGS: [Flag; 52] = [
@@ -84,7 +111,8 @@ pub(super) const FLAGS: [Flag; 52] = [
     new_refused_flag(
         "retry",
         true,
-        "a PyTorchJob is not retried by Arena either: a worker that fails starts anew, a master that fails ends the job",
+        "a PyTorchJob is not retried by Arena either: a worker that fails starts anew, a master \
+         that fails ends the job",
     ),
     new_refused_flag("queue", false, "the job is not suspended for a queue"),
     new_refused_flag("config-file", true, FILES),
@@ -116,7 +144,10 @@ pub(super) fn apply_flag(flag: &Flag, value: &str, job: &mut Pytorch) -> Result<
         }
         "workers" => job.workers = parse_count(value)?,
         "nproc-per-node" => job.nproc_per_node = Some(text()),
-        "env" => job.pods.environment.push(parse_pair(value, '=', "NAME=VALUE")?),
+        "env" => job
+            .pods
+            .environment
+            .push(parse_pair(value, '=', "NAME=VALUE")?),
         "clean-task-policy" => job.clean = parse_clean_policy(value)?,
         "working-dir" | "workingDir" => job.working_dir = text(),
         "shell" => job.shell = text(),
@@ -146,7 +177,9 @@ fn apply_switch_flag(flag: &Flag, value: &str, job: &mut Pytorch) -> Result<(), 
         // The dashboard's own two are looked at once all is read.
         "tensorboard" if !parse_bool(value)? => job.tensorboard = None,
         "tensorboard" => drop(job.tensorboard.get_or_insert_default()),
-        "tensorboard-image" | "tensorboardImage" => job.tensorboard.get_or_insert_default().image = text(),
+        "tensorboard-image" | "tensorboardImage" => {
+            job.tensorboard.get_or_insert_default().image = text()
+        }
         "logdir" => job.tensorboard.get_or_insert_default().logdir = text(),
         "rdma" => job.rdma = parse_bool(value)?,
         "gang" => job.gang = parse_bool(value)?,
@@ -161,7 +194,9 @@ fn apply_switch_flag(flag: &Flag, value: &str, job: &mut Pytorch) -> Result<(), 
 /// `NAME=VALUE`, with these words for what it should have been.
 pub(super) fn parse_pair(text: &str, by: char, form: &str) -> Result<(String, String), String> {
     let split = text.split_once(by).filter(|(name, _)| !name.is_empty());
-    split.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(|| format!("this is no {form}"))
+    split
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .ok_or_else(|| format!("this is no {form}"))
 }
 
 fn parse_count(text: &str) -> Result<u32, String> {
@@ -201,10 +236,17 @@ pub(super) fn parse_go_duration(text: &str) -> Result<u64, String> {
             Some('s') => (1, 1),
             _ => return Err(wrong()),
         };
-        total = number.checked_mul(unit).and_then(|more| total.checked_add(more)).ok_or_else(wrong)?;
+        total = number
+            .checked_mul(unit)
+            .and_then(|more| total.checked_add(more))
+            .ok_or_else(wrong)?;
         rest = &rest[digits + length..];
     }
-    if text.is_empty() { Err(wrong()) } else { Ok(total) }
+    if text.is_empty() {
+        Err(wrong())
+    } else {
+        Ok(total)
+    }
 }
 
 #[cfg(test)]

@@ -1,14 +1,17 @@
-//! The interface on which the ranks of a job meet: the pod's own, or that of the host's management network.
+//! The interface on which the ranks of a job meet: the pod's own, or that of the host's management
+//! network.
 
 use super::request::Pods;
 use indexmap::IndexSet;
 use railwright_knowledge::spec::{Host, LoadedSpec};
 
-/// The only interface of a pod beside `lo`, as the network plugins name it (CNI: the runtime gives `CNI_IFNAME`, containerd and CRI-O `eth0`).
+/// The only interface of a pod beside `lo`, as the network plugins name it (CNI: the runtime gives
+/// `CNI_IFNAME`, containerd and CRI-O `eth0`).
 const OF_POD: &str = "eth0";
 
-/// Interfaces of a host that lead to no other host, or are those of pods and services alone: containernetworking/plugins (`cni0`),
-/// flannel-io/flannel, projectcalico/calico (`tunl0`, `vxlan.calico`), cilium/cilium, kubernetes/kubernetes (IPVS of kube-proxy), kubernetes/dns
+/// Interfaces of a host that lead to no other host, or are those of pods and services alone:
+/// containernetworking/plugins (`cni0`), flannel-io/flannel, projectcalico/calico (`tunl0`,
+/// `vxlan.calico`), cilium/cilium, kubernetes/kubernetes (IPVS of kube-proxy), kubernetes/dns
 /// (node-local cache), docker, libvirt.
 const APART: [&str; 12] = [
     "lo",
@@ -38,25 +41,38 @@ impl Meeting {
     /// Of these pods on these hosts.
     pub(super) fn of(loaded: &LoadedSpec, hosts: &[&Host], pods: &Pods) -> Meeting {
         if !pods.host_network {
-            return Meeting::On { names: vec![OF_POD.to_owned()], because: "it is the pod's own interface on the pod network".to_owned() };
+            return Meeting::On {
+                names: vec![OF_POD.to_owned()],
+                because: "it is the pod's own interface on the pod network".to_owned(),
+            };
         }
         let management = |host: &&Host| {
             let management = loaded.group_of(host).management.as_ref()?.resolved();
-            management.vlan.and_then(|vlan| vlan.name).or(management.bond.map(|bond| bond.name))
+            management
+                .vlan
+                .and_then(|vlan| vlan.name)
+                .or(management.bond.map(|bond| bond.name))
         };
         let named: Option<IndexSet<String>> = hosts.iter().map(management).collect();
         match named.filter(|names| !names.is_empty()) {
             Some(names) => Meeting::On {
                 names: names.into_iter().collect(),
-                because: "pods have the network of their host, and the spec names its management interface (`nodes.management`)".to_owned(),
+                because: "pods have the network of their host, and the spec names its management \
+                          interface (`nodes.management`)"
+                    .to_owned(),
             },
             None => {
-                let rails: IndexSet<String> = hosts.iter().flat_map(|host| &host.netdevs).map(|rail| rail.netdev.clone()).collect();
+                let rails: IndexSet<String> = hosts
+                    .iter()
+                    .flat_map(|host| &host.netdevs)
+                    .map(|rail| rail.netdev.clone())
+                    .collect();
                 let apart = APART.into_iter().map(str::to_owned);
                 Meeting::Beside {
                     names: apart.chain(rails).collect(),
                     because:
-                        "pods have the network of their host, whose management interface the spec does not name, so the rails and what network plugins make are left out"
+                        "pods have the network of their host, whose management interface the spec \
+                         does not name, so the rails and what network plugins make are left out"
                             .to_owned(),
                 }
             }

@@ -1,4 +1,5 @@
-//! The line that starts NCCL's tests: mpirun with what keeps it from hanging in pods with RDMA, each argument with its reason and cost.
+//! The line that starts NCCL's tests: mpirun with what keeps it from hanging in pods with RDMA,
+//! each argument with its reason and cost.
 
 use super::derive::describe_spec_path;
 use super::environment::Variable;
@@ -14,8 +15,8 @@ use serde::Serialize;
 /// The port of the pods' sshd where they have the network of their host.
 pub(super) const SSH_PORT: u16 = 2222;
 
-/// What mpi-operator gives ssh by a variable, which an argument of the same name goes before (kubeflow/mpi-operator:
-/// pkg/controller/mpi_job_controller.go, `OMPI_MCA_plm_rsh_args`).
+/// What mpi-operator gives ssh by a variable, which an argument of the same name goes before
+/// (kubeflow/mpi-operator: pkg/controller/mpi_job_controller.go, `OMPI_MCA_plm_rsh_args`).
 const OF_OPERATOR: &str = "-o ConnectionAttempts=10";
 
 /// An argument, with its value where it has one.
@@ -42,7 +43,12 @@ impl Launch<'_> {
     fn put(&mut self, row: &str, words: &[&str]) {
         let row = self.catalog.argument.get(row).cloned().unwrap_or_default();
         let words = words.iter().map(|word| (*word).to_owned()).collect();
-        self.arguments.push(Argument { words, reason: row.reason, cost: row.cost, source: row.source });
+        self.arguments.push(Argument {
+            words,
+            reason: row.reason,
+            cost: row.cost,
+            source: row.source,
+        });
     }
 
     /// What the spec says goes before what is ours of the same name.
@@ -53,12 +59,16 @@ impl Launch<'_> {
             let told = Argument {
                 words,
                 reason: format!("the spec says so for all jobs: {}", of_spec.place),
-                cost: row.as_ref().map_or_else(|| "not known here".to_owned(), |row| row.cost.clone()),
+                cost: row
+                    .as_ref()
+                    .map_or_else(|| "not known here".to_owned(), |row| row.cost.clone()),
                 source: row.map_or_else(|| "your spec".to_owned(), |row| row.source),
             };
             // each `-x` is of another variable
             let ours = self.arguments.iter_mut().find(|argument| {
-                name != "-x" && strip_include_exclude(&self::normalize_argument_name(&argument.words)) == strip_include_exclude(&name)
+                name != "-x"
+                    && strip_include_exclude(&self::normalize_argument_name(&argument.words))
+                        == strip_include_exclude(&name)
             });
             match ours {
                 Some(ours) => *ours = told,
@@ -81,14 +91,24 @@ pub(super) struct OfSpec {
 
 /// What the spec has for mpirun, as words.
 pub(super) fn of_spec(loaded: &LoadedSpec) -> Result<OfSpec, Vec<Diagnostic>> {
-    let Some(text) = &loaded.spec.jobs.mpi_options else { return Ok(OfSpec::default()) };
+    let Some(text) = &loaded.spec.jobs.mpi_options else {
+        return Ok(OfSpec::default());
+    };
     let words = split_shell_words(text).map_err(|no| {
         let error = Diagnostic::error("RW1222", no.message).state("nothing was rendered");
         let label = loaded.label("jobs.mpi_options", no.label);
-        vec![label.into_iter().fold(error, Diagnostic::labelled).next("write the options as they stand behind `mpirun`")]
+        vec![
+            label
+                .into_iter()
+                .fold(error, Diagnostic::labelled)
+                .next("write the options as they stand behind `mpirun`"),
+        ]
     })?;
     let words = words.into_iter().map(|word| word.text).collect();
-    Ok(OfSpec { words, place: describe_spec_path(loaded, "jobs.mpi_options") })
+    Ok(OfSpec {
+        words,
+        place: describe_spec_path(loaded, "jobs.mpi_options"),
+    })
 }
 
 /// mpirun and the test behind it, for this many processes.
@@ -100,10 +120,20 @@ pub(super) fn build_mpirun_arguments(
     of_spec: &OfSpec,
     catalog: &Catalog,
 ) -> Vec<Argument> {
-    let mut launch = Launch { catalog, arguments: Vec::new() };
+    let mut launch = Launch {
+        catalog,
+        arguments: Vec::new(),
+    };
     launch.put("--allow-run-as-root", &["--allow-run-as-root"]);
     let is_without = job.pods.gpus == Some(0);
-    launch.put(if is_without { "-np without GPUs" } else { "-np" }, &["-np", &processes.to_string()]);
+    launch.put(
+        if is_without {
+            "-np without GPUs"
+        } else {
+            "-np"
+        },
+        &["-np", &processes.to_string()],
+    );
     launch.put("-bind-to", &["-bind-to", "none"]);
     launch.mca("coll_hcoll_enable", "0");
     launch.mca("btl", "tcp,self");
@@ -119,12 +149,25 @@ pub(super) fn build_mpirun_arguments(
     }
     launch.own(of_spec);
     for variable in variables {
-        launch.put("-x", &["-x", &format!("{}={}", variable.name, variable.value)]);
+        launch.put(
+            "-x",
+            &["-x", &format!("{}={}", variable.name, variable.value)],
+        );
     }
     let turns = job.turns.to_string();
-    let of_test = [("-b", job.from.as_str()), ("-e", &job.to), ("-f", "2"), ("-g", "1"), ("-c", "1"), ("-n", &turns)];
+    let of_test = [
+        ("-b", job.from.as_str()),
+        ("-e", &job.to),
+        ("-f", "2"),
+        ("-g", "1"),
+        ("-c", "1"),
+        ("-n", &turns),
+    ];
     // Without GPUs there is none to give to a process.
-    for (option, value) in of_test.into_iter().filter(|(option, _)| *option != "-g" || !is_without) {
+    for (option, value) in of_test
+        .into_iter()
+        .filter(|(option, _)| *option != "-g" || !is_without)
+    {
         launch.put(&format!("nccl-tests {option}"), &[option, value]);
     }
     launch.arguments
@@ -136,7 +179,9 @@ fn group_argument_words(words: &[String]) -> Vec<Vec<String>> {
     for word in words {
         match made.last_mut() {
             // The name and the value of `-mca` are its own, whatever they begin with.
-            Some(last) if !word.starts_with('-') || is_mca(last) && last.len() < 3 => last.push(word.clone()),
+            Some(last) if !word.starts_with('-') || is_mca(last) && last.len() < 3 => {
+                last.push(word.clone())
+            }
             _ => made.push(vec![word.clone()]),
         }
     }
@@ -144,10 +189,13 @@ fn group_argument_words(words: &[String]) -> Vec<Vec<String>> {
 }
 
 fn is_mca(words: &[String]) -> bool {
-    words.first().is_some_and(|word| word.trim_start_matches('-') == "mca")
+    words
+        .first()
+        .is_some_and(|word| word.trim_start_matches('-') == "mca")
 }
 
-/// An argument without its value, as the catalogue calls it; mpirun takes most options with one dash and with two.
+/// An argument without its value, as the catalogue calls it; mpirun takes most options with one
+/// dash and with two.
 fn normalize_argument_name(words: &[String]) -> String {
     let first = words.first().map(String::as_str).unwrap_or_default();
     match (is_mca(words), words.get(1)) {
@@ -158,21 +206,35 @@ fn normalize_argument_name(words: &[String]) -> String {
     }
 }
 
-/// Whether a program is one of NVIDIA/nccl-tests, by its name: its Makefile builds `all_reduce_perf` and the like.
+/// Whether a program is one of NVIDIA/nccl-tests, by its name: its Makefile builds
+/// `all_reduce_perf` and the like.
 pub(super) fn is_of_nccl(program: &str) -> bool {
     program.ends_with("_perf") || program.ends_with("_perf_mpi")
 }
 
-/// What an argument decides: Open MPI does not start where interfaces are included and excluded at once.
+/// What an argument decides: Open MPI does not start where interfaces are included and excluded at
+/// once.
 fn strip_include_exclude(name: &str) -> &str {
-    name.strip_suffix("_include").or_else(|| name.strip_suffix("_exclude")).unwrap_or(name)
+    name.strip_suffix("_include")
+        .or_else(|| name.strip_suffix("_exclude"))
+        .unwrap_or(name)
 }
 
 /// The whole line as words: the test's own arguments stand behind its name.
 pub(super) fn build_mpirun_line(arguments: &[Argument], program: &str) -> Vec<String> {
-    let of_mpi = arguments.iter().take_while(|argument| !is_of_test(argument)).flat_map(|argument| argument.words.clone());
-    let of_test = arguments.iter().skip_while(|argument| !is_of_test(argument)).flat_map(|argument| argument.words.clone());
-    std::iter::once("mpirun".to_owned()).chain(of_mpi).chain([program.to_owned()]).chain(of_test).collect()
+    let of_mpi = arguments
+        .iter()
+        .take_while(|argument| !is_of_test(argument))
+        .flat_map(|argument| argument.words.clone());
+    let of_test = arguments
+        .iter()
+        .skip_while(|argument| !is_of_test(argument))
+        .flat_map(|argument| argument.words.clone());
+    std::iter::once("mpirun".to_owned())
+        .chain(of_mpi)
+        .chain([program.to_owned()])
+        .chain(of_test)
+        .collect()
 }
 
 fn is_of_test(argument: &Argument) -> bool {
@@ -182,5 +244,7 @@ fn is_of_test(argument: &Argument) -> bool {
 /// The options of MPI as the spec has them in `jobs.mpi_options`, for the rules about them.
 pub(super) fn format_mpi_options(arguments: &[Argument]) -> String {
     let mca = arguments.iter().filter(|argument| is_mca(&argument.words));
-    mca.map(|argument| argument.words.join(" ")).collect::<Vec<_>>().join(" ")
+    mca.map(|argument| argument.words.join(" "))
+        .collect::<Vec<_>>()
+        .join(" ")
 }

@@ -1,4 +1,5 @@
-//! What the template of a job can name. The types are the language: their schema is what names are checked against.
+//! What the template of a job can name. The types are the language: their schema is what names are
+//! checked against.
 
 use super::amount::Amount;
 use super::environment::Variable;
@@ -42,7 +43,10 @@ pub(super) struct ContainerVariable {
 
 impl From<&Variable> for ContainerVariable {
     fn from(variable: &Variable) -> Self {
-        ContainerVariable { name: variable.name.clone(), value: variable.value.clone() }
+        ContainerVariable {
+            name: variable.name.clone(),
+            value: variable.value.clone(),
+        }
     }
 }
 

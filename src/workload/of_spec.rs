@@ -15,7 +15,8 @@ const CONTAINER: &str = "main";
 /// The workloads of a spec, rendered, in its order.
 #[derive(Debug, Clone, Default)]
 pub struct Workloads {
-    /// Each that could be rendered, with its place in the spec and the digest of the template that made it.
+    /// Each that could be rendered, with its place in the spec and the digest of the template that
+    /// made it.
     pub(super) all: Vec<(usize, RenderedJob, Digest)>,
     /// Some could not be rendered: what rules say of these is not known.
     pub is_partial: bool,
@@ -24,7 +25,10 @@ pub struct Workloads {
 impl Workloads {
     /// Where none could be rendered.
     pub fn unrendered() -> Workloads {
-        Workloads { all: Vec::new(), is_partial: true }
+        Workloads {
+            all: Vec::new(),
+            is_partial: true,
+        }
     }
 
     /// Renders all that can be, and says all that is wrong with any of them.
@@ -34,9 +38,16 @@ impl Workloads {
         let workloads = std::mem::take(&mut alone.spec.workloads);
         let (mut all, mut problems) = (Vec::new(), Vec::new());
         for (index, workload) in workloads.iter().enumerate() {
-            problems.extend(fields::check_workload_fields(inputs.loaded, index, workload));
+            problems.extend(fields::check_workload_fields(
+                inputs.loaded,
+                index,
+                workload,
+            ));
             let asked = RequestPlaces::of_spec(inputs.loaded, index);
-            let inputs = JobRenderInputs { loaded: &alone, ..inputs };
+            let inputs = JobRenderInputs {
+                loaded: &alone,
+                ..inputs
+            };
             match request_from_workload(&fields::clear_foreign_fields(workload), &asked)
                 .and_then(|request| render_job(inputs, &request, &asked))
             {
@@ -47,33 +58,61 @@ impl Workloads {
                 Err(more) => problems.extend(more),
             }
         }
-        (Workloads { all, is_partial: !problems.is_empty() }, problems)
+        (
+            Workloads {
+                all,
+                is_partial: !problems.is_empty(),
+            },
+            problems,
+        )
     }
 
     /// What rules find of them, before anything is waived.
     pub fn found(&self) -> Vec<RuleFinding> {
-        self.all.iter().flat_map(|(_, rendered, _)| rendered.found.clone()).collect()
+        self.all
+            .iter()
+            .flat_map(|(_, rendered, _)| rendered.found.clone())
+            .collect()
     }
 
     /// What else looks wrong of them.
     pub fn notes(&self) -> Vec<Diagnostic> {
-        self.all.iter().flat_map(|(_, rendered, _)| rendered.judgement.notes.clone()).collect()
+        self.all
+            .iter()
+            .flat_map(|(_, rendered, _)| rendered.judgement.notes.clone())
+            .collect()
     }
 }
 
-fn request_from_workload(workload: &Workload, asked: &RequestPlaces) -> Result<JobRequest, Vec<Diagnostic>> {
+fn request_from_workload(
+    workload: &Workload,
+    asked: &RequestPlaces,
+) -> Result<JobRequest, Vec<Diagnostic>> {
     let devices = match (workload.without_rdma, workload.devices.is_empty()) {
         (true, _) => Devices::None,
         (false, true) => Devices::OfCluster,
-        (false, false) => Devices::Said(workload.devices.iter().map(|(name, count)| (name.clone(), count.to_string())).collect()),
+        (false, false) => Devices::Said(
+            workload
+                .devices
+                .iter()
+                .map(|(name, count)| (name.clone(), count.to_string()))
+                .collect(),
+        ),
     };
     let pods = Pods {
         name: workload.name.clone(),
         namespace: workload.namespace.clone(),
         image: workload.image.clone(),
         image_pull_policy: workload.image_pull_policy.clone(),
-        environment: workload.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
-        hosts: workload.hosts.as_deref().map_or(Ok(Vec::new()), |text| expand_host_names(text, asked))?,
+        environment: workload
+            .environment
+            .iter()
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
+        hosts: workload
+            .hosts
+            .as_deref()
+            .map_or(Ok(Vec::new()), |text| expand_host_names(text, asked))?,
         host_network: workload.host_network,
         network: workload.network.clone(),
         trial: workload.trial,
@@ -85,7 +124,11 @@ fn request_from_workload(workload: &Workload, asked: &RequestPlaces) -> Result<J
         memory: workload.memory.clone(),
     };
     Ok(match workload.kind {
-        WorkloadKind::Ray => JobRequest::Ray(Ray { pods, replicas: workload.replicas, ray_version: workload.ray_version.clone() }),
+        WorkloadKind::Ray => JobRequest::Ray(Ray {
+            pods,
+            replicas: workload.replicas,
+            ray_version: workload.ray_version.clone(),
+        }),
         WorkloadKind::Acs => JobRequest::Acs(Acs {
             pods,
             replicas: workload.replicas,
@@ -93,14 +136,24 @@ fn request_from_workload(workload: &Workload, asked: &RequestPlaces) -> Result<J
             compute_class: workload.compute_class.clone(),
             command: workload.command.clone(),
             app: workload.app.clone(),
-            container: workload.container.clone().unwrap_or_else(|| CONTAINER.to_owned()),
+            container: workload
+                .container
+                .clone()
+                .unwrap_or_else(|| CONTAINER.to_owned()),
         }),
     })
 }
 
 fn expand_host_names(text: &str, asked: &RequestPlaces) -> Result<Vec<String>, Vec<Diagnostic>> {
     nodeset::expand_node_set(text).map_err(|error| {
-        let error = Diagnostic::error("RW1221", format!("`{}` names no hosts: {error}", one_line(text, 60)));
-        vec![asked.at(error, "job.hosts", "not a node-set").next("hosts: gpu[01-02]")]
+        let error = Diagnostic::error(
+            "RW1221",
+            format!("`{}` names no hosts: {error}", one_line(text, 60)),
+        );
+        vec![
+            asked
+                .at(error, "job.hosts", "not a node-set")
+                .next("hosts: gpu[01-02]"),
+        ]
     })
 }

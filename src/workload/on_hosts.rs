@@ -1,8 +1,8 @@
-//! A job on hosts, without Kubernetes: what each host needs, and what is started there, with the environment that follows from the
-//! inventory as that of pods does.
+//! A job on hosts, without Kubernetes: what each host needs, and what is started there, with the
+//! environment that follows from the inventory as that of pods does.
 //!
-//! Processes of a training are started on every host by us, and meet at the first one; those of NCCL's tests by mpirun on the first host,
-//! which logs in to the others by itself.
+//! Processes of a training are started on every host by us, and meet at the first one; those of
+//! NCCL's tests by mpirun on the first host, which logs in to the others by itself.
 
 use super::check::is_variable;
 use super::derive::{self, DerivationInputs};
@@ -83,7 +83,11 @@ pub struct HostJobParts {
 const OWN_RAILS: &str = "rails of the hosts";
 
 /// The parts of a job.
-pub fn on_hosts(inputs: JobRenderInputs<'_>, job: &HostJob, asked: &RequestPlaces) -> Result<HostJobParts, Vec<Diagnostic>> {
+pub fn on_hosts(
+    inputs: JobRenderInputs<'_>,
+    job: &HostJob,
+    asked: &RequestPlaces,
+) -> Result<HostJobParts, Vec<Diagnostic>> {
     let hosts = render::select_hosts(inputs.loaded, &job.hosts, asked)?;
     let faults = host_faults::find_host_job_errors(inputs, job, &hosts, asked);
     if !faults.is_empty() {
@@ -91,10 +95,17 @@ pub fn on_hosts(inputs: JobRenderInputs<'_>, job: &HostJob, asked: &RequestPlace
     }
     let names = host_faults::launch_names(job).unwrap_or_default();
     let gpus = resolve_gpu_count(inputs, job, &hosts)?;
-    let pods = Pods { host_network: true, ..Pods::default() };
+    let pods = Pods {
+        host_network: true,
+        ..Pods::default()
+    };
     let meeting = Meeting::of(inputs.loaded, &hosts, &pods);
     let (variables, warnings) = settle_variables(inputs, job, asked, &hosts, &meeting);
-    let no_names: Vec<Diagnostic> = variables.iter().filter(|one| !is_variable(&one.name)).map(|one| no_name(&one.name, asked)).collect();
+    let no_names: Vec<Diagnostic> = variables
+        .iter()
+        .filter(|one| !is_variable(&one.name))
+        .map(|one| no_name(&one.name, asked))
+        .collect();
     if !no_names.is_empty() {
         return Err(no_names);
     }
@@ -102,34 +113,74 @@ pub fn on_hosts(inputs: JobRenderInputs<'_>, job: &HostJob, asked: &RequestPlace
         HostKind::NcclTest(test) => {
             let of_spec = mpirun::of_spec(inputs.loaded)?;
             let processes = gpus.saturating_mul(hosts.len() as u32);
-            let arguments = mpirun::build_mpirun_arguments(test, processes, &meeting, &variables, &of_spec, inputs.catalog);
+            let arguments = mpirun::build_mpirun_arguments(
+                test,
+                processes,
+                &meeting,
+                &variables,
+                &of_spec,
+                inputs.catalog,
+            );
             let mut line = mpirun::build_mpirun_line(&arguments, &test.program);
             let slots: Vec<String> = names.iter().map(|name| format!("{name}:{gpus}")).collect();
             line.splice(1..1, ["-H".to_owned(), slots.join(",")]);
             nccl_parts(job, &names, &test.program, &line)
         }
-        HostKind::Pytorch { steps, mebibytes, port } => training_parts(job, &names, &variables, gpus, [*steps, *mebibytes], *port),
+        HostKind::Pytorch {
+            steps,
+            mebibytes,
+            port,
+        } => training_parts(job, &names, &variables, gpus, [*steps, *mebibytes], *port),
     };
-    Ok(HostJobParts { parts, variables, warnings, gpus })
+    Ok(HostJobParts {
+        parts,
+        variables,
+        warnings,
+        gpus,
+    })
 }
 
 /// It becomes a word of a script.
 fn no_name(name: &str, asked: &RequestPlaces) -> Diagnostic {
-    let error = Diagnostic::error("RW1221", format!("`{}` cannot be the name of a variable", one_line(name, 80)));
-    asked.at(error.state("nothing was started").next("--env NAME=VALUE"), &format!("jobs.environment.{name}"), "letters, digits and `_`")
+    let error = Diagnostic::error(
+        "RW1221",
+        format!("`{}` cannot be the name of a variable", one_line(name, 80)),
+    );
+    asked.at(
+        error.state("nothing was started").next("--env NAME=VALUE"),
+        &format!("jobs.environment.{name}"),
+        "letters, digits and `_`",
+    )
 }
 
-fn resolve_gpu_count(inputs: JobRenderInputs<'_>, job: &HostJob, hosts: &[&Host]) -> Result<u32, Vec<Diagnostic>> {
+fn resolve_gpu_count(
+    inputs: JobRenderInputs<'_>,
+    job: &HostJob,
+    hosts: &[&Host],
+) -> Result<u32, Vec<Diagnostic>> {
     if let Some(gpus) = job.gpus.filter(|gpus| *gpus > 0) {
         return Ok(gpus);
     }
-    let counts: BTreeSet<u32> = hosts.iter().map(|host| inputs.loaded.group_of(host).gpu.as_ref().map_or(0, |gpu| gpu.count)).collect();
+    let counts: BTreeSet<u32> = hosts
+        .iter()
+        .map(|host| {
+            inputs
+                .loaded
+                .group_of(host)
+                .gpu
+                .as_ref()
+                .map_or(0, |gpu| gpu.count)
+        })
+        .collect();
     match counts.iter().next() {
         Some(count) if counts.len() == 1 && *count > 0 => Ok(*count),
         _ => Err(vec![
-            Diagnostic::error("RW1265", "how many GPUs of a host are used does not follow from the spec")
-                .state("nothing was started")
-                .next("say it with --gpus N, or name hosts that are alike with --on HOSTS"),
+            Diagnostic::error(
+                "RW1265",
+                "how many GPUs of a host are used does not follow from the spec",
+            )
+            .state("nothing was started")
+            .next("say it with --gpus N, or name hosts that are alike with --on HOSTS"),
         ]),
     }
 }
@@ -142,12 +193,39 @@ fn settle_variables(
     meeting: &Meeting,
 ) -> (Vec<Variable>, Vec<Diagnostic>) {
     let (loaded, catalog) = (inputs.loaded, inputs.catalog);
-    let kind = if matches!(job.kind, HostKind::NcclTest(_)) { JobRequestKind::NcclTest } else { JobRequestKind::Pytorch };
-    let said: BTreeSet<String> = loaded.spec.jobs.environment.keys().chain(job.environment.iter().map(|(name, _)| name)).cloned().collect();
-    let offers = [Offer { resource: OWN_RAILS.to_owned(), shared: true, rails: None }];
-    let of_rails = if job.over_tcp { Vec::new() } else { vec![OWN_RAILS.to_owned()] };
+    let kind = if matches!(job.kind, HostKind::NcclTest(_)) {
+        JobRequestKind::NcclTest
+    } else {
+        JobRequestKind::Pytorch
+    };
+    let said: BTreeSet<String> = loaded
+        .spec
+        .jobs
+        .environment
+        .keys()
+        .chain(job.environment.iter().map(|(name, _)| name))
+        .cloned()
+        .collect();
+    let offers = [Offer {
+        resource: OWN_RAILS.to_owned(),
+        shared: true,
+        rails: None,
+    }];
+    let of_rails = if job.over_tcp {
+        Vec::new()
+    } else {
+        vec![OWN_RAILS.to_owned()]
+    };
     let made = derive::derive_environment(
-        DerivationInputs { loaded, catalog, hosts, offers: &offers, asked: &of_rails, meeting, by: asked },
+        DerivationInputs {
+            loaded,
+            catalog,
+            hosts,
+            offers: &offers,
+            asked: &of_rails,
+            meeting,
+            by: asked,
+        },
         kind,
         &said,
     );
@@ -168,46 +246,87 @@ const MISS: &str = "miss() { echo \"@missing $*\"; }\n";
 
 fn nccl_parts(job: &HostJob, names: &[String], program: &str, line: &[String]) -> Vec<HostPart> {
     let shown = quote::quote_for_shell(program);
-    let both =
-        format!("{MISS}command -v mpirun >/dev/null 2>&1 || miss mpirun\ncommand -v {shown} >/dev/null 2>&1 || miss program {shown}\n");
+    let both = format!(
+        "{MISS}command -v mpirun >/dev/null 2>&1 || miss mpirun\ncommand -v {shown} >/dev/null \
+         2>&1 || miss program {shown}\n"
+    );
     let part = |(place, host): (usize, &String)| {
         // mpirun starts its own daemon there by a login that nobody types a password for.
         let logins = names.iter().skip(1).filter(|_| place == 0).map(|name| {
             let address = quote::quote_for_shell(name);
             format!(
-                "{{ timeout 15 ssh -n -o BatchMode=yes -o ConnectTimeout=5 {address} true >/dev/null 2>&1 || miss login {address}; }} &\n"
+                "{{ timeout 15 ssh -n -o BatchMode=yes -o ConnectTimeout=5 {address} true \
+                 >/dev/null 2>&1 || miss login {address}; }} &\n"
             )
         });
         let needs = format!("{both}{}wait\nexit 0\n", logins.collect::<String>());
         let line = quote::sh_words(line.iter().map(String::as_str));
-        HostPart { host: host.clone(), needs, start: (place == 0).then(|| (Vec::new(), format!("exec {line}\n"))) }
+        HostPart {
+            host: host.clone(),
+            needs,
+            start: (place == 0).then(|| (Vec::new(), format!("exec {line}\n"))),
+        }
     };
     job.hosts.iter().enumerate().map(part).collect()
 }
 
-fn training_parts(job: &HostJob, names: &[String], variables: &[Variable], gpus: u32, sizes: [u32; 2], port: u16) -> Vec<HostPart> {
+fn training_parts(
+    job: &HostJob,
+    names: &[String],
+    variables: &[Variable],
+    gpus: u32,
+    sizes: [u32; 2],
+    port: u16,
+) -> Vec<HostPart> {
     let needs = format!(
-        "{MISS}if command -v python3 >/dev/null 2>&1; then\n\
-         n=$(python3 -c 'import torch; print(torch.cuda.device_count())' 2>/dev/null) || n=\n\
-         case $n in ''|*[!0-9]*) miss torch ;; *) [ \"$n\" -ge {gpus} ] || miss gpus \"$n\" ;; esac\n\
-         else miss python3; fi\nexit 0\n"
+        "{MISS}if command -v python3 >/dev/null 2>&1; then\nn=$(python3 -c 'import torch; \
+         print(torch.cuda.device_count())' 2>/dev/null) || n=\ncase $n in ''|*[!0-9]*) miss torch \
+         ;; *) [ \"$n\" -ge {gpus} ] || miss gpus \"$n\" ;; esac\nelse miss python3; fi\nexit 0\n"
     );
-    let environment: String =
-        variables.iter().map(|variable| format!("export {}={}\n", variable.name, quote::quote_for_shell(&variable.value))).collect();
-    let text = MODULES.get_file(format!("jobs/{TRAINING}")).and_then(|file| file.contents_utf8()).unwrap_or_default();
+    let environment: String = variables
+        .iter()
+        .map(|variable| {
+            format!(
+                "export {}={}\n",
+                variable.name,
+                quote::quote_for_shell(&variable.value)
+            )
+        })
+        .collect();
+    let text = MODULES
+        .get_file(format!("jobs/{TRAINING}"))
+        .and_then(|file| file.contents_utf8())
+        .unwrap_or_default();
     let count = job.hosts.len().to_string();
     let part = |(place, host): (usize, &String)| {
         let (place, gpus, port) = (place.to_string(), gpus.to_string(), port.to_string());
         let sizes = sizes.map(|size| size.to_string());
         let words = [
             ["python3", "-m", "torch.distributed.run"].as_slice(),
-            &["--nnodes", &count, "--node_rank", &place, "--nproc_per_node", &gpus],
-            &["--master_addr", names.first().map_or("", String::as_str), "--master_port", &port, TRAINING],
+            &[
+                "--nnodes",
+                &count,
+                "--node_rank",
+                &place,
+                "--nproc_per_node",
+                &gpus,
+            ],
+            &[
+                "--master_addr",
+                names.first().map_or("", String::as_str),
+                "--master_port",
+                &port,
+                TRAINING,
+            ],
             &sizes.each_ref().map(String::as_str),
         ];
         let line = quote::sh_words(words.concat());
         let files = vec![(TRAINING.to_owned(), text.to_owned())];
-        HostPart { host: host.clone(), needs: needs.clone(), start: Some((files, format!("{environment}exec {line}\n"))) }
+        HostPart {
+            host: host.clone(),
+            needs: needs.clone(),
+            start: Some((files, format!("{environment}exec {line}\n"))),
+        }
     };
     job.hosts.iter().enumerate().map(part).collect()
 }
@@ -217,25 +336,36 @@ pub fn describe_missing_requirement(what: &str) -> (String, String) {
     let (word, about) = what.split_once(' ').unwrap_or((what, ""));
     let about = one_line(about, 80);
     let (what, brings) = match word {
-        "mpirun" => {
-            ("mpirun (Open MPI)".to_owned(), "apt-get install openmpi-bin, or dnf install openmpi with its folder in PATH".to_owned())
-        }
+        "mpirun" => (
+            "mpirun (Open MPI)".to_owned(),
+            "apt-get install openmpi-bin, or dnf install openmpi with its folder in PATH"
+                .to_owned(),
+        ),
         "program" => (
             format!("{about} (NVIDIA/nccl-tests)"),
-            "no system has a package of it: build github.com/NVIDIA/nccl-tests with `make MPI=1`, and name it with --program PATH"
+            "no system has a package of it: build github.com/NVIDIA/nccl-tests with `make MPI=1`, \
+             and name it with --program PATH"
                 .to_owned(),
         ),
         "login" => (
             format!("a login of root to {about} without a password"),
-            format!("mpirun starts its processes there over SSH: put the first host's key into root's authorized_keys on {about}"),
+            format!(
+                "mpirun starts its processes there over SSH: put the first host's key into root's \
+                 authorized_keys on {about}"
+            ),
         ),
-        "python3" => ("python3".to_owned(), "apt-get install python3, or dnf install python3".to_owned()),
-        "torch" => {
-            ("PyTorch (the Python module torch)".to_owned(), "pip install torch, as pytorch.org/get-started says for this CUDA".to_owned())
-        }
-        "gpus" => {
-            (format!("GPUs: PyTorch sees {about}"), "nvidia-smi on the host; a PyTorch without CUDA sees none; or say --gpus N".to_owned())
-        }
+        "python3" => (
+            "python3".to_owned(),
+            "apt-get install python3, or dnf install python3".to_owned(),
+        ),
+        "torch" => (
+            "PyTorch (the Python module torch)".to_owned(),
+            "pip install torch, as pytorch.org/get-started says for this CUDA".to_owned(),
+        ),
+        "gpus" => (
+            format!("GPUs: PyTorch sees {about}"),
+            "nvidia-smi on the host; a PyTorch without CUDA sees none; or say --gpus N".to_owned(),
+        ),
         _ => (one_line(what, 80), "install it on the host".to_owned()),
     };
     (what, brings)

@@ -1,8 +1,9 @@
-//! The same job twice, with RDMA and over TCP, so that what RDMA gains is measured and not believed; and whether anything can be gained
-//! at all, said before a GPU is taken.
+//! The same job twice, with RDMA and over TCP, so that what RDMA gains is measured and not
+//! believed; and whether anything can be gained at all, said before a GPU is taken.
 //!
-//! Source: Alibaba Cloud, ACK documentation, accelerate PyTorch jobs with eRDMA and Arena (submit the job with and without the device,
-//! and compare the time of equal steps; most is gained with several nodes and billions of parameters).
+//! Source: Alibaba Cloud, ACK documentation, accelerate PyTorch jobs with eRDMA and Arena (submit
+//! the job with and without the device, and compare the time of equal steps; most is gained with
+//! several nodes and billions of parameters).
 
 use super::asked::RequestPlaces;
 use super::environment::{Settling, VariableOrigin};
@@ -90,36 +91,63 @@ pub fn render_job_pair(
     });
     let rdma = render_job(inputs, &with, asked)?;
     let mut tcp = render_job(inputs, &without, asked)?;
-    tcp.judgement.findings.retain(|finding| finding.diagnostic.code != ASKS_FOR_NONE);
+    tcp.judgement
+        .findings
+        .retain(|finding| finding.diagnostic.code != ASKS_FOR_NONE);
     let devices = diff_devices(&rdma, &tcp);
     if devices.is_empty() {
         return Err(vec![nothing_to_leave_out(asked)]);
     }
-    let differences = devices.into_iter().chain(diff_variables(&rdma, &tcp)).collect();
+    let differences = devices
+        .into_iter()
+        .chain(diff_variables(&rdma, &tcp))
+        .collect();
     let forecast = forecast_gain(inputs, request, asked, parameters)?;
-    Ok(Pair { rdma, tcp, differences, forecast })
+    Ok(Pair {
+        rdma,
+        tcp,
+        differences,
+        forecast,
+    })
 }
 
 /// NCCL goes over TCP, whatever devices it sees.
 pub(super) fn hold_to_tcp(settling: &mut Settling) {
-    let reason = "this is the half over TCP: NCCL takes its sockets even where a pod sees RDMA devices, and says so in its log";
-    settling.put("NCCL_NET", "Socket", VariableOrigin::Pair, reason.to_owned());
-    let reason = "this is the half over TCP: also a plugin that is asked before NCCL_NET leaves verbs alone";
-    settling.put("NCCL_IB_DISABLE", "1", VariableOrigin::Pair, reason.to_owned());
+    let reason = "this is the half over TCP: NCCL takes its sockets even where a pod sees RDMA \
+                  devices, and says so in its log";
+    settling.put(
+        "NCCL_NET",
+        "Socket",
+        VariableOrigin::Pair,
+        reason.to_owned(),
+    );
+    let reason =
+        "this is the half over TCP: also a plugin that is asked before NCCL_NET leaves verbs alone";
+    settling.put(
+        "NCCL_IB_DISABLE",
+        "1",
+        VariableOrigin::Pair,
+        reason.to_owned(),
+    );
 }
 
 fn nothing_to_leave_out(asked: &RequestPlaces) -> Diagnostic {
-    let error = Diagnostic::error("RW1251", "neither half of the pair has an RDMA device, so there is nothing to compare")
-        .effect("both jobs would go over TCP")
-        .state("nothing was rendered")
-        .next("say the device: --device RESOURCE=1, or `kubernetes: { rdma: ... }` in the spec");
+    let error = Diagnostic::error(
+        "RW1251",
+        "neither half of the pair has an RDMA device, so there is nothing to compare",
+    )
+    .effect("both jobs would go over TCP")
+    .state("nothing was rendered")
+    .next("say the device: --device RESOURCE=1, or `kubernetes: { rdma: ... }` in the spec");
     asked.at(error, "job.kind", "asked for here")
 }
 
 /// Resources that one half has and the other has not.
 fn diff_devices(rdma: &RenderedJob, tcp: &RenderedJob) -> Vec<PairDifference> {
     let (with, without) = (collect_limits(&rdma.objects), collect_limits(&tcp.objects));
-    let lacking = with.into_iter().filter(|(name, _)| !without.contains_key(name));
+    let lacking = with
+        .into_iter()
+        .filter(|(name, _)| !without.contains_key(name));
     lacking
         .map(|(name, amount)| PairDifference {
             name,
@@ -135,8 +163,16 @@ fn collect_limits(objects: &[Map<String, Value>]) -> BTreeMap<String, String> {
         match value {
             Value::Object(map) => {
                 for (key, below) in map {
-                    match below.get("limits").and_then(Value::as_object).filter(|_| key == "resources") {
-                        Some(limits) => found.extend(limits.iter().map(|(name, amount)| (name.clone(), format_json_value(amount)))),
+                    match below
+                        .get("limits")
+                        .and_then(Value::as_object)
+                        .filter(|_| key == "resources")
+                    {
+                        Some(limits) => found.extend(
+                            limits
+                                .iter()
+                                .map(|(name, amount)| (name.clone(), format_json_value(amount))),
+                        ),
                         None => find(below, found),
                     }
                 }
@@ -146,26 +182,50 @@ fn collect_limits(objects: &[Map<String, Value>]) -> BTreeMap<String, String> {
         }
     }
     let mut found = BTreeMap::new();
-    objects.iter().flat_map(Map::values).for_each(|value| find(value, &mut found));
+    objects
+        .iter()
+        .flat_map(Map::values)
+        .for_each(|value| find(value, &mut found));
     found
 }
 
 fn format_json_value(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn diff_variables(rdma: &RenderedJob, tcp: &RenderedJob) -> Vec<PairDifference> {
-    let names: BTreeSet<&str> = rdma.variables.iter().chain(&tcp.variables).map(|variable| variable.name.as_str()).collect();
-    let of = |half: &'_ RenderedJob, name: &str| half.variables.iter().find(|variable| variable.name == name).cloned();
+    let names: BTreeSet<&str> = rdma
+        .variables
+        .iter()
+        .chain(&tcp.variables)
+        .map(|variable| variable.name.as_str())
+        .collect();
+    let of = |half: &'_ RenderedJob, name: &str| {
+        half.variables
+            .iter()
+            .find(|variable| variable.name == name)
+            .cloned()
+    };
     let difference = |name: &str| {
         let (with, without) = (of(rdma, name), of(tcp, name));
-        let values = [&with, &without].map(|variable| variable.as_ref().map(|variable| variable.value.clone()));
+        let values = [&with, &without]
+            .map(|variable| variable.as_ref().map(|variable| variable.value.clone()));
         let [rdma, tcp] = values;
         let reason = match &without {
             Some(variable) => variable.reason.clone(),
-            None => format!("it is about RDMA alone: {}", with.map(|variable| variable.reason).unwrap_or_default()),
+            None => format!(
+                "it is about RDMA alone: {}",
+                with.map(|variable| variable.reason).unwrap_or_default()
+            ),
         };
-        (rdma != tcp).then(|| PairDifference { name: name.to_owned(), rdma, tcp, reason })
+        (rdma != tcp).then(|| PairDifference {
+            name: name.to_owned(),
+            rdma,
+            tcp,
+            reason,
+        })
     };
     names.into_iter().filter_map(difference).collect()
 }
@@ -179,7 +239,11 @@ fn forecast_gain(
 ) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
     let mut told = Vec::new();
     let mut none = |why: String, path: &str, label: &str, next: &str| {
-        let warning = Diagnostic::warning("RW1250", format!("no gain is to be expected of RDMA: {why}")).next(next);
+        let warning = Diagnostic::warning(
+            "RW1250",
+            format!("no gain is to be expected of RDMA: {why}"),
+        )
+        .next(next);
         told.push(asked.at(warning, path, label));
     };
     let hosts = select_hosts(inputs.loaded, &request.pods().hosts, asked)?.len();
@@ -203,15 +267,30 @@ fn forecast_gain(
             "name two hosts or more with --on",
         );
     }
-    let JobRequest::Pytorch(job) = request else { return Ok(told) };
+    let JobRequest::Pytorch(job) = request else {
+        return Ok(told);
+    };
     let image = &job.pods.image;
     let larger = "compare with the model that you mean to train";
     if image_of(&inputs.catalog.image, image).is_some_and(|row| row.demo) {
-        none(format!("{} is an image of a demonstration", one_line(image, 100)), "job.image", "a small model", larger);
+        none(
+            format!("{} is an image of a demonstration", one_line(image, 100)),
+            "job.image",
+            "a small model",
+            larger,
+        );
     } else if job.command.to_ascii_lowercase().contains("mnist") {
-        none("the model of the MNIST example has about a million parameters".to_owned(), "job.command", "a small model", larger);
+        none(
+            "the model of the MNIST example has about a million parameters".to_owned(),
+            "job.command",
+            "a small model",
+            larger,
+        );
     } else if let Some(parameters) = parameters.filter(|parameters| *parameters < LARGE) {
-        let why = format!("a model of {parameters} parameters sends little for each step; most is gained from billions on");
+        let why = format!(
+            "a model of {parameters} parameters sends little for each step; most is gained from \
+             billions on"
+        );
         none(why, "job.parameters", "a small model", larger);
     }
     Ok(told)

@@ -8,8 +8,14 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The chart whose labels are given (kubeflow/arena: charts/pytorchjob/Chart.yaml); Helm is what Arena renders it with.
-const CHART: [(&str, &str); 4] = [("app", "pytorchjob"), ("chart", "pytorchjob-0.5.2"), ("heritage", "Helm"), ("createdBy", "PyTorchJob")];
+/// The chart whose labels are given (kubeflow/arena: charts/pytorchjob/Chart.yaml); Helm is what
+/// Arena renders it with.
+const CHART: [(&str, &str); 4] = [
+    ("app", "pytorchjob"),
+    ("chart", "pytorchjob-0.5.2"),
+    ("heritage", "Helm"),
+    ("createdBy", "PyTorchJob"),
+];
 
 /// A training of PyTorch.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
@@ -81,14 +87,26 @@ pub(super) fn build_pytorch_names(job: &Pytorch, pod: PodNames, gpus: u32) -> Py
     let own = |pairs: &[(String, String)]| pairs.iter().cloned().collect::<BTreeMap<_, _>>();
     let mut labels = chart_labels(job);
     if job.gang {
-        labels.insert("pod-group.scheduling.sigs.k8s.io/name".to_owned(), format!("pytorchjob-{}", job.pods.name));
-        labels.insert("pod-group.scheduling.sigs.k8s.io/min-available".to_owned(), job.workers.to_string());
+        labels.insert(
+            "pod-group.scheduling.sigs.k8s.io/name".to_owned(),
+            format!("pytorchjob-{}", job.pods.name),
+        );
+        labels.insert(
+            "pod-group.scheduling.sigs.k8s.io/min-available".to_owned(),
+            job.workers.to_string(),
+        );
     }
     labels.extend(own(&job.labels));
     let mut master_labels = labels.clone();
-    master_labels.insert("master-pod-name".to_owned(), format!("{}-master-0", job.pods.name));
+    master_labels.insert(
+        "master-pod-name".to_owned(),
+        format!("{}-master-0", job.pods.name),
+    );
     let mut annotations = own(&job.annotations);
-    annotations.insert("requestGPUsOfJobOwner".to_owned(), (u64::from(job.workers) * u64::from(gpus)).to_string());
+    annotations.insert(
+        "requestGPUsOfJobOwner".to_owned(),
+        (u64::from(job.workers) * u64::from(gpus)).to_string(),
+    );
     annotations.extend(pod.annotations.clone());
     let (volumes, volume_mounts) = build_volumes(job);
     PytorchNames {
@@ -102,21 +120,37 @@ pub(super) fn build_pytorch_names(job: &Pytorch, pod: PodNames, gpus: u32) -> Py
         volumes,
         volume_mounts,
         node_selector: own(&job.selectors),
-        tolerations: job.tolerations.iter().filter_map(|text| Toleration::parse(text).ok()).map(|one| one.object()).collect(),
-        image_pull_secrets: job.image_pull_secrets.iter().map(|name| json!({ "name": name })).collect(),
+        tolerations: job
+            .tolerations
+            .iter()
+            .filter_map(|text| Toleration::parse(text).ok())
+            .map(|one| one.object())
+            .collect(),
+        image_pull_secrets: job
+            .image_pull_secrets
+            .iter()
+            .map(|name| json!({ "name": name }))
+            .collect(),
         priority: job.priority.clone(),
         scheduler: job.scheduler.clone(),
         locks_memory: job.rdma,
         host_pid: job.host_pid,
         host_ipc: job.host_ipc,
-        tensorboard: job.tensorboard.as_ref().map(|board| build_tensorboard_names(job, board)),
+        tensorboard: job
+            .tensorboard
+            .as_ref()
+            .map(|board| build_tensorboard_names(job, board)),
         pod,
     }
 }
 
 fn chart_labels(job: &Pytorch) -> BTreeMap<String, String> {
     let release = ("release".to_owned(), job.pods.name.clone());
-    CHART.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).chain([release]).collect()
+    CHART
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+        .chain([release])
+        .collect()
 }
 
 fn run_policy(job: &Pytorch) -> BTreeMap<String, Value> {
@@ -126,7 +160,8 @@ fn run_policy(job: &Pytorch) -> BTreeMap<String, Value> {
         CleanPods::All => "All",
     };
     let clean = ("cleanPodPolicy".to_owned(), json!(clean));
-    let seconds = |name: &str, seconds: Option<u64>| seconds.map(|seconds| (name.to_owned(), json!(seconds)));
+    let seconds =
+        |name: &str, seconds: Option<u64>| seconds.map(|seconds| (name.to_owned(), json!(seconds)));
     let ends = seconds("activeDeadlineSeconds", job.running_timeout_s);
     let goes = seconds("ttlSecondsAfterFinished", job.ttl_after_finished_s);
     [Some(clean), ends, goes].into_iter().flatten().collect()
@@ -141,25 +176,50 @@ fn build_volumes(job: &Pytorch) -> (Vec<Value>, Vec<Value>) {
         volumes.push(volume);
         mounts.push(json!({ "name": name, "mountPath": path }));
     };
-    if let Some(board) = job.tensorboard.as_ref().filter(|board| !on_a_claim(job, board)) {
-        put("training-logs-volume", json!({ "hostPath": { "path": host_logs(job) } }), &board.logdir);
+    if let Some(board) = job
+        .tensorboard
+        .as_ref()
+        .filter(|board| !on_a_claim(job, board))
+    {
+        put(
+            "training-logs-volume",
+            json!({ "hostPath": { "path": host_logs(job) } }),
+            &board.logdir,
+        );
     }
     for (claim, path) in &job.data {
-        put(claim, json!({ "persistentVolumeClaim": { "claimName": claim } }), path);
+        put(
+            claim,
+            json!({ "persistentVolumeClaim": { "claimName": claim } }),
+            path,
+        );
     }
     for (at, folder) in job.data_dirs.iter().enumerate() {
         let (host, path) = folder.split_once(':').unwrap_or((folder, folder));
-        put(&format!("training-data-{at}"), json!({ "hostPath": { "path": host } }), path);
+        put(
+            &format!("training-data-{at}"),
+            json!({ "hostPath": { "path": host } }),
+            path,
+        );
     }
     if let Some(size) = &job.shared_memory {
-        put("dshm", json!({ "emptyDir": { "medium": "Memory", "sizeLimit": size } }), "/dev/shm");
+        put(
+            "dshm",
+            json!({ "emptyDir": { "medium": "Memory", "sizeLimit": size } }),
+            "/dev/shm",
+        );
     }
     (volumes, mounts)
 }
 
-/// Logs below the path of a claim are on the claim (kubeflow/arena: pkg/argsbuilder/submit_tensorboard.go).
+/// Logs below the path of a claim are on the claim (kubeflow/arena:
+/// pkg/argsbuilder/submit_tensorboard.go).
 fn on_a_claim(job: &Pytorch, board: &Tensorboard) -> bool {
-    !board.logdir.starts_with('/') || job.data.iter().any(|(_, path)| board.logdir.starts_with(path.as_str()))
+    !board.logdir.starts_with('/')
+        || job
+            .data
+            .iter()
+            .any(|(_, path)| board.logdir.starts_with(path.as_str()))
 }
 
 /// Arena draws a number for each job; the job's name does the same and stays the same.
@@ -171,17 +231,28 @@ fn build_tensorboard_names(job: &Pytorch, board: &Tensorboard) -> TensorboardNam
     let chart = chart_labels(job);
     let role = ("role".to_owned(), "tensorboard".to_owned());
     let known_by = ["app", "chart", "release"];
-    let selector = chart.iter().filter(|(key, _)| known_by.contains(&key.as_str())).map(|(key, value)| (key.clone(), value.clone()));
+    let selector = chart
+        .iter()
+        .filter(|(key, _)| known_by.contains(&key.as_str()))
+        .map(|(key, value)| (key.clone(), value.clone()));
     let claims = on_a_claim(job, board);
     let logs = "training-logs-volume";
     let (volumes, volume_mounts, logdir) = if claims {
         let volume = |(claim, _): &(String, String)| json!({ "name": claim, "persistentVolumeClaim": { "claimName": claim } });
         let mount = |(claim, path): &(String, String)| json!({ "name": claim, "mountPath": path });
-        (job.data.iter().map(volume).collect(), job.data.iter().map(mount).collect(), board.logdir.clone())
+        (
+            job.data.iter().map(volume).collect(),
+            job.data.iter().map(mount).collect(),
+            board.logdir.clone(),
+        )
     } else {
         let folder = "/output/training_logs";
         let volume = json!({ "name": logs, "hostPath": { "path": host_logs(job) } });
-        (vec![volume], vec![json!({ "name": logs, "mountPath": folder })], folder.to_owned())
+        (
+            vec![volume],
+            vec![json!({ "name": logs, "mountPath": folder })],
+            folder.to_owned(),
+        )
     };
     TensorboardNames {
         name: format!("{}-tensorboard", job.pods.name),
@@ -200,14 +271,26 @@ mod tests {
 
     #[test]
     fn logs_are_on_the_host_unless_a_claim_holds_them() {
-        let board = Tensorboard { image: "b".into(), logdir: "/workspace/logs".into() };
+        let board = Tensorboard {
+            image: "b".into(),
+            logdir: "/workspace/logs".into(),
+        };
         let job = |data: &[(&str, &str)]| Pytorch {
             tensorboard: Some(board.clone()),
-            data: data.iter().map(|(claim, path)| ((*claim).to_owned(), (*path).to_owned())).collect(),
+            data: data
+                .iter()
+                .map(|(claim, path)| ((*claim).to_owned(), (*path).to_owned()))
+                .collect(),
             ..Pytorch::default()
         };
-        assert_eq!(build_volumes(&job(&[])).0[0]["hostPath"]["path"], "/arena_logs/training-");
+        assert_eq!(
+            build_volumes(&job(&[])).0[0]["hostPath"]["path"],
+            "/arena_logs/training-"
+        );
         let on_claim = build_volumes(&job(&[("logs", "/workspace")])).0;
-        assert_eq!(on_claim, [json!({ "name": "logs", "persistentVolumeClaim": { "claimName": "logs" } })]);
+        assert_eq!(
+            on_claim,
+            [json!({ "name": "logs", "persistentVolumeClaim": { "claimName": "logs" } })]
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The whole way: from what was asked for and the inventory to objects of Kubernetes, with the reason of everything and what rules say.
+//! The whole way: from what was asked for and the inventory to objects of Kubernetes, with the
+//! reason of everything and what rules say.
 
 use super::asked::RequestPlaces;
 use super::check;
@@ -10,7 +11,9 @@ use super::mpirun::{self, Argument};
 use super::names::{ContainerVariable, NcclTestNames, PodNames, RayNames};
 use super::offer::{Offer, list_rdma_offers};
 use super::pytorch_names;
-use super::request::{Devices, JobRequest, JobRequestKind, NcclTest, Pods, Pytorch, Ray, amount_from_text};
+use super::request::{
+    Devices, JobRequest, JobRequestKind, NcclTest, Pods, Pytorch, Ray, amount_from_text,
+};
 use super::subject::{self, JobSubjectInputs};
 use super::templates::Templates;
 use railwright_base::{Diagnostic, Label, Severity};
@@ -61,14 +64,28 @@ pub struct RenderedJob {
 }
 
 /// Renders a job; all that is wrong with what was asked for comes back in one go.
-pub fn render_job(inputs: JobRenderInputs<'_>, request: &JobRequest, asked: &RequestPlaces) -> Result<RenderedJob, Vec<Diagnostic>> {
+pub fn render_job(
+    inputs: JobRenderInputs<'_>,
+    request: &JobRequest,
+    asked: &RequestPlaces,
+) -> Result<RenderedJob, Vec<Diagnostic>> {
     let mut problems = check::check_job_request(request, asked);
-    problems.extend(fabric::check_request_fabric(request, inputs.loaded.spec.fabric.kind, asked));
+    problems.extend(fabric::check_request_fabric(
+        request,
+        inputs.loaded.spec.fabric.kind,
+        asked,
+    ));
     if !problems.is_empty() {
         return Err(problems);
     }
     let hosts = select_hosts(inputs.loaded, &request.pods().hosts, asked)?;
-    let rendering = Rendering { inputs, request, asked, offers: list_rdma_offers(inputs.loaded), hosts };
+    let rendering = Rendering {
+        inputs,
+        request,
+        asked,
+        offers: list_rdma_offers(inputs.loaded),
+        hosts,
+    };
     match request {
         JobRequest::NcclTest(job) => rendering.nccl_test(job),
         JobRequest::Pytorch(job) => rendering.pytorch(job),
@@ -83,18 +100,29 @@ fn locate_label(label: &Label) -> (String, usize) {
 }
 
 /// The hosts that it may run on.
-pub(super) fn select_hosts<'a>(loaded: &'a LoadedSpec, names: &[String], asked: &RequestPlaces) -> Result<Vec<&'a Host>, Vec<Diagnostic>> {
+pub(super) fn select_hosts<'a>(
+    loaded: &'a LoadedSpec,
+    names: &[String],
+    asked: &RequestPlaces,
+) -> Result<Vec<&'a Host>, Vec<Diagnostic>> {
     if names.is_empty() {
         return Ok(loaded.hosts.iter().collect());
     }
     let found = |name: &String| {
         loaded.host(name).ok_or_else(|| {
             let shown = railwright_base::text::one_line(name, 60);
-            let error = asked.refused(Diagnostic::error("RW1221", format!("the spec has no host `{shown}`")));
+            let error = asked.refused(Diagnostic::error(
+                "RW1221",
+                format!("the spec has no host `{shown}`"),
+            ));
             asked.at(error, "job.hosts", "named here")
         })
     };
-    names.iter().map(found).collect::<Result<_, _>>().map_err(|error| vec![error])
+    names
+        .iter()
+        .map(found)
+        .collect::<Result<_, _>>()
+        .map_err(|error| vec![error])
 }
 
 /// A job on its way.
@@ -129,7 +157,10 @@ impl<'a> Rendering<'a> {
     }
 
     pub(super) fn wrong(&self, code: &'static str, message: String, next: &str) -> Vec<Diagnostic> {
-        let error = self.asked.refused(Diagnostic::error(code, message)).next(next);
+        let error = self
+            .asked
+            .refused(Diagnostic::error(code, message))
+            .next(next);
         vec![self.asked.at(error, "job.kind", "asked for here")]
     }
 
@@ -138,28 +169,56 @@ impl<'a> Rendering<'a> {
         match &self.pods().devices {
             Devices::Said(devices) => devices.clone(),
             Devices::None => Vec::new(),
-            Devices::OfCluster => self.offers.iter().map(|offer| (offer.resource.clone(), "1".to_owned())).collect(),
+            Devices::OfCluster => self
+                .offers
+                .iter()
+                .map(|offer| (offer.resource.clone(), "1".to_owned()))
+                .collect(),
         }
     }
 
-    pub(super) fn resources(&self, gpus: u32, devices: &[(String, String)]) -> BTreeMap<String, super::Amount> {
+    pub(super) fn resources(
+        &self,
+        gpus: u32,
+        devices: &[(String, String)],
+    ) -> BTreeMap<String, super::Amount> {
         let pods = self.pods();
-        let mut resources: BTreeMap<String, super::Amount> =
-            devices.iter().map(|(resource, count)| (resource.clone(), amount_from_text(count))).collect();
+        let mut resources: BTreeMap<String, super::Amount> = devices
+            .iter()
+            .map(|(resource, count)| (resource.clone(), amount_from_text(count)))
+            .collect();
         if gpus > 0 {
-            resources.insert(pods.gpu_resource.clone(), super::Amount::Count(u64::from(gpus)));
+            resources.insert(
+                pods.gpu_resource.clone(),
+                super::Amount::Count(u64::from(gpus)),
+            );
         }
         for (name, text) in [("cpu", &pods.cpu), ("memory", &pods.memory)] {
-            resources.extend(text.iter().map(|text| (name.to_owned(), amount_from_text(text))));
+            resources.extend(
+                text.iter()
+                    .map(|text| (name.to_owned(), amount_from_text(text))),
+            );
         }
         resources
     }
 
-    pub(super) fn settled(&self, devices: &[(String, String)], arena: &[(&str, String)]) -> SettledEnvironment {
+    pub(super) fn settled(
+        &self,
+        devices: &[(String, String)],
+        arena: &[(&str, String)],
+    ) -> SettledEnvironment {
         let (loaded, kind) = (self.inputs.loaded, self.request.kind());
         let meeting = Meeting::of(loaded, &self.hosts, self.pods());
-        let asked: Vec<String> = devices.iter().map(|(resource, _)| resource.clone()).collect();
-        let names = loaded.spec.jobs.environment.keys().chain(self.pods().environment.iter().map(|(name, _)| name));
+        let asked: Vec<String> = devices
+            .iter()
+            .map(|(resource, _)| resource.clone())
+            .collect();
+        let names = loaded
+            .spec
+            .jobs
+            .environment
+            .keys()
+            .chain(self.pods().environment.iter().map(|(name, _)| name));
         let said: BTreeSet<String> = names.cloned().collect();
         let ground = DerivationInputs {
             loaded,
@@ -170,11 +229,19 @@ impl<'a> Rendering<'a> {
             meeting: &meeting,
             by: self.asked,
         };
-        let made =
-            if self.inputs.derives { derive::derive_environment(ground, kind, &said) } else { derive::DerivedEnvironment::default() };
+        let made = if self.inputs.derives {
+            derive::derive_environment(ground, kind, &said)
+        } else {
+            derive::DerivedEnvironment::default()
+        };
         let mut settling = Settling::default();
         for (name, value) in arena {
-            settling.put(name, value, VariableOrigin::Arena, "Arena gives it to every job".to_owned());
+            settling.put(
+                name,
+                value,
+                VariableOrigin::Arena,
+                "Arena gives it to every job".to_owned(),
+            );
         }
         settling.derived(made.variables);
         settling.spec(loaded);
@@ -185,24 +252,51 @@ impl<'a> Rendering<'a> {
         let variables = settling.settled(self.inputs.catalog, loaded.spec.jobs.nccl.as_deref());
         let mut warnings = made.warnings;
         warnings.extend(self.without_devices(devices));
-        warnings.extend(environment::check_variables(&variables, loaded, self.inputs.catalog, self.asked, &made.devices));
-        SettledEnvironment { variables, warnings, devices: made.devices, meeting }
+        warnings.extend(environment::check_variables(
+            &variables,
+            loaded,
+            self.inputs.catalog,
+            self.asked,
+            &made.devices,
+        ));
+        SettledEnvironment {
+            variables,
+            warnings,
+            devices: made.devices,
+            meeting,
+        }
     }
 
     /// A fabric with RDMA, and a cluster of which the spec does not say how pods get at it.
     fn without_devices(&self, devices: &[(String, String)]) -> Option<Diagnostic> {
-        let has_rdma = !matches!(self.inputs.loaded.spec.fabric.kind, FabricKind::None | FabricKind::Acs);
-        let left_open = devices.is_empty() && self.pods().devices == Devices::OfCluster && self.inputs.derives;
-        let warning = Diagnostic::warning("RW1230", "the spec does not say by which resource pods get RDMA devices")
-            .effect("the pods ask for none, so they have no `/dev/infiniband`, and NCCL goes over TCP without an error")
-            .next(self.asked.words(
-                "say it: --device RESOURCE=1, or `kubernetes: { rdma: ... }` in the spec; --without-rdma where that is meant",
-                "say it: `devices: { RESOURCE: 1 }`, or `kubernetes: { rdma: ... }`; `without_rdma: true` where that is meant",
-            ));
+        let has_rdma = !matches!(
+            self.inputs.loaded.spec.fabric.kind,
+            FabricKind::None | FabricKind::Acs
+        );
+        let left_open =
+            devices.is_empty() && self.pods().devices == Devices::OfCluster && self.inputs.derives;
+        let warning = Diagnostic::warning(
+            "RW1230",
+            "the spec does not say by which resource pods get RDMA devices",
+        )
+        .effect(
+            "the pods ask for none, so they have no `/dev/infiniband`, and NCCL goes over TCP \
+             without an error",
+        )
+        .next(self.asked.words(
+            "say it: --device RESOURCE=1, or `kubernetes: { rdma: ... }` in the spec; \
+             --without-rdma where that is meant",
+            "say it: `devices: { RESOURCE: 1 }`, or `kubernetes: { rdma: ... }`; `without_rdma: \
+             true` where that is meant",
+        ));
         (has_rdma && left_open).then_some(warning)
     }
 
-    pub(super) fn pod_names(&self, resources: BTreeMap<String, super::Amount>, variables: &[Variable]) -> PodNames {
+    pub(super) fn pod_names(
+        &self,
+        resources: BTreeMap<String, super::Amount>,
+        variables: &[Variable],
+    ) -> PodNames {
         let pods = self.pods();
         let terms: Vec<Value> = match pods.hosts.is_empty() {
             true => Vec::new(),
@@ -215,7 +309,10 @@ impl<'a> Rendering<'a> {
         };
         let required = json!({ "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": terms } });
         let affinity = (!terms.is_empty()).then(|| ("nodeAffinity".to_owned(), required));
-        let network = pods.network.as_ref().map(|name| ("k8s.v1.cni.cncf.io/networks".to_owned(), name.clone()));
+        let network = pods
+            .network
+            .as_ref()
+            .map(|name| ("k8s.v1.cni.cncf.io/networks".to_owned(), name.clone()));
         PodNames {
             name: pods.name.clone(),
             namespace: pods.namespace.clone(),
@@ -251,23 +348,40 @@ impl<'a> Rendering<'a> {
         let mut loaded = self.inputs.loaded.clone();
         // `eth0` of a pod is no interface of its host: rules about those have nothing to say of it.
         let of_host = made.acs.is_some() || pods.host_network;
-        let judged = settled.variables.iter().filter(|variable| of_host || variable.name != "NCCL_SOCKET_IFNAME");
-        loaded.spec.jobs.environment = judged.map(|variable| (variable.name.clone(), variable.value.clone())).collect();
+        let judged = settled
+            .variables
+            .iter()
+            .filter(|variable| of_host || variable.name != "NCCL_SOCKET_IFNAME");
+        loaded.spec.jobs.environment = judged
+            .map(|variable| (variable.name.clone(), variable.value.clone()))
+            .collect();
         if kind == JobRequestKind::NcclTest {
             loaded.spec.jobs.mpi_options = Some(mpirun::format_mpi_options(&made.arguments));
         }
         // A job without RDMA is not judged as one with it.
-        let on_fabric = made.acs.as_ref().map_or(!subject.facts.rdma.is_empty(), |acs| acs.rdma);
+        let on_fabric = made
+            .acs
+            .as_ref()
+            .map_or(!subject.facts.rdma.is_empty(), |acs| acs.rdma);
         if made.acs.is_some() {
             loaded.spec.jobs.acs = made.acs;
         }
         let found = rules::asked_of_job(&loaded, catalog, self.inputs.rules, &subject, on_fabric);
         let mut judgement = rules::judge_job(&loaded, self.inputs.today, found.clone());
-        let told: BTreeSet<_> = judgement.findings.iter().flat_map(|finding| finding.diagnostic.labels.first().map(locate_label)).collect();
+        let told: BTreeSet<_> = judgement
+            .findings
+            .iter()
+            .flat_map(|finding| finding.diagnostic.labels.first().map(locate_label))
+            .collect();
         // What a rule says of a value is more than that it is out of its range.
-        judgement.notes.extend(
-            settled.warnings.into_iter().filter(|warning| warning.labels.first().is_none_or(|label| !told.contains(&locate_label(label)))),
-        );
+        judgement
+            .notes
+            .extend(settled.warnings.into_iter().filter(|warning| {
+                warning
+                    .labels
+                    .first()
+                    .is_none_or(|label| !told.contains(&locate_label(label)))
+            }));
         Ok(RenderedJob {
             kind,
             name: pods.name.clone(),
@@ -280,10 +394,14 @@ impl<'a> Rendering<'a> {
         })
     }
 
-    /// Workers with fewer GPUs than a host has may come onto one host, where nothing crosses the network; with the network of the host they
-    /// would take each other's port as well. Labels of mpi-operator's workers: kubeflow/common, pkg/apis/common/v1/constants.go.
+    /// Workers with fewer GPUs than a host has may come onto one host, where nothing crosses the
+    /// network; with the network of the host they would take each other's port as well. Labels of
+    /// mpi-operator's workers: kubeflow/common, pkg/apis/common/v1/constants.go.
     fn apart(&self, workers: u32, gpus: u32) -> Option<Value> {
-        let fit_together = self.hosts.iter().any(|host| self.gpus_of(host).unwrap_or_default() >= gpus.saturating_mul(2));
+        let fit_together = self
+            .hosts
+            .iter()
+            .any(|host| self.gpus_of(host).unwrap_or_default() >= gpus.saturating_mul(2));
         if workers < 2 || workers as usize > self.hosts.len() || !fit_together {
             return None;
         }
@@ -296,8 +414,13 @@ impl<'a> Rendering<'a> {
         let gpus = self.gpus()?;
         let workers = job.workers.unwrap_or(self.hosts.len() as u32);
         if workers == 0 || gpus == 0 && mpirun::is_of_nccl(&job.program) {
-            let next = "say --workers N and --gpus N, both from 1 on; --gpus 0 is for a --program that needs none";
-            return Err(self.wrong("RW1229", "a test of NCCL needs a worker with a GPU".to_owned(), next));
+            let next = "say --workers N and --gpus N, both from 1 on; --gpus 0 is for a --program \
+                        that needs none";
+            return Err(self.wrong(
+                "RW1229",
+                "a test of NCCL needs a worker with a GPU".to_owned(),
+                next,
+            ));
         }
         // A program that needs no GPU has one process in each worker.
         let slots = gpus.max(1);
@@ -307,13 +430,23 @@ impl<'a> Rendering<'a> {
         settled.warnings.extend(short);
         let processes = workers.saturating_mul(slots);
         let of_spec = mpirun::of_spec(self.inputs.loaded)?;
-        let arguments = mpirun::build_mpirun_arguments(job, processes, &settled.meeting, &settled.variables, &of_spec, self.inputs.catalog);
+        let arguments = mpirun::build_mpirun_arguments(
+            job,
+            processes,
+            &settled.meeting,
+            &settled.variables,
+            &of_spec,
+            self.inputs.catalog,
+        );
         let mut worker = vec!["/usr/sbin/sshd".to_owned(), "-De".to_owned()];
         if job.pods.host_network {
             worker.extend(["-p".to_owned(), mpirun::SSH_PORT.to_string()]);
         }
         let mut pod = self.pod_names(self.resources(gpus, &devices), &settled.variables);
-        pod.affinity.extend(self.apart(workers, gpus).map(|apart| ("podAntiAffinity".to_owned(), apart)));
+        pod.affinity.extend(
+            self.apart(workers, gpus)
+                .map(|apart| ("podAntiAffinity".to_owned(), apart)),
+        );
         let names = NcclTestNames {
             pod,
             workers,
@@ -322,7 +455,15 @@ impl<'a> Rendering<'a> {
             worker,
             shared_memory: job.shared_memory.clone(),
         };
-        self.finish(&names, settled, JobRuleInputs { gpus, arguments, ..JobRuleInputs::default() })
+        self.finish(
+            &names,
+            settled,
+            JobRuleInputs {
+                gpus,
+                arguments,
+                ..JobRuleInputs::default()
+            },
+        )
     }
 
     fn pytorch(&self, job: &Pytorch) -> Result<RenderedJob, Vec<Diagnostic>> {
@@ -332,8 +473,15 @@ impl<'a> Rendering<'a> {
         if job.rdma && job.pods.devices != Devices::None {
             devices.push(("rdma/hca".to_owned(), "1".to_owned()));
         }
-        let mut arena = vec![("workers", job.workers.to_string()), ("gpus", gpus.to_string())];
-        arena.extend(job.nproc_per_node.iter().map(|count| ("PET_NPROC_PER_NODE", count.clone())));
+        let mut arena = vec![
+            ("workers", job.workers.to_string()),
+            ("gpus", gpus.to_string()),
+        ];
+        arena.extend(
+            job.nproc_per_node
+                .iter()
+                .map(|count| ("PET_NPROC_PER_NODE", count.clone())),
+        );
         if gpus == 0 {
             arena.push(("NVIDIA_VISIBLE_DEVICES", "void".to_owned()));
         }
@@ -343,14 +491,25 @@ impl<'a> Rendering<'a> {
         let mut settled = self.settled(&devices, &arena);
         settled.warnings.extend(self.no_room(job.workers, gpus)?);
         let pod = self.pod_names(self.resources(gpus, &devices), &settled.variables);
-        self.finish(&pytorch_names::build_pytorch_names(job, pod, gpus), settled, JobRuleInputs { gpus, ..JobRuleInputs::default() })
+        self.finish(
+            &pytorch_names::build_pytorch_names(job, pod, gpus),
+            settled,
+            JobRuleInputs {
+                gpus,
+                ..JobRuleInputs::default()
+            },
+        )
     }
 
     fn ray(&self, job: &Ray) -> Result<RenderedJob, Vec<Diagnostic>> {
         let gpus = self.gpus()?;
-        let known = image_of(&self.inputs.catalog.image, &job.pods.image).and_then(|row| row.ray_of(&job.pods.image));
+        let known = image_of(&self.inputs.catalog.image, &job.pods.image)
+            .and_then(|row| row.ray_of(&job.pods.image));
         let Some(ray_version) = job.ray_version.clone().or(known) else {
-            let message = format!("which release of Ray is in `{}` is not known", railwright_base::text::one_line(&job.pods.image, 100));
+            let message = format!(
+                "which release of Ray is in `{}` is not known",
+                railwright_base::text::one_line(&job.pods.image, 100)
+            );
             let next = self.asked.words(
                 "say it: --ray-version 2.40.0, as `ray --version` prints it in the image",
                 "say it: `ray_version: 2.40.0`, as `ray --version` prints it in the image",
@@ -365,7 +524,15 @@ impl<'a> Rendering<'a> {
             replicas: job.replicas,
             ray_version: ray_version.clone(),
         };
-        self.finish(&names, settled, JobRuleInputs { gpus, ray_version: Some(ray_version), ..JobRuleInputs::default() })
+        self.finish(
+            &names,
+            settled,
+            JobRuleInputs {
+                gpus,
+                ray_version: Some(ray_version),
+                ..JobRuleInputs::default()
+            },
+        )
     }
 }
 
@@ -382,6 +549,8 @@ impl RenderedJob {
 
     /// Whether it may be used.
     pub fn is_lawful(&self) -> bool {
-        self.told().iter().all(|diagnostic| diagnostic.severity != Severity::Error)
+        self.told()
+            .iter()
+            .all(|diagnostic| diagnostic.severity != Severity::Error)
     }
 }

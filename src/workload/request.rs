@@ -22,8 +22,13 @@ pub enum JobRequestKind {
 
 impl JobRequestKind {
     /// All of them.
-    pub const ALL: [JobRequestKind; 5] =
-        [JobRequestKind::NcclTest, JobRequestKind::Pytorch, JobRequestKind::Ray, JobRequestKind::Acs, JobRequestKind::PerftestPods];
+    pub const ALL: [JobRequestKind; 5] = [
+        JobRequestKind::NcclTest,
+        JobRequestKind::Pytorch,
+        JobRequestKind::Ray,
+        JobRequestKind::Acs,
+        JobRequestKind::PerftestPods,
+    ];
 
     /// Its name on the command line.
     pub fn word(self) -> &'static str {
@@ -201,7 +206,8 @@ pub struct Acs {
     pub compute_class: Option<String>,
     /// What the container runs.
     pub command: Vec<String>,
-    /// The label `app` by which the Deployment knows its pods; the job's name where nothing is said.
+    /// The label `app` by which the Deployment knows its pods; the job's name where nothing is
+    /// said.
     pub app: Option<String>,
     /// The container's name.
     pub container: String,

@@ -1,4 +1,5 @@
-//! What rules look at of a job: what was asked for, and what stands in the objects that the template made of it.
+//! What rules look at of a job: what was asked for, and what stands in the objects that the
+//! template made of it.
 
 use super::asked::RequestPlaces;
 use super::environment::Variable;
@@ -29,12 +30,28 @@ pub(super) struct JobSubjectInputs<'a> {
 }
 
 /// The job, with the places of what was asked for.
-pub(super) fn build_rule_subject(seen: &JobSubjectInputs<'_>, catalog: &Catalog, asked: &RequestPlaces) -> JobSubject {
-    let JobSubjectInputs { request, gpus, ray_version, variables, objects, offers } = *seen;
+pub(super) fn build_rule_subject(
+    seen: &JobSubjectInputs<'_>,
+    catalog: &Catalog,
+    asked: &RequestPlaces,
+) -> JobSubject {
+    let JobSubjectInputs {
+        request,
+        gpus,
+        ray_version,
+        variables,
+        objects,
+        offers,
+    } = *seen;
     let mut containers = Vec::new();
-    objects.iter().flat_map(Map::values).for_each(|value| collect_containers(value, &mut containers));
+    objects
+        .iter()
+        .flat_map(Map::values)
+        .for_each(|value| collect_containers(value, &mut containers));
     let pods = request.pods();
-    let interface = variables.iter().find(|variable| variable.name == "NCCL_SOCKET_IFNAME");
+    let interface = variables
+        .iter()
+        .find(|variable| variable.name == "NCCL_SOCKET_IFNAME");
     let row = image_of(&catalog.image, &pods.image);
     let mut devices: BTreeMap<&str, u32> = BTreeMap::new();
     for (resource, amount) in containers.iter().flat_map(|container| &container.limits) {
@@ -44,17 +61,28 @@ pub(super) fn build_rule_subject(seen: &JobSubjectInputs<'_>, catalog: &Catalog,
             *known = count.max(*known);
         }
     }
-    let rdma = devices.iter().map(|(resource, count)| format!("{resource}={count}")).collect();
-    let shared = devices.iter().filter(|(resource, _)| is_shared(resource, offers)).map(|(_, count)| *count);
+    let rdma = devices
+        .iter()
+        .map(|(resource, count)| format!("{resource}={count}"))
+        .collect();
+    let shared = devices
+        .iter()
+        .filter(|(resource, _)| is_shared(resource, offers))
+        .map(|(_, count)| *count);
     let nproc = match request {
-        JobRequest::Pytorch(job) => job.nproc_per_node.as_deref().and_then(|text| text.parse().ok()),
+        JobRequest::Pytorch(job) => job
+            .nproc_per_node
+            .as_deref()
+            .and_then(|text| text.parse().ok()),
         _ => None,
     };
     let facts = SubjectFacts {
         kind: request.kind().word().to_owned(),
         trial: pods.trial,
         image: pods.image.clone(),
-        demo: row.filter(|row| row.demo).map(|row| row.note.clone().unwrap_or_default()),
+        demo: row
+            .filter(|row| row.demo)
+            .map(|row| row.note.clone().unwrap_or_default()),
         gpus,
         nproc,
         rdma,
@@ -69,9 +97,14 @@ pub(super) fn build_rule_subject(seen: &JobSubjectInputs<'_>, catalog: &Catalog,
         image_ray_version: row.and_then(|row| row.ray_of(&pods.image)),
         unequal: containers.iter().flat_map(find_unequal_limits).collect(),
         reaches_rails: pods.host_network || pods.network.is_some(),
-        pod_interface: interface.filter(|_| !pods.host_network).map(|one| one.value.trim_start_matches('=').to_owned()),
+        pod_interface: interface
+            .filter(|_| !pods.host_network)
+            .map(|one| one.value.trim_start_matches('=').to_owned()),
     };
-    JobSubject { facts, places: asked.labels() }
+    JobSubject {
+        facts,
+        places: asked.labels(),
+    }
 }
 
 /// All containers below a value.
@@ -86,14 +119,29 @@ fn collect_containers<'a>(value: &'a Value, found: &mut Vec<Container<'a>>) {
                 }
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| collect_containers(item, found)),
+        Value::Array(items) => items
+            .iter()
+            .for_each(|item| collect_containers(item, found)),
         _ => {}
     }
 }
 
 fn parse_container(value: &Value) -> Container<'_> {
-    let of = |key: &str| value.pointer(&format!("/resources/{key}")).and_then(Value::as_object).cloned().unwrap_or_default();
-    Container { name: value.get("name").and_then(Value::as_str).unwrap_or_default(), requests: of("requests"), limits: of("limits") }
+    let of = |key: &str| {
+        value
+            .pointer(&format!("/resources/{key}"))
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default()
+    };
+    Container {
+        name: value
+            .get("name")
+            .and_then(Value::as_str)
+            .unwrap_or_default(),
+        requests: of("requests"),
+        limits: of("limits"),
+    }
 }
 
 /// What differs between requests and limits; a container that requests nothing gets its limits.
@@ -101,16 +149,32 @@ fn find_unequal_limits(container: &Container<'_>) -> Vec<String> {
     if container.requests.is_empty() {
         return Vec::new();
     }
-    let names: BTreeSet<&String> = container.requests.keys().chain(container.limits.keys()).collect();
-    let amount = |of: &Map<String, Value>, name: &String| of.get(name).map_or_else(|| "nothing".to_owned(), format_amount);
-    let differs = |name: &&String| amount(&container.requests, name) != amount(&container.limits, name);
+    let names: BTreeSet<&String> = container
+        .requests
+        .keys()
+        .chain(container.limits.keys())
+        .collect();
+    let amount = |of: &Map<String, Value>, name: &String| {
+        of.get(name)
+            .map_or_else(|| "nothing".to_owned(), format_amount)
+    };
+    let differs =
+        |name: &&String| amount(&container.requests, name) != amount(&container.limits, name);
     let said = |name: &String| {
-        let (request, limit) = (amount(&container.requests, name), amount(&container.limits, name));
-        format!("{} requests {request} of {name}, and its limit is {limit}", container.name)
+        let (request, limit) = (
+            amount(&container.requests, name),
+            amount(&container.limits, name),
+        );
+        format!(
+            "{} requests {request} of {name}, and its limit is {limit}",
+            container.name
+        )
     };
     names.into_iter().filter(differs).map(said).collect()
 }
 
 fn format_amount(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -1,4 +1,5 @@
-//! Workloads of the spec as wishes for objects of its cluster, beside those of modules and after them.
+//! Workloads of the spec as wishes for objects of its cluster, beside those of modules and after
+//! them.
 
 use super::of_spec::Workloads;
 use super::render::RenderedJob;
@@ -15,9 +16,10 @@ use std::sync::Arc;
 
 /// How long pods may take to run: images with CUDA have tens of GB, and are pulled meanwhile.
 const WITHIN_S: u32 = 1800;
-/// What KubeRay leaves as it runs when it changes: all that its own hash of a RayCluster is made of. Pods are made anew where the object
-/// itself is, or where `upgradeStrategy` says so, which not every release knows (ray-project/kuberay
-/// ray-operator/controllers/ray/raycluster_controller.go, shouldRecreatePodsForUpgrade, and utils/util.go, GenerateHashWithoutReplicasAndWorkersToDelete).
+/// What KubeRay leaves as it runs when it changes: all that its own hash of a RayCluster is made
+/// of. Pods are made anew where the object itself is, or where `upgradeStrategy` says so, which not
+/// every release knows (ray-project/kuberay ray-operator/controllers/ray/raycluster_controller.go,
+/// shouldRecreatePodsForUpgrade, and utils/util.go, GenerateHashWithoutReplicasAndWorkersToDelete).
 const KEPT_BY_KUBERAY: [&str; 6] = [
     "spec.rayVersion",
     "spec.headGroupSpec",
@@ -28,15 +30,30 @@ const KEPT_BY_KUBERAY: [&str; 6] = [
 ];
 
 impl Workloads {
-    /// Adds a wish for each object. A workload comes after all that modules wish for in its cluster: device plugins give what its pods ask
-    /// for, and operators bring its kind.
-    pub fn wish(&self, loaded: &LoadedSpec, desired: &mut DesiredState) -> Result<(), Vec<Diagnostic>> {
-        let Some(cluster) = loaded.kubernetes_name().map(Target::kube) else { return Ok(()) };
+    /// Adds a wish for each object. A workload comes after all that modules wish for in its
+    /// cluster: device plugins give what its pods ask for, and operators bring its kind.
+    pub fn wish(
+        &self,
+        loaded: &LoadedSpec,
+        desired: &mut DesiredState,
+    ) -> Result<(), Vec<Diagnostic>> {
+        let Some(cluster) = loaded.kubernetes_name().map(Target::kube) else {
+            return Ok(());
+        };
         let before = find_last_resources(&desired.wishes, &cluster);
         let mut problems = Vec::new();
-        let mut whose: BTreeMap<Address, String> = desired.wishes.iter().map(|wish| (wish.address.clone(), wish.whose())).collect();
+        let mut whose: BTreeMap<Address, String> = desired
+            .wishes
+            .iter()
+            .map(|wish| (wish.address.clone(), wish.whose()))
+            .collect();
         for (index, rendered, digest) in &self.all {
-            let wishing = Wishing { loaded, index: *index, rendered, cluster: &cluster };
+            let wishing = Wishing {
+                loaded,
+                index: *index,
+                rendered,
+                cluster: &cluster,
+            };
             let mut after = before.clone();
             for object in &rendered.objects {
                 match wishing.wish(object, after.clone(), desired, &mut whose) {
@@ -44,10 +61,17 @@ impl Workloads {
                     Err(more) => problems.extend(more),
                 }
             }
-            desired.digests.insert(format!("{JOBS_FOLDER}/{}", rendered.kind.word()), digest.clone());
+            desired.digests.insert(
+                format!("{JOBS_FOLDER}/{}", rendered.kind.word()),
+                digest.clone(),
+            );
         }
         desired.wishes.sort_by(|a, b| a.address.cmp(&b.address));
-        if problems.is_empty() { Ok(()) } else { Err(problems) }
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(problems)
+        }
     }
 }
 
@@ -55,7 +79,11 @@ impl Workloads {
 fn find_last_resources(wishes: &[DesiredResource], target: &Target) -> Vec<Address> {
     let own = || wishes.iter().filter(|wish| wish.address.target == *target);
     let waited_for: BTreeSet<&Address> = own().flat_map(|wish| &wish.after).collect();
-    own().map(|wish| &wish.address).filter(|address| !waited_for.contains(address)).cloned().collect()
+    own()
+        .map(|wish| &wish.address)
+        .filter(|address| !waited_for.contains(address))
+        .cloned()
+        .collect()
 }
 
 struct Wishing<'a> {
@@ -81,36 +109,70 @@ impl Wishing<'_> {
             .check(&body)
             .into_iter()
             .map(|error| {
-                let told =
-                    self.at(Diagnostic::error("RW0208", format!("workload {}: {}", self.rendered.name, error.message)), "makes this");
+                let told = self.at(
+                    Diagnostic::error(
+                        "RW0208",
+                        format!("workload {}: {}", self.rendered.name, error.message),
+                    ),
+                    "makes this",
+                );
                 error.help.into_iter().fold(told, Diagnostic::next)
             })
             .collect();
         if let Some(text) = reserved_text(&body) {
             let shown = railwright_base::text::one_line(text, 60);
-            let error = Diagnostic::error("RW0215", format!("`{shown}` holds a character that is kept for the marks of secrets"));
+            let error = Diagnostic::error(
+                "RW0215",
+                format!("`{shown}` holds a character that is kept for the marks of secrets"),
+            );
             problems.push(self.at(error, "in here").next("remove the character"));
         }
-        let Some(path) = kind.address_path(&body).filter(|_| problems.is_empty()) else { return Err(problems) };
-        let address = Address { target: self.cluster.clone(), path: path.into(), attribute: None };
+        let Some(path) = kind.address_path(&body).filter(|_| problems.is_empty()) else {
+            return Err(problems);
+        };
+        let address = Address {
+            target: self.cluster.clone(),
+            path: path.into(),
+            attribute: None,
+        };
         if let Some(other) = whose.get(&address) {
-            let error = Diagnostic::error("RW0232", format!("{address} is wished for twice: by this workload, and by {other}"));
-            let error = self.at(error, "makes it").effect("each would take away what the other sets");
-            return Err(vec![error.next("give the workload another name or namespace, or take one of both out")]);
+            let error = Diagnostic::error(
+                "RW0232",
+                format!("{address} is wished for twice: by this workload, and by {other}"),
+            );
+            let error = self
+                .at(error, "makes it")
+                .effect("each would take away what the other sets");
+            return Err(vec![error.next(
+                "give the workload another name or namespace, or take one of both out",
+            )]);
         }
         let module = of_workload(&self.rendered.name);
         let why = ResourceProvenance {
             module: module.clone(),
-            summary: format!("`workloads[{}]` of the spec, kind {}", self.index, self.rendered.kind.word()),
+            summary: format!(
+                "`workloads[{}]` of the spec, kind {}",
+                self.index,
+                self.rendered.kind.word()
+            ),
             conditions: Vec::new(),
             facts: BTreeMap::new(),
         };
-        let places = self.loaded.place(&format!("workloads[{}]", self.index)).into_iter().collect();
+        let places = self
+            .loaded
+            .place(&format!("workloads[{}]", self.index))
+            .into_iter()
+            .collect();
         desired.why.insert(address.clone(), vec![why]);
         let wish = DesiredResource {
             address: address.clone(),
             after,
-            want: Arc::new(Want { kind: kind.name().to_owned(), body, module, places }),
+            want: Arc::new(Want {
+                kind: kind.name().to_owned(),
+                body,
+                module,
+                places,
+            }),
         };
         whose.insert(address.clone(), wish.whose());
         desired.wishes.push(wish);
@@ -119,7 +181,13 @@ impl Wishing<'_> {
 
     fn body(&self, object: &Map<String, Value>) -> Value {
         let mut body = json!({ "manifest": object, "cluster": self.loaded.spec.cluster });
-        if self.loaded.spec.workloads.get(self.index).is_some_and(|workload| workload.adopt) {
+        if self
+            .loaded
+            .spec
+            .workloads
+            .get(self.index)
+            .is_some_and(|workload| workload.adopt)
+        {
             body["adopt"] = json!(true);
         }
         match object.get("kind").and_then(Value::as_str) {
@@ -128,7 +196,8 @@ impl Wishing<'_> {
                 body["ready"] = build_readiness(object);
             }
             Some("Deployment") => {
-                // The label by which it knows its pods is a field of the spec's own, and never changes.
+                // The label by which it knows its pods is a field of the spec's own, and never
+                // changes.
                 body["replace"] = json!(true);
                 body["ready"] = json!({ "within_s": WITHIN_S });
             }
@@ -138,17 +207,33 @@ impl Wishing<'_> {
     }
 
     fn at(&self, error: Diagnostic, label: &str) -> Diagnostic {
-        let label: Option<Label> = self.loaded.label(&format!("workloads[{}].name", self.index), label);
+        let label: Option<Label> = self
+            .loaded
+            .label(&format!("workloads[{}].name", self.index), label);
         label.into_iter().fold(error, Diagnostic::labelled)
     }
 }
 
-/// Its operator sets `RayClusterProvisioned` once and for all, so the workers that are ready are counted; where there are none, nothing
-/// stands in the field (ray-project/kuberay ray-operator/apis/ray/v1/raycluster_types.go).
+/// Its operator sets `RayClusterProvisioned` once and for all, so the workers that are ready are
+/// counted; where there are none, nothing stands in the field (ray-project/kuberay
+/// ray-operator/apis/ray/v1/raycluster_types.go).
 fn build_readiness(object: &Map<String, Value>) -> Value {
-    let groups = object.get("spec").and_then(|spec| spec.get("workerGroupSpecs")).and_then(Value::as_array);
-    let count = |group: &Value, field: &str, default: u64| group.get(field).and_then(Value::as_u64).unwrap_or(default);
-    let workers: u64 = groups.into_iter().flatten().map(|group| count(group, "replicas", 0) * count(group, "numOfHosts", 1)).sum();
-    let fields = if workers > 0 { json!({ "status.readyWorkerReplicas": workers }) } else { json!({}) };
+    let groups = object
+        .get("spec")
+        .and_then(|spec| spec.get("workerGroupSpecs"))
+        .and_then(Value::as_array);
+    let count = |group: &Value, field: &str, default: u64| {
+        group.get(field).and_then(Value::as_u64).unwrap_or(default)
+    };
+    let workers: u64 = groups
+        .into_iter()
+        .flatten()
+        .map(|group| count(group, "replicas", 0) * count(group, "numOfHosts", 1))
+        .sum();
+    let fields = if workers > 0 {
+        json!({ "status.readyWorkerReplicas": workers })
+    } else {
+        json!({})
+    };
     json!({ "conditions": [{ "type": "HeadPodReady" }], "fields": fields, "within_s": WITHIN_S })
 }

@@ -1,5 +1,5 @@
-//! A line as a shell would split it into words, each with its bytes. Nothing is run, and nothing is filled in: what only a shell can
-//! do is an error with its place.
+//! A line as a shell would split it into words, each with its bytes. Nothing is run, and nothing is
+//! filled in: what only a shell can do is an error with its place.
 
 use std::ops::Range;
 
@@ -20,7 +20,12 @@ pub(super) struct NoWords {
 
 /// The words of a line.
 pub(super) fn split_shell_words(line: &str) -> Result<Vec<ShellWord>, NoWords> {
-    let mut splitter = ShellLineSplitter { line, at: 0, words: Vec::new(), open: None };
+    let mut splitter = ShellLineSplitter {
+        line,
+        at: 0,
+        words: Vec::new(),
+        open: None,
+    };
     while let Some(c) = splitter.peek() {
         splitter.step(c)?;
     }
@@ -48,7 +53,10 @@ impl ShellLineSplitter<'_> {
 
     fn word(&mut self) -> &mut ShellWord {
         let at = self.at;
-        self.open.get_or_insert_with(|| ShellWord { text: String::new(), span: at..at })
+        self.open.get_or_insert_with(|| ShellWord {
+            text: String::new(),
+            span: at..at,
+        })
     }
 
     fn end(&mut self) {
@@ -77,7 +85,8 @@ impl ShellLineSplitter<'_> {
     }
 
     fn names_something(&self) -> bool {
-        self.line[self.at + 1..].starts_with(|c: char| c.is_ascii_alphanumeric() || "_{(*@#?!-$".contains(c))
+        self.line[self.at + 1..]
+            .starts_with(|c: char| c.is_ascii_alphanumeric() || "_{(*@#?!-$".contains(c))
     }
 
     fn only_a_shell(&self, c: char) -> NoWords {
@@ -85,14 +94,19 @@ impl ShellLineSplitter<'_> {
             '$' | '`' => "a shell would fill something in here, and nothing is run",
             _ => "the line is more than one command",
         };
-        NoWords { span: self.at..self.at + 1, message: message.to_owned(), label: "only a shell knows what this is" }
+        NoWords {
+            span: self.at..self.at + 1,
+            message: message.to_owned(),
+            label: "only a shell knows what this is",
+        }
     }
 
-    /// A line that goes on below. Pages that were copied have lost the line's end and kept the backslash: a blank stands on both sides
-    /// of it, which no one means as a word of its own.
+    /// A line that goes on below. Pages that were copied have lost the line's end and kept the
+    /// backslash: a blank stands on both sides of it, which no one means as a word of its own.
     fn continues(&self, before: Option<char>) -> bool {
         let after = self.line[self.at + 1..].chars().next();
-        matches!(after, Some('\n' | '\r')) || before.is_none_or(char::is_whitespace) && after.is_none_or(char::is_whitespace)
+        matches!(after, Some('\n' | '\r'))
+            || before.is_none_or(char::is_whitespace) && after.is_none_or(char::is_whitespace)
     }
 
     fn escape(&mut self) {
@@ -125,7 +139,11 @@ impl ShellLineSplitter<'_> {
         loop {
             let Some(c) = self.peek() else {
                 let message = "a quote is not closed".to_owned();
-                return Err(NoWords { span: start..start + 1, message, label: "opens here" });
+                return Err(NoWords {
+                    span: start..start + 1,
+                    message,
+                    label: "opens here",
+                });
             };
             match c {
                 c if c == quote => {
@@ -166,7 +184,11 @@ mod tests {
     use super::*;
 
     fn texts(line: &str) -> Vec<String> {
-        split_shell_words(line).unwrap().into_iter().map(|word| word.text).collect()
+        split_shell_words(line)
+            .unwrap()
+            .into_iter()
+            .map(|word| word.text)
+            .collect()
     }
 
     #[test]
@@ -178,7 +200,10 @@ mod tests {
             (r"a\ b", vec!["a b"]),
             (r#""\"x\" \n""#, vec!["\"x\" \\n"]),
             ("''", vec![""]),
-            (r"submit \ --name=x \ --gpus=1", vec!["submit", "--name=x", "--gpus=1"]),
+            (
+                r"submit \ --name=x \ --gpus=1",
+                vec!["submit", "--name=x", "--gpus=1"],
+            ),
             (r#""main.py \ --epochs 1""#, vec!["main.py  --epochs 1"]),
             ("5$ a", vec!["5$", "a"]),
             ("", vec![]),
@@ -189,8 +214,20 @@ mod tests {
 
     #[test]
     fn what_only_a_shell_can_do_is_an_error_at_its_place() {
-        for (line, at) in [("a; b", 1), ("a $HOME", 2), (r#"a "$(id)""#, 3), ("a | b", 2), ("a 'b", 2), ("a `b`", 2), ("a > b", 2)] {
-            assert_eq!(split_shell_words(line).unwrap_err().span.start, at, "{line}");
+        for (line, at) in [
+            ("a; b", 1),
+            ("a $HOME", 2),
+            (r#"a "$(id)""#, 3),
+            ("a | b", 2),
+            ("a 'b", 2),
+            ("a `b`", 2),
+            ("a > b", 2),
+        ] {
+            assert_eq!(
+                split_shell_words(line).unwrap_err().span.start,
+                at,
+                "{line}"
+            );
         }
         assert_eq!(texts("'$HOME; `id`'"), ["$HOME; `id`"]);
     }

@@ -1,5 +1,5 @@
-//! Changes on the path of our own connection: the host keeps what they touch and puts it back, unless they are confirmed
-//! over a new connection.
+//! Changes on the path of our own connection: the host keeps what they touch and puts it back,
+//! unless they are confirmed over a new connection.
 
 use crate::room::Room;
 use railwright_apply::{ApplyOutcome, Decisions, RunEvent, RunExitClass, apply_plan, resume_run};
@@ -18,20 +18,36 @@ const RULES: &str = "/etc/nftables.conf";
 pub fn reached_over_eth0() -> SimulatedHost {
     let mut host = SimulatedHost::fresh();
     host.ssh_netdev = Some("eth0".to_owned());
-    host.disk.put(NETWORK, "[Match]\nName=eth0\n[Network]\nAddress=10.0.0.1/24\n".into());
-    host.links.0.insert("eth0".to_owned(), SimulatedNetdev::of(9000, Some(NETWORK)));
-    host.disk.put("/usr/lib/systemd/system/nftables.service", "[Service]\n".into());
+    host.disk.put(
+        NETWORK,
+        "[Match]\nName=eth0\n[Network]\nAddress=10.0.0.1/24\n".into(),
+    );
+    host.links
+        .0
+        .insert("eth0".to_owned(), SimulatedNetdev::of(9000, Some(NETWORK)));
+    host.disk.put(
+        "/usr/lib/systemd/system/nftables.service",
+        "[Service]\n".into(),
+    );
     host.disk.put(RULES, "flush ruleset\n".into());
     host.units.enabled.insert("nftables.service".to_owned());
     host.reboot(Duration::ZERO);
     (host.boot, host.booted, host.down_until) = (0, Duration::ZERO, Duration::ZERO);
     let began_s = host.clock_s(Duration::ZERO);
-    host.units.known.values_mut().for_each(|unit| unit.since_s = began_s);
+    host.units
+        .known
+        .values_mut()
+        .for_each(|unit| unit.since_s = began_s);
     host
 }
 
 fn room(hosts: &[&str]) -> Room {
-    let mut room = Room::with(hosts.iter().map(|name| ((*name).to_owned(), reached_over_eth0())).collect::<BTreeMap<_, _>>());
+    let mut room = Room::with(
+        hosts
+            .iter()
+            .map(|name| ((*name).to_owned(), reached_over_eth0()))
+            .collect::<BTreeMap<_, _>>(),
+    );
     room.rollout.guard_s = Some(60);
     room
 }
@@ -42,7 +58,11 @@ fn mtu(mtu: u32) -> Value {
 
 fn filter(room: Room) -> Room {
     let unit = json!({ "name": "nftables.service", "active": true, "restart_on": [RULES] });
-    room.wish("systemd_unit", unit, &[]).wish("file", json!({ "path": RULES, "content": "drop\n" }), &[])
+    room.wish("systemd_unit", unit, &[]).wish(
+        "file",
+        json!({ "path": RULES, "content": "drop\n" }),
+        &[],
+    )
 }
 
 async fn run(room: &Room) -> ApplyOutcome {
@@ -56,7 +76,11 @@ async fn go_on(room: &Room) -> ApplyOutcome {
 }
 
 fn codes(outcome: &ApplyOutcome) -> Vec<&str> {
-    outcome.problems.iter().map(|problem| problem.code.as_ref()).collect()
+    outcome
+        .problems
+        .iter()
+        .map(|problem| problem.code.as_ref())
+        .collect()
 }
 
 /// How each guard of the journal ended; nothing for one that was armed and has no end.
@@ -66,7 +90,9 @@ fn guards(room: &Room) -> Vec<Option<bool>> {
     for record in room.context.folder.read_journal(&run).unwrap().records {
         match record.entry {
             JournalEntry::GuardArmed { guard, .. } => drop(found.insert(guard, None)),
-            JournalEntry::GuardOver { guard, confirmed, .. } => drop(found.insert(guard, Some(confirmed))),
+            JournalEntry::GuardOver {
+                guard, confirmed, ..
+            } => drop(found.insert(guard, Some(confirmed))),
             _ => {}
         }
     }
@@ -81,23 +107,46 @@ async fn dies_after_the_first_action(room: &Room) {
 /// Applies until this is so of the actions that a host was told, and dies.
 async fn dies_after(room: &Room, is_so: impl Fn(&[String]) -> bool) {
     let plan = room.plan().await;
-    room.dies_when(&plan, || room.fleet.hosts().values().any(|host| is_so(&host.told))).await;
+    room.dies_when(&plan, || {
+        room.fleet.hosts().values().any(|host| is_so(&host.told))
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_good_change_is_confirmed_over_a_new_connection() {
     let room = room(&["a"]).wish("link", mtu(1400), &[]);
     let plan = room.plan().await;
-    let NodeKind::Change { guard: Some(guard), .. } = &plan.nodes[0].kind else { panic!("{:?}", plan.nodes[0]) };
-    assert_eq!((guard.because.as_str(), guard.seconds), ("eth0 carries our own connection", 60));
+    let NodeKind::Change {
+        guard: Some(guard), ..
+    } = &plan.nodes[0].kind
+    else {
+        panic!("{:?}", plan.nodes[0])
+    };
+    assert_eq!(
+        (guard.because.as_str(), guard.seconds),
+        ("eth0 carries our own connection", 60)
+    );
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]));
-    assert_eq!((guards(&room), room.host("a", |host| (host.links.0["eth0"].mtu, host.guard.is_some()))), (vec![Some(true)], (1400, false)));
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Done, vec![])
+    );
+    assert_eq!(
+        (
+            guards(&room),
+            room.host("a", |host| (host.links.0["eth0"].mtu, host.guard.is_some()))
+        ),
+        (vec![Some(true)], (1400, false))
+    );
     assert!(room.plan().await.nodes.is_empty());
     let events = room.events.lock().unwrap();
     let told = |wanted: &dyn Fn(&RunEvent) -> bool| events.iter().position(wanted).unwrap();
     let armed = told(&|event| matches!(event, RunEvent::GuardArmed { .. }));
-    assert!(armed < told(&|event| matches!(event, RunEvent::ActionStarted { .. })), "{events:?}");
+    assert!(
+        armed < told(&|event| matches!(event, RunEvent::ActionStarted { .. })),
+        "{events:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -105,27 +154,63 @@ async fn what_cuts_us_off_is_put_back_and_told() {
     let room = room(&["a"]).wish("link", mtu(68), &[]);
     let before = room.fleet.effects();
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)[0]), (RunExitClass::Failed, "RW0641"));
-    assert!(outcome.problems[0].state.as_deref().unwrap().starts_with("a is as it was before the change"), "{:?}", outcome.problems[0]);
-    assert_eq!((room.fleet.effects(), guards(&room)), (before.clone(), vec![Some(false)]));
+    assert_eq!(
+        (outcome.ending, codes(&outcome)[0]),
+        (RunExitClass::Failed, "RW0641")
+    );
+    assert!(
+        outcome.problems[0]
+            .state
+            .as_deref()
+            .unwrap()
+            .starts_with("a is as it was before the change"),
+        "{:?}",
+        outcome.problems[0]
+    );
+    assert_eq!(
+        (room.fleet.effects(), guards(&room)),
+        (before.clone(), vec![Some(false)])
+    );
     let outcome = go_on(&room).await;
-    assert_eq!((codes(&outcome)[0], room.fleet.effects(), guards(&room)), ("RW0641", before, vec![Some(false); 2]), "under a guard again");
+    assert_eq!(
+        (codes(&outcome)[0], room.fleet.effects(), guards(&room)),
+        ("RW0641", before, vec![Some(false); 2]),
+        "under a guard again"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dead_run_leaves_a_guard_that_acts_by_itself() {
     let room = room(&["a"]).wish("link", mtu(1400), &[]);
     dies_after_the_first_action(&room).await;
-    assert!(room.host("a", |host| host.guard.as_ref().is_some_and(|guard| !guard.reverted)));
+    assert!(room.host("a", |host| {
+        host.guard.as_ref().is_some_and(|guard| !guard.reverted)
+    }));
     tokio::time::sleep(Duration::from_secs(61)).await;
-    room.fleet.with("a", |host| host.settle(Duration::from_secs(120)));
+    room.fleet
+        .with("a", |host| host.settle(Duration::from_secs(120)));
     assert_eq!(
-        room.host("a", |host| (host.links.0["eth0"].mtu, host.disk.files.keys().any(|path| path.contains("railwright")))),
+        room.host("a", |host| (
+            host.links.0["eth0"].mtu,
+            host.disk
+                .files
+                .keys()
+                .any(|path| path.contains("railwright"))
+        )),
         (1500, false)
     );
     let outcome = go_on(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]));
-    assert_eq!((room.host("a", |host| host.links.0["eth0"].mtu), guards(&room)), (1400, vec![Some(false), Some(true)]));
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Done, vec![])
+    );
+    assert_eq!(
+        (
+            room.host("a", |host| host.links.0["eth0"].mtu),
+            guards(&room)
+        ),
+        (1400, vec![Some(false), Some(true)])
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -133,10 +218,21 @@ async fn a_guard_that_is_still_armed_is_put_back_or_confirmed_by_resume_and_wait
     let room = room(&["a"]).wish("link", mtu(1400), &[]);
     dies_after_the_first_action(&room).await;
     let outcome = go_on(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]));
-    assert_eq!(guards(&room), [Some(false), Some(true)], "half done, so it was put back and done again");
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Done, vec![])
+    );
+    assert_eq!(
+        guards(&room),
+        [Some(false), Some(true)],
+        "half done, so it was put back and done again"
+    );
 
-    let room = self::room(&["a"]).wish("sysctl", json!({ "key": "net.core.x", "value": "1", "guard": true }), &[]);
+    let room = self::room(&["a"]).wish(
+        "sysctl",
+        json!({ "key": "net.core.x", "value": "1", "guard": true }),
+        &[],
+    );
     room.host("a", |host| {
         let settings: BTreeMap<_, _> = [("net.core.x".to_owned(), "0".to_owned())].into();
         (host.kernel.sysctls, host.kernel.defaults) = (settings.clone(), settings);
@@ -144,34 +240,67 @@ async fn a_guard_that_is_still_armed_is_put_back_or_confirmed_by_resume_and_wait
     let plan = room.plan().await;
     dies_after_the_first_action(&room).await;
     // Somebody finishes it by hand: it is as wished, and we came over a new connection.
-    let action = railwright_resource::Action::SetSysctl { key: "net.core.x".into(), value: "1".into() };
+    let action = railwright_resource::Action::SetSysctl {
+        key: "net.core.x".into(),
+        value: "1".into(),
+    };
     room.host("a", |host| host.act(&action, Duration::ZERO).unwrap());
     let outcome = go_on(&room).await;
-    assert_eq!((outcome.ending, guards(&room)), (RunExitClass::Done, vec![Some(true)]), "{:?}", outcome.problems);
+    assert_eq!(
+        (outcome.ending, guards(&room)),
+        (RunExitClass::Done, vec![Some(true)]),
+        "{:?}",
+        outcome.problems
+    );
 
     let room = self::room(&["a"]).wish("link", mtu(1400), &[]);
     dies_after_the_first_action(&room).await;
     let outcome = apply_plan(&room.plan().await, &room.context, room.sink()).await;
-    assert!(room.events.lock().unwrap().iter().any(|event| matches!(event, RunEvent::HostGuarded { .. })));
-    assert_eq!(codes(&outcome), ["RW0610"], "what it was planned on was put back meanwhile: {plan:?}");
+    assert!(
+        room.events
+            .lock()
+            .unwrap()
+            .iter()
+            .any(|event| matches!(event, RunEvent::HostGuarded { .. }))
+    );
+    assert_eq!(
+        codes(&outcome),
+        ["RW0610"],
+        "what it was planned on was put back meanwhile: {plan:?}"
+    );
 }
 
-/// It was as wished when the plan was made, and the reboot made it otherwise: the plan knows of no guard.
+/// It was as wished when the plan was made, and the reboot made it otherwise: the plan knows of no
+/// guard.
 #[tokio::test(start_paused = true)]
 async fn a_guard_that_is_still_armed_over_what_is_as_wished_by_now_is_confirmed_by_resume() {
-    let room = room(&["a"]).wish("kernel_parameter", json!({ "parameter": "iommu", "value": "pt" }), &[]).wish(
-        "systemd_unit",
-        json!({ "name": "nftables.service", "active": true }),
-        &[],
-    );
+    let room = room(&["a"])
+        .wish(
+            "kernel_parameter",
+            json!({ "parameter": "iommu", "value": "pt" }),
+            &[],
+        )
+        .wish(
+            "systemd_unit",
+            json!({ "name": "nftables.service", "active": true }),
+            &[],
+        );
     // Somebody started it by hand.
     assert!(room.host("a", |host| host.units.enabled.remove("nftables.service")));
     dies_after(&room, |told| told.iter().any(|word| word == "unit")).await;
-    assert!(room.host("a", |host| host.guard.as_ref().is_some_and(|guard| !guard.reverted)));
+    assert!(room.host("a", |host| {
+        host.guard.as_ref().is_some_and(|guard| !guard.reverted)
+    }));
     let outcome = go_on(&room).await;
-    assert_eq!((outcome.ending, guards(&room)), (RunExitClass::Done, vec![Some(true)]), "{:?}", outcome.problems);
+    assert_eq!(
+        (outcome.ending, guards(&room)),
+        (RunExitClass::Done, vec![Some(true)]),
+        "{:?}",
+        outcome.problems
+    );
     tokio::time::sleep(Duration::from_secs(600)).await;
-    room.fleet.with("a", |host| host.settle(Duration::from_secs(7200)));
+    room.fleet
+        .with("a", |host| host.settle(Duration::from_secs(7200)));
     assert_eq!(room.plan().await.nodes, []);
 }
 
@@ -182,7 +311,9 @@ async fn a_boot_with_the_guard_armed_puts_everything_back() {
     dies_after_the_first_action(&room).await;
     room.host("a", |host| host.reboot(Duration::from_secs(10)));
     let mut after = room.fleet.effects();
-    after.values_mut().for_each(|host| host.lock = Default::default());
+    after
+        .values_mut()
+        .for_each(|host| host.lock = Default::default());
     assert_eq!(after, before);
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(go_on(&room).await.ending, RunExitClass::Done);
@@ -192,19 +323,42 @@ async fn a_boot_with_the_guard_armed_puts_everything_back() {
 async fn rules_and_the_unit_that_loads_them_go_out_together_and_come_back_together() {
     let room = filter(room(&["a"]));
     let plan = room.plan().await;
-    let ids: Vec<&str> = plan.nodes.iter().filter(|node| node.is_change()).map(|node| node.id.as_str()).collect();
+    let ids: Vec<&str> = plan
+        .nodes
+        .iter()
+        .filter(|node| node.is_change())
+        .map(|node| node.id.as_str())
+        .collect();
     assert_eq!(ids, ["host/a/transaction/guarded"]);
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]));
-    assert_eq!(room.host("a", |host| host.told.clone()), ["write_file", "unit"]);
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Done, vec![])
+    );
+    assert_eq!(
+        room.host("a", |host| host.told.clone()),
+        ["write_file", "unit"]
+    );
     assert!(room.plan().await.nodes.is_empty());
 
     let room = filter(self::room(&["a"]));
     let before = room.host("a", |host| host.disk.text(RULES));
     room.fault("a", "unit", SimulatedTrouble::Fails);
     let outcome = run(&room).await;
-    assert_eq!((codes(&outcome)[0], room.host("a", |host| host.disk.text(RULES))), ("RW0641", before));
-    assert!(outcome.problems[0].message.contains("unit failed: exit status 1"), "{:?}", outcome.problems[0]);
+    assert_eq!(
+        (
+            codes(&outcome)[0],
+            room.host("a", |host| host.disk.text(RULES))
+        ),
+        ("RW0641", before)
+    );
+    assert!(
+        outcome.problems[0]
+            .message
+            .contains("unit failed: exit status 1"),
+        "{:?}",
+        outcome.problems[0]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -212,7 +366,13 @@ async fn power_lost_in_the_middle_is_put_back_by_the_boot_and_done_again_by_resu
     let room = room(&["a"]).wish("link", mtu(1400), &[]);
     room.fault("a", "set_link", SimulatedTrouble::PowerLost);
     let outcome = run(&room).await;
-    assert_eq!((codes(&outcome)[0], room.host("a", |host| host.links.0["eth0"].mtu)), ("RW0641", 1500));
+    assert_eq!(
+        (
+            codes(&outcome)[0],
+            room.host("a", |host| host.links.0["eth0"].mtu)
+        ),
+        ("RW0641", 1500)
+    );
     assert_eq!(go_on(&room).await.ending, RunExitClass::Done);
 }
 
@@ -220,9 +380,20 @@ async fn power_lost_in_the_middle_is_put_back_by_the_boot_and_done_again_by_resu
 async fn without_a_guard_nothing_is_done() {
     let room = room(&["a"]).wish("link", mtu(1400), &[]);
     let plan = room.plan().await;
-    let full = railwright_transport::sim::SimulatedFault { after: 9, word: None, trouble: SimulatedTrouble::DiskFull(40) };
+    let full = railwright_transport::sim::SimulatedFault {
+        after: 9,
+        word: None,
+        trouble: SimulatedTrouble::DiskFull(40),
+    };
     room.host("a", |host| host.faults.push(full));
     let outcome = apply_plan(&plan, &room.context, room.sink()).await;
-    assert!(codes(&outcome).contains(&"RW0642"), "{:?}", outcome.problems);
-    assert_eq!(room.host("a", |host| (host.told.len(), host.links.0["eth0"].mtu)), (0, 1500));
+    assert!(
+        codes(&outcome).contains(&"RW0642"),
+        "{:?}",
+        outcome.problems
+    );
+    assert_eq!(
+        room.host("a", |host| (host.told.len(), host.links.0["eth0"].mtu)),
+        (0, 1500)
+    );
 }

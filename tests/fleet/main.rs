@@ -1,4 +1,5 @@
-//! Whole runs against simulated fleets, in virtual time: the stories of a run, and the laws of the design as properties.
+//! Whole runs against simulated fleets, in virtual time: the stories of a run, and the laws of the
+//! design as properties.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 

@@ -1,4 +1,5 @@
-//! Names of netdevs: they come with the one reboot, and what is wished for under a new name comes after it.
+//! Names of netdevs: they come with the one reboot, and what is wished for under a new name comes
+//! after it.
 
 use crate::room::Room;
 use railwright_apply::{ApplyOutcome, RunExitClass, apply_plan};
@@ -10,14 +11,23 @@ use std::time::Duration;
 
 const PCI: &str = "0000:19:00.0";
 
-/// A host whose NIC is `ens1`, found by its file of systemd-networkd as this says, and in whose initial RAM disk no name stands.
+/// A host whose NIC is `ens1`, found by its file of systemd-networkd as this says, and in whose
+/// initial RAM disk no name stands.
 fn host(file: Option<&str>) -> SimulatedHost {
     let mut host = SimulatedHost::fresh();
     let path = "/etc/systemd/network/10-rail.network";
     if let Some(by) = file {
-        host.disk.put(path, format!("[Match]\n{by}\n[Network]\nAddress=10.0.0.1/24\n").as_str().into());
+        host.disk.put(
+            path,
+            format!("[Match]\n{by}\n[Network]\nAddress=10.0.0.1/24\n")
+                .as_str()
+                .into(),
+        );
     }
-    host.links.0.insert("ens1".to_owned(), SimulatedNetdev::of(9000, file.map(|_| path)));
+    host.links.0.insert(
+        "ens1".to_owned(),
+        SimulatedNetdev::of(9000, file.map(|_| path)),
+    );
     host.names.put(PCI, "ens1");
     host.names.ram_disk = Some(BTreeMap::new());
     host.reboot(Duration::ZERO);
@@ -27,11 +37,17 @@ fn host(file: Option<&str>) -> SimulatedHost {
 }
 
 fn room(host: SimulatedHost) -> Room {
-    Room::with([("a".to_owned(), host)].into()).wish("netdev_name", json!({ "name": "rail0", "device": PCI }), &[]).wish(
-        "link",
-        json!({ "netdev": "rail0", "mtu": 9000 }),
-        &["netdev_name/rail0"],
-    )
+    Room::with([("a".to_owned(), host)].into())
+        .wish(
+            "netdev_name",
+            json!({ "name": "rail0", "device": PCI }),
+            &[],
+        )
+        .wish(
+            "link",
+            json!({ "netdev": "rail0", "mtu": 9000 }),
+            &["netdev_name/rail0"],
+        )
 }
 
 async fn run(room: &Room) -> ApplyOutcome {
@@ -42,21 +58,44 @@ async fn run(room: &Room) -> ApplyOutcome {
 
 /// Boots, and each netdev with its MTU.
 fn seen(room: &Room) -> (u32, Vec<(String, u32)>) {
-    room.host("a", |host| (host.boot, host.links.0.iter().map(|(name, link)| (name.clone(), link.mtu)).collect()))
+    room.host("a", |host| {
+        (
+            host.boot,
+            host.links
+                .0
+                .iter()
+                .map(|(name, link)| (name.clone(), link.mtu))
+                .collect(),
+        )
+    })
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_name_comes_with_the_reboot_and_goes_with_another() {
     let mut room = room(host(Some("MACAddress=b8:ce:f6:00:00:01")));
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, outcome.problems.len()), (RunExitClass::Done, 0), "{:?}", outcome.problems);
-    assert_eq!(seen(&room), (1, vec![("rail0".to_owned(), 9000)]), "the MTU waited for the name");
+    assert_eq!(
+        (outcome.ending, outcome.problems.len()),
+        (RunExitClass::Done, 0),
+        "{:?}",
+        outcome.problems
+    );
+    assert_eq!(
+        seen(&room),
+        (1, vec![("rail0".to_owned(), 9000)]),
+        "the MTU waited for the name"
+    );
     assert_eq!(room.plan().await.nodes, []);
     room.wishes.clear();
     let outcome = run(&room).await;
     assert_eq!(outcome.ending, RunExitClass::Done, "{:?}", outcome.problems);
     assert_eq!(seen(&room), (2, vec![("ens1".to_owned(), 1500)]));
-    room.host("a", |host| assert!(host.names.ram_disk.as_ref().unwrap().is_empty(), "a copy would name it again"));
+    room.host("a", |host| {
+        assert!(
+            host.names.ram_disk.as_ref().unwrap().is_empty(),
+            "a copy would name it again"
+        )
+    });
 }
 
 #[tokio::test(start_paused = true)]
@@ -69,18 +108,36 @@ async fn our_own_connection_keeps_its_name_unless_its_configuration_follows() {
         match file {
             Some(_) => {
                 let plan = room.plan().await;
-                let held = plan.nodes.iter().find(|node| node.id == "host/a/netdev_name/rail0").and_then(|node| node.held.as_ref());
-                assert!(held.is_some_and(|why| why.contains("finds it by the name ens1")), "{plan:?}");
+                let held = plan
+                    .nodes
+                    .iter()
+                    .find(|node| node.id == "host/a/netdev_name/rail0")
+                    .and_then(|node| node.held.as_ref());
+                assert!(
+                    held.is_some_and(|why| why.contains("finds it by the name ens1")),
+                    "{plan:?}"
+                );
             }
             // no guard outlives a boot
-            None => assert_eq!(outcome.problems.iter().map(|problem| &*problem.code).collect::<Vec<_>>(), ["RW0606"]),
+            None => assert_eq!(
+                outcome
+                    .problems
+                    .iter()
+                    .map(|problem| &*problem.code)
+                    .collect::<Vec<_>>(),
+                ["RW0606"]
+            ),
         }
         assert_eq!(seen(&room).0, 0);
-        room.host("a", |host| assert!(!host.disk.files.keys().any(|path| path.ends_with(".link"))));
+        room.host("a", |host| {
+            assert!(!host.disk.files.keys().any(|path| path.ends_with(".link")))
+        });
     }
     let mut follows = host(Some("Name=ens1 rail0"));
     follows.ssh_netdev = Some("ens1".to_owned());
     let room = room(follows);
     assert_eq!(run(&room).await.ending, RunExitClass::Done);
-    room.host("a", |host| assert_eq!(host.ssh_netdev.as_deref(), Some("rail0")));
+    room.host("a", |host| {
+        assert_eq!(host.ssh_netdev.as_deref(), Some("rail0"))
+    });
 }

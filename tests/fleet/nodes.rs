@@ -1,5 +1,6 @@
-//! A fake API server beside a simulated fleet: it says how the nodes of the hosts are and what runs on them, and has them emptied and given
-//! back. Its lock and its record are those of a simulated host of its name.
+//! A fake API server beside a simulated fleet: it says how the nodes of the hosts are and what runs
+//! on them, and has them emptied and given back. Its lock and its record are those of a simulated
+//! host of its name.
 
 use crate::room::Room;
 use railwright_base::Target;
@@ -9,7 +10,10 @@ use railwright_resource::kubernetes_object::request::{ABSENT, KubernetesRead, NO
 use railwright_resource::probe::Probe;
 use railwright_resource::{Action, AnswerStatus, Read, ReadResult, ReadResults};
 use railwright_transport::sim::{Fleet, SimulatedHost, new_simulated_access};
-use railwright_transport::{BoxFuture, ClusterAccess, Connector, ExecutionOutcome, Fence, HostAccess, HostLink, TransportError, Upkeep};
+use railwright_transport::{
+    BoxFuture, ClusterAccess, Connector, ExecutionOutcome, Fence, HostAccess, HostLink,
+    TransportError, Upkeep,
+};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -41,7 +45,18 @@ impl NodeState {
             ..PodNow::default()
         };
         let pods = vec![pod("train", "Job"), pod("plugin", "DaemonSet")];
-        NodeState { now: NodeNow { ready, schedulable, cordoned: None, gives, machine: None }, pods, keeps: None, hides_pods: false }
+        NodeState {
+            now: NodeNow {
+                ready,
+                schedulable,
+                cordoned: None,
+                gives,
+                machine: None,
+            },
+            pods,
+            keeps: None,
+            hides_pods: false,
+        }
     }
 
     /// As the API server has it.
@@ -70,19 +85,49 @@ impl Nodes {
     pub fn beside(room: &mut Room) -> Self {
         let nodes = Nodes::default();
         let is_host = |access: &&HostAccess| !access.switch;
-        let hosts: Vec<String> = room.context.hosts.values().filter(is_host).map(|access| access.name.clone()).collect();
+        let hosts: Vec<String> = room
+            .context
+            .hosts
+            .values()
+            .filter(is_host)
+            .map(|access| access.name.clone())
+            .collect();
         for host in &hosts {
             nodes.set(host, true, true);
         }
-        let by_host: BTreeMap<Target, String> = hosts.iter().map(|host| (Target::host(host), node_of(host))).collect();
-        room.context.nodes = by_host.iter().map(|(host, node)| (node.clone(), host.clone())).collect();
-        room.nodes = Some(ClusterNodes { cluster: Target::kube(NAME), spec: "c".to_owned(), by_host });
-        let cluster = ClusterAccess { kubeconfig: None, context: None, keeps: "railwright".to_owned(), folder: PathBuf::new() };
-        room.context.hosts.insert(NAME.to_owned(), HostAccess { cluster: Some(cluster), ..new_simulated_access(NAME) });
+        let by_host: BTreeMap<Target, String> = hosts
+            .iter()
+            .map(|host| (Target::host(host), node_of(host)))
+            .collect();
+        room.context.nodes = by_host
+            .iter()
+            .map(|(host, node)| (node.clone(), host.clone()))
+            .collect();
+        room.nodes = Some(ClusterNodes {
+            cluster: Target::kube(NAME),
+            spec: "c".to_owned(),
+            by_host,
+        });
+        let cluster = ClusterAccess {
+            kubeconfig: None,
+            context: None,
+            keeps: "railwright".to_owned(),
+            folder: PathBuf::new(),
+        };
+        room.context.hosts.insert(
+            NAME.to_owned(),
+            HostAccess {
+                cluster: Some(cluster),
+                ..new_simulated_access(NAME)
+            },
+        );
         let mut all = room.fleet.hosts();
         all.insert(NAME.to_owned(), SimulatedHost::fresh());
         room.fleet.replace(all);
-        let connector = Beside { fleet: room.fleet.clone(), nodes: nodes.clone() };
+        let connector = Beside {
+            fleet: room.fleet.clone(),
+            nodes: nodes.clone(),
+        };
         room.context.connector = room.context.secrets.carried_by(Arc::new(connector));
         room.server = Some(nodes.clone());
         nodes
@@ -90,7 +135,10 @@ impl Nodes {
 
     /// The node of this host is like this now.
     pub fn set(&self, host: &str, ready: bool, schedulable: bool) {
-        self.0.lock().unwrap().insert(node_of(host), NodeState::new(ready, schedulable));
+        self.0
+            .lock()
+            .unwrap()
+            .insert(node_of(host), NodeState::new(ready, schedulable));
     }
 
     /// The host is no node of the cluster.
@@ -106,35 +154,71 @@ impl Nodes {
     /// This run cordoned the node of this host and did not give it back.
     pub fn leave_cordoned_by(&self, host: &str, run: &str) {
         self.set(host, true, false);
-        let cordon = |node: &mut NodeState| node.now.cordoned = Some(node.now.cordon_of(run, "c").text());
-        self.0.lock().unwrap().entry(node_of(host)).and_modify(cordon);
+        let cordon =
+            |node: &mut NodeState| node.now.cordoned = Some(node.now.cordon_of(run, "c").text());
+        self.0
+            .lock()
+            .unwrap()
+            .entry(node_of(host))
+            .and_modify(cordon);
     }
 
-    /// The node of this host is not Ready, and the pods on it that are told to end stay; whether they are lost.
+    /// The node of this host is not Ready, and the pods on it that are told to end stay; whether
+    /// they are lost.
     pub fn keep_ended(&self, host: &str, lost: bool) {
-        self.0.lock().unwrap().entry(node_of(host)).and_modify(|node| (node.now.ready, node.keeps) = (false, Some(lost)));
+        self.0
+            .lock()
+            .unwrap()
+            .entry(node_of(host))
+            .and_modify(|node| (node.now.ready, node.keeps) = (false, Some(lost)));
     }
 
     /// A pod that names the node of this host itself, as no cordon keeps away.
     pub fn bind_pod(&self, host: &str) {
-        let pod = PodNow { namespace: "ml".to_owned(), name: "late".to_owned(), uid: "late".to_owned(), ..PodNow::default() };
-        self.0.lock().unwrap().entry(node_of(host)).and_modify(|node| node.pods.push(pod));
+        let pod = PodNow {
+            namespace: "ml".to_owned(),
+            name: "late".to_owned(),
+            uid: "late".to_owned(),
+            ..PodNow::default()
+        };
+        self.0
+            .lock()
+            .unwrap()
+            .entry(node_of(host))
+            .and_modify(|node| node.pods.push(pod));
     }
 
     /// Somebody has pods put on the node of this host again.
     pub fn uncordon(&self, host: &str) {
-        self.0.lock().unwrap().entry(node_of(host)).and_modify(|node| node.now.schedulable = true);
+        self.0
+            .lock()
+            .unwrap()
+            .entry(node_of(host))
+            .and_modify(|node| node.now.schedulable = true);
     }
 
     /// Nobody says any more which pods are on the node of this host.
     pub fn hide_pods(&self, host: &str) {
-        self.0.lock().unwrap().entry(node_of(host)).and_modify(|node| node.hides_pods = true);
+        self.0
+            .lock()
+            .unwrap()
+            .entry(node_of(host))
+            .and_modify(|node| node.hides_pods = true);
     }
 
     /// The pods that belong to the node of this host have devices of it.
     pub fn give_devices(&self, host: &str) {
         let give = |pod: &mut PodNow| pod.devices = vec!["rdma/hca".to_owned()];
-        self.0.lock().unwrap().entry(node_of(host)).and_modify(|node| node.pods.iter_mut().filter(|pod| pod.stays()).for_each(give));
+        self.0
+            .lock()
+            .unwrap()
+            .entry(node_of(host))
+            .and_modify(|node| {
+                node.pods
+                    .iter_mut()
+                    .filter(|pod| pod.stays())
+                    .for_each(give)
+            });
     }
 
     /// All of them as they are.
@@ -145,34 +229,57 @@ impl Nodes {
     /// The hosts on whose nodes pods are put, or are that would have to go first.
     pub fn in_use(&self) -> BTreeSet<String> {
         let all = self.0.lock().unwrap();
-        let is_in_use = |node: &NodeState| node.now.schedulable || node.pods.iter().any(|pod| !pod.stays() && !pod.ends);
-        let names = all.iter().filter(|(_, node)| is_in_use(node)).filter_map(|(name, _)| name.strip_prefix(NODE));
+        let is_in_use = |node: &NodeState| {
+            node.now.schedulable || node.pods.iter().any(|pod| !pod.stays() && !pod.ends)
+        };
+        let names = all
+            .iter()
+            .filter(|(_, node)| is_in_use(node))
+            .filter_map(|(name, _)| name.strip_prefix(NODE));
         names.map(str::to_owned).collect()
     }
 
     /// Those that we cordoned and did not give back.
     pub fn cordoned(&self) -> Vec<String> {
         let all = self.0.lock().unwrap();
-        all.iter().filter(|(_, node)| node.now.cordoned.is_some()).map(|(name, _)| name.clone()).collect()
+        all.iter()
+            .filter(|(_, node)| node.now.cordoned.is_some())
+            .map(|(name, _)| name.clone())
+            .collect()
     }
 
     fn answer(&self, read: &KubernetesRead) -> (i32, String) {
         let mut all = self.0.lock().unwrap();
         match read {
             KubernetesRead::Nodes => {
-                let now: BTreeMap<&String, &NodeNow> = all.iter().map(|(name, node)| (name, &node.now)).collect();
+                let now: BTreeMap<&String, &NodeNow> =
+                    all.iter().map(|(name, node)| (name, &node.now)).collect();
                 (0, serde_json::to_string(&now).unwrap())
             }
-            KubernetesRead::Object(object) if object.kind == "Node" => {
-                all.get(&object.name).map_or((ABSENT, String::new()), |node| (0, node.object(&object.name).to_string()))
+            KubernetesRead::Object(object) if object.kind == "Node" => all
+                .get(&object.name)
+                .map_or((ABSENT, String::new()), |node| {
+                    (0, node.object(&object.name).to_string())
+                }),
+            KubernetesRead::PodsOn(name) if all.get(name).is_some_and(|node| node.hides_pods) => {
+                (NOT_SAID, "it is too busy".to_owned())
             }
-            KubernetesRead::PodsOn(name) if all.get(name).is_some_and(|node| node.hides_pods) => (NOT_SAID, "it is too busy".to_owned()),
             // Those that were told to end do so when they are looked at.
             KubernetesRead::PodsOn(name) => {
                 let keeps = all.get(name).and_then(|node| node.keeps);
-                let pods = all.get_mut(name).map(|node| std::mem::take(&mut node.pods)).unwrap_or_default();
-                let now = |pod: PodNow| PodNow { lost: pod.ends && keeps == Some(true), ..pod };
-                let stay: Vec<PodNow> = pods.into_iter().filter(|pod| keeps.is_some() || !pod.ends).map(now).collect();
+                let pods = all
+                    .get_mut(name)
+                    .map(|node| std::mem::take(&mut node.pods))
+                    .unwrap_or_default();
+                let now = |pod: PodNow| PodNow {
+                    lost: pod.ends && keeps == Some(true),
+                    ..pod
+                };
+                let stay: Vec<PodNow> = pods
+                    .into_iter()
+                    .filter(|pod| keeps.is_some() || !pod.ends)
+                    .map(now)
+                    .collect();
                 let out = serde_json::to_string(&stay).unwrap();
                 all.entry(name.clone()).and_modify(|node| node.pods = stay);
                 (0, out)
@@ -198,7 +305,10 @@ impl Nodes {
                 }
             }
             Action::EvictPod { uid, .. } => {
-                all.values_mut().flat_map(|node| &mut node.pods).filter(|pod| pod.uid == *uid).for_each(|pod| pod.ends = true);
+                all.values_mut()
+                    .flat_map(|node| &mut node.pods)
+                    .filter(|pod| pod.uid == *uid)
+                    .for_each(|pod| pod.ends = true);
             }
             _ => return None,
         }
@@ -212,13 +322,20 @@ struct Beside {
 }
 
 impl Connector for Beside {
-    fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
+    fn connect<'a>(
+        &'a self,
+        access: &'a HostAccess,
+    ) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
         Box::pin(async {
             let link = self.fleet.connect(access).await?;
             if access.cluster.is_none() {
                 return Ok(link);
             }
-            Ok(Arc::new(Server { keeper: link, fleet: self.fleet.clone(), nodes: self.nodes.clone() }) as Arc<dyn HostLink>)
+            Ok(Arc::new(Server {
+                keeper: link,
+                fleet: self.fleet.clone(),
+                nodes: self.nodes.clone(),
+            }) as Arc<dyn HostLink>)
         })
     }
 }
@@ -231,18 +348,34 @@ struct Server {
 }
 
 fn ended(code: i32) -> ExecutionOutcome {
-    ExecutionOutcome::Ended { code, stdout: String::new(), stderr: String::new() }
+    ExecutionOutcome::Ended {
+        code,
+        stdout: String::new(),
+        stderr: String::new(),
+    }
 }
 
 impl HostLink for Server {
     fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<ReadResults, TransportError>> {
         Box::pin(async move {
-            let (asked, others): (Vec<Read>, Vec<Read>) =
-                reads.iter().cloned().partition(|read| matches!(read, Read::Kubernetes(_) | Read::Host));
+            let (asked, others): (Vec<Read>, Vec<Read>) = reads
+                .iter()
+                .cloned()
+                .partition(|read| matches!(read, Read::Kubernetes(_) | Read::Host));
             let mut answers = self.keeper.read(&others).await?;
             for read in asked {
-                let (code, out) = if let Read::Kubernetes(read) = &read { self.nodes.answer(read) } else { (0, String::new()) };
-                answers.insert(read.key(), ReadResult { status: AnswerStatus::Exit(code), out });
+                let (code, out) = if let Read::Kubernetes(read) = &read {
+                    self.nodes.answer(read)
+                } else {
+                    (0, String::new())
+                };
+                answers.insert(
+                    read.key(),
+                    ReadResult {
+                        status: AnswerStatus::Exit(code),
+                        out,
+                    },
+                );
             }
             Ok(answers)
         })
@@ -256,17 +389,33 @@ impl HostLink for Server {
     ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         Box::pin(async move {
             self.keeper.read(&[]).await?;
-            let is_holder = fence.is_some_and(|fence| self.fleet.with(NAME, |host| host.lock.check(fence).is_ok()) == Some(true));
+            let is_holder = fence.is_some_and(|fence| {
+                self.fleet.with(NAME, |host| host.lock.check(fence).is_ok()) == Some(true)
+            });
             assert!(is_holder, "{} without the lock", action.word());
-            Ok(ended(if self.nodes.perform(action).is_some() { 0 } else { 1 }))
+            Ok(ended(if self.nodes.perform(action).is_some() {
+                0
+            } else {
+                1
+            }))
         })
     }
 
-    fn probe<'a>(&'a self, _: &'a Probe) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
-        Box::pin(async { Ok(ExecutionOutcome::Unknown { reason: "it only says how its nodes are".to_owned() }) })
+    fn probe<'a>(
+        &'a self,
+        _: &'a Probe,
+    ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
+        Box::pin(async {
+            Ok(ExecutionOutcome::Unknown {
+                reason: "it only says how its nodes are".to_owned(),
+            })
+        })
     }
 
-    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
+    fn upkeep<'a>(
+        &'a self,
+        upkeep: &'a Upkeep,
+    ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         self.keeper.upkeep(upkeep)
     }
 }

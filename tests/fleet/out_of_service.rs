@@ -1,9 +1,11 @@
-//! What earlier runs and others took out of service counts in every run, and what a gate did not pass is verified first.
+//! What earlier runs and others took out of service counts in every run, and what a gate did not
+//! pass is verified first.
 
 use crate::nodes::Nodes;
 use crate::room::{Room, copy_folder};
 use railwright_apply::{
-    ApplyOutcome, Decisions, GateResult, Gatekeeper, RunEvent, RunExitClass, apply_plan, resume_run, return_to_service,
+    ApplyOutcome, Decisions, GateResult, Gatekeeper, RunEvent, RunExitClass, apply_plan,
+    resume_run, return_to_service,
 };
 use railwright_plan::{OutageCause, Plan, PlanSelection, Unavailability};
 use railwright_state::{NodeOutcome, Skip, StateFolder};
@@ -16,13 +18,21 @@ use std::time::Duration;
 
 /// A kernel parameter, which needs a reboot, on each host; one may be out of service at a time.
 fn room(hosts: &[&str]) -> Room {
-    let mut room = Room::of(hosts).wish("kernel_parameter", json!({ "parameter": "iommu", "value": "pt" }), &[]);
+    let mut room = Room::of(hosts).wish(
+        "kernel_parameter",
+        json!({ "parameter": "iommu", "value": "pt" }),
+        &[],
+    );
     room.rollout.max_unavailable = 1;
     room
 }
 
 fn codes(outcome: &ApplyOutcome) -> Vec<&str> {
-    outcome.problems.iter().map(|problem| problem.code.as_ref()).collect()
+    outcome
+        .problems
+        .iter()
+        .map(|problem| problem.code.as_ref())
+        .collect()
 }
 
 async fn run(room: &Room) -> ApplyOutcome {
@@ -31,7 +41,12 @@ async fn run(room: &Room) -> ApplyOutcome {
 
 async fn narrowed(room: &Room, targets: &[&str], excludes: &[&str]) -> ApplyOutcome {
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-    let plan = room.narrowed_plan(PlanSelection { targets: owned(targets), excludes: owned(excludes) }).await;
+    let plan = room
+        .narrowed_plan(PlanSelection {
+            targets: owned(targets),
+            excludes: owned(excludes),
+        })
+        .await;
     apply_plan(&plan, &room.context, room.sink()).await
 }
 
@@ -46,7 +61,13 @@ fn is_bad(room: &Room, hosts: &[&str]) {
 
 /// Nobody reaches the host any more.
 fn goes_down(room: &Room, host: &str) {
-    room.host(host, |host| host.faults.push(SimulatedFault { after: 0, word: None, trouble: SimulatedTrouble::Unreachable(u32::MAX) }));
+    room.host(host, |host| {
+        host.faults.push(SimulatedFault {
+            after: 0,
+            word: None,
+            trouble: SimulatedTrouble::Unreachable(u32::MAX),
+        })
+    });
 }
 
 /// Who is out of service by the plan, with the sort of reason.
@@ -65,27 +86,48 @@ fn unavailable(plan: &Plan) -> Vec<(&str, &str)> {
         Unavailability::CordonedByOthers => "cordoned",
         Unavailability::LeftCordoned { .. } => "left cordoned",
     };
-    plan.unavailable.iter().map(|some| (some.hosts.as_str(), sort(&some.why))).collect()
+    plan.unavailable
+        .iter()
+        .map(|some| (some.hosts.as_str(), sort(&some.why)))
+        .collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_its_gate_did_not_pass_is_verified_by_every_later_run_before_another_is_disturbed() {
+async fn a_host_that_its_gate_did_not_pass_is_verified_by_every_later_run_before_another_is_disturbed()
+ {
     let room = room(&["a", "b", "c"]);
     is_bad(&room, &["a"]);
     assert_eq!(run(&room).await.ending, RunExitClass::Stopped);
     // A timer that applies again and again.
     for _ in 0..3 {
         let plan = room.plan().await;
-        assert_eq!((unavailable(&plan), plan.has_work()), (vec![("a", "gate failed")], true));
+        assert_eq!(
+            (unavailable(&plan), plan.has_work()),
+            (vec![("a", "gate failed")], true)
+        );
         let again = apply_plan(&plan, &room.context, room.sink()).await;
-        assert_eq!((again.ending, codes(&again)), (RunExitClass::Stopped, vec!["RW0650"]));
-        assert_eq!((boots(&room, "a"), boots(&room, "b"), boots(&room, "c")), (1, 0, 0), "one host is broken, and no more");
+        assert_eq!(
+            (again.ending, codes(&again)),
+            (RunExitClass::Stopped, vec!["RW0650"])
+        );
+        assert_eq!(
+            (boots(&room, "a"), boots(&room, "b"), boots(&room, "c")),
+            (1, 0, 0),
+            "one host is broken, and no more"
+        );
     }
     let narrow = narrowed(&room, &["host/b"], &[]).await;
-    assert_eq!((narrow.ending, boots(&room, "b")), (RunExitClass::Stopped, 0), "who is out of service does not depend on the target");
+    assert_eq!(
+        (narrow.ending, boots(&room, "b")),
+        (RunExitClass::Stopped, 0),
+        "who is out of service does not depend on the target"
+    );
     is_bad(&room, &[]);
     let well = run(&room).await;
-    assert_eq!((well.ending, codes(&well), boots(&room, "a")), (RunExitClass::Done, vec![], 1));
+    assert_eq!(
+        (well.ending, codes(&well), boots(&room, "a")),
+        (RunExitClass::Done, vec![], 1)
+    );
     assert_eq!((boots(&room, "b"), boots(&room, "c")), (1, 1));
     let plan = room.plan().await;
     assert!(room.state().outages.is_empty() && unavailable(&plan).is_empty() && !plan.has_work());
@@ -103,9 +145,16 @@ async fn a_gate_and_a_step_that_end_at_once_write_one_record_after_the_other() {
         room = room.wish("file", json!({ "path": "/etc/x", "content": "x\n" }), &[]);
         room.put("a", "/etc/x", "x\n");
         let well = run(&room).await;
-        assert_eq!((well.ending, codes(&well)), (RunExitClass::Done, vec![]), "{takes} ms");
+        assert_eq!(
+            (well.ending, codes(&well)),
+            (RunExitClass::Done, vec![]),
+            "{takes} ms"
+        );
         let record = room.host("a", |host| host.record.clone().unwrap());
-        assert!(record.contains("/etc/x") && !record.contains("gate_failed"), "{takes} ms: {record}");
+        assert!(
+            record.contains("/etc/x") && !record.contains("gate_failed"),
+            "{takes} ms: {record}"
+        );
     }
 }
 
@@ -116,7 +165,10 @@ async fn a_machine_that_a_gate_did_not_pass_is_out_of_service_where_its_name_goe
         is_bad(&room, &["a"]);
         assert_eq!(run(&room).await.ending, RunExitClass::Stopped);
         // The bad machine becomes the spare, and the spare takes its name.
-        let (bad, mut spare) = (room.host("a", |host| host.clone()), room.host("b", |host| host.clone()));
+        let (bad, mut spare) = (
+            room.host("a", |host| host.clone()),
+            room.host("b", |host| host.clone()),
+        );
         room.host("b", |host| *host = bad);
         spare.record = spare.record.filter(|_| keeps_record);
         room.host("a", |host| *host = spare);
@@ -124,12 +176,23 @@ async fn a_machine_that_a_gate_did_not_pass_is_out_of_service_where_its_name_goe
             room.host("b", |host| host.record = None);
         }
         is_bad(&room, &["b"]);
-        assert_eq!(unavailable(&room.plan().await), [("b", "gate failed")], "with its record: {keeps_record}");
+        assert_eq!(
+            unavailable(&room.plan().await),
+            [("b", "gate failed")],
+            "with its record: {keeps_record}"
+        );
         assert_eq!(run(&room).await.ending, RunExitClass::Stopped);
-        assert_eq!((boots(&room, "a"), boots(&room, "b"), boots(&room, "c")), (0, 1, 0), "one machine is broken, and no more");
+        assert_eq!(
+            (boots(&room, "a"), boots(&room, "b"), boots(&room, "c")),
+            (0, 1, 0),
+            "one machine is broken, and no more"
+        );
         is_bad(&room, &[]);
         assert_eq!(run(&room).await.ending, RunExitClass::Done);
-        assert!(room.state().outages.is_empty() && unavailable(&room.plan().await).is_empty(), "with its record: {keeps_record}");
+        assert!(
+            room.state().outages.is_empty() && unavailable(&room.plan().await).is_empty(),
+            "with its record: {keeps_record}"
+        );
     }
 }
 
@@ -138,13 +201,21 @@ async fn a_machine_that_a_gate_did_not_pass_is_out_of_service_where_its_name_goe
 async fn a_machine_that_a_gate_did_not_pass_counts_where_the_run_is_not_about_its_new_name() {
     let mut room = room(&["a", "b", "c"]);
     is_bad(&room, &["a"]);
-    assert_eq!(narrowed(&room, &["host/a"], &[]).await.ending, RunExitClass::Stopped);
+    assert_eq!(
+        narrowed(&room, &["host/a"], &[]).await.ending,
+        RunExitClass::Stopped
+    );
     let bad = room.host("a", |host| host.clone());
     room.host("c", |host| (*host, host.record) = (bad, None));
     room.context.hosts.remove("a");
     room.wishes.retain(|wish| *wish.address.target.name != *"a");
     let outcome = narrowed(&room, &[], &["host/c"]).await;
-    assert_eq!((outcome.ending, codes(&outcome), boots(&room, "b")), (RunExitClass::Stopped, vec!["RW0620"], 0), "{:?}", outcome.problems);
+    assert_eq!(
+        (outcome.ending, codes(&outcome), boots(&room, "b")),
+        (RunExitClass::Stopped, vec!["RW0620"], 0),
+        "{:?}",
+        outcome.problems
+    );
     assert_eq!(unavailable(&room.plan().await), [("c", "gate failed")]);
 }
 
@@ -153,16 +224,36 @@ async fn a_machine_that_a_gate_did_not_pass_counts_where_the_run_is_not_about_it
 async fn an_older_runs_journal_is_not_put_over_a_state_that_went_on() {
     let room = room(&["a", "b"]);
     assert_eq!(run(&room).await.ending, RunExitClass::Done);
-    let again = room.wish("kernel_parameter", json!({ "parameter": "numa", "value": "off" }), &[]);
+    let again = room.wish(
+        "kernel_parameter",
+        json!({ "parameter": "numa", "value": "off" }),
+        &[],
+    );
     is_bad(&again, &["a"]);
     assert_eq!(run(&again).await.ending, RunExitClass::Stopped);
     let folder = &again.context.folder;
-    std::fs::remove_dir_all(folder.path().join("runs").join(folder.newest_run().unwrap().unwrap())).unwrap();
+    std::fs::remove_dir_all(
+        folder
+            .path()
+            .join("runs")
+            .join(folder.newest_run().unwrap().unwrap()),
+    )
+    .unwrap();
     assert_eq!(unavailable(&again.plan().await), [("a", "gate failed")]);
     // Nothing is written where nobody would read it.
     let outcome = resume_run(&again.context, Decisions::default(), again.sink()).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Refused, vec!["RW0623"]), "that one is done");
-    assert_eq!(return_to_service(folder, &["a".to_owned()], "seen to").await.unwrap_err().code, "RW0705");
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Refused, vec!["RW0623"]),
+        "that one is done"
+    );
+    assert_eq!(
+        return_to_service(folder, &["a".to_owned()], "seen to")
+            .await
+            .unwrap_err()
+            .code,
+        "RW0705"
+    );
     assert_eq!(unavailable(&again.plan().await), [("a", "gate failed")]);
 }
 
@@ -172,13 +263,26 @@ async fn an_older_run_does_not_go_on_with_a_state_that_went_beyond_it() {
     is_bad(&room, &["b"]);
     assert_eq!(run(&room).await.ending, RunExitClass::Stopped);
     is_bad(&room, &["a"]);
-    let again = room.wish("kernel_parameter", json!({ "parameter": "numa", "value": "off" }), &[]);
+    let again = room.wish(
+        "kernel_parameter",
+        json!({ "parameter": "numa", "value": "off" }),
+        &[],
+    );
     assert_eq!(run(&again).await.ending, RunExitClass::Stopped);
     let folder = &again.context.folder;
-    std::fs::remove_dir_all(folder.path().join("runs").join(folder.newest_run().unwrap().unwrap())).unwrap();
+    std::fs::remove_dir_all(
+        folder
+            .path()
+            .join("runs")
+            .join(folder.newest_run().unwrap().unwrap()),
+    )
+    .unwrap();
     let before = again.state();
     let outcome = resume_run(&again.context, Decisions::default(), again.sink()).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Refused, vec!["RW0705"]));
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Refused, vec!["RW0705"])
+    );
     assert_eq!(again.state(), before);
 }
 
@@ -188,11 +292,22 @@ async fn a_run_does_not_go_on_with_an_older_copy_of_its_journal() {
     is_bad(&room, &["a"]);
     assert_eq!(run(&room).await.ending, RunExitClass::Stopped);
     let folder = &room.context.folder;
-    let journal = folder.path().join("runs").join(folder.newest_run().unwrap().unwrap()).join("journal.jsonl");
+    let journal = folder
+        .path()
+        .join("runs")
+        .join(folder.newest_run().unwrap().unwrap())
+        .join("journal.jsonl");
     let text = std::fs::read_to_string(&journal).unwrap();
-    std::fs::write(&journal, format!("{}\n", text.trim_end().rsplit_once('\n').unwrap().0)).unwrap();
+    std::fs::write(
+        &journal,
+        format!("{}\n", text.trim_end().rsplit_once('\n').unwrap().0),
+    )
+    .unwrap();
     let outcome = resume_run(&room.context, Decisions::default(), room.sink()).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Refused, vec!["RW0705"]));
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Refused, vec!["RW0705"])
+    );
     assert_eq!(unavailable(&room.plan().await), [("a", "gate failed")]);
 }
 
@@ -205,13 +320,29 @@ async fn a_gate_leaves_out_of_service_whoever_its_checks_name() {
     room.context.gatekeeper = Arc::new(After { gate, act: breaks });
     assert_eq!(run(&room).await.ending, RunExitClass::Stopped);
     assert_eq!(room.state().outages.keys().collect::<Vec<_>>(), ["a", "b"]);
-    // Somebody mends it, and the run goes on: its own gate was passed long ago, and has to be passed again.
+    // Somebody mends it, and the run goes on: its own gate was passed long ago, and has to be
+    // passed again.
     *room.gate.partner_failed.lock().unwrap() = None;
     room.context.gatekeeper = room.gate.clone();
     room.gate.checked.lock().unwrap().clear();
-    assert_eq!(resume_run(&room.context, Decisions::default(), room.sink()).await.ending, RunExitClass::Done);
+    assert_eq!(
+        resume_run(&room.context, Decisions::default(), room.sink())
+            .await
+            .ending,
+        RunExitClass::Done
+    );
     let checked = room.gate.checked.lock().unwrap().clone();
-    assert_eq!((checked, room.state().outages.len()), (vec!["a after ".to_owned(), "b after a".to_owned(), "c after a,b".to_owned()], 0));
+    assert_eq!(
+        (checked, room.state().outages.len()),
+        (
+            vec![
+                "a after ".to_owned(),
+                "b after a".to_owned(),
+                "c after a,b".to_owned()
+            ],
+            0
+        )
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -220,15 +351,29 @@ async fn what_is_excluded_or_silent_counts_and_is_told_at_the_end() {
     is_bad(&room, &["a"]);
     run(&room).await;
     let without = narrowed(&room, &[], &["host/a"]).await;
-    assert_eq!((without.ending, codes(&without), boots(&room, "b")), (RunExitClass::Stopped, vec!["RW0620"], 0));
-    assert!(without.problems[0].message.ends_with("1 may be: a"), "{}", without.problems[0].message);
+    assert_eq!(
+        (without.ending, codes(&without), boots(&room, "b")),
+        (RunExitClass::Stopped, vec!["RW0620"], 0)
+    );
+    assert!(
+        without.problems[0].message.ends_with("1 may be: a"),
+        "{}",
+        without.problems[0].message
+    );
     room.rollout.max_unavailable = 2;
     let more = narrowed(&room, &[], &["host/a"]).await;
-    assert_eq!((more.ending, codes(&more)), (RunExitClass::Incomplete, vec!["RW0655"]));
+    assert_eq!(
+        (more.ending, codes(&more)),
+        (RunExitClass::Incomplete, vec!["RW0655"])
+    );
     assert_eq!((boots(&room, "b"), boots(&room, "c")), (1, 1));
     goes_down(&room, "a");
     let plan = room.plan().await;
-    assert_eq!((unavailable(&plan), plan.has_work()), (vec![("a", "gate failed")], false), "nobody can verify it now");
+    assert_eq!(
+        (unavailable(&plan), plan.has_work()),
+        (vec![("a", "gate failed")], false),
+        "nobody can verify it now"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -241,7 +386,10 @@ async fn a_run_that_ended_before_a_gate_leaves_its_host_unproven() {
     assert_eq!(unavailable(&plan), [("a", "step failed")]);
     assert_eq!(plan.verified_first().into_iter().collect::<Vec<_>>(), ["a"]);
     let outcome = apply_plan(&plan, &room.context, room.sink()).await;
-    assert_eq!((outcome.ending, room.state().outages.len()), (RunExitClass::Done, 0));
+    assert_eq!(
+        (outcome.ending, room.state().outages.len()),
+        (RunExitClass::Done, 0)
+    );
     let checked = room.gate.checked.lock().unwrap().clone();
     assert_eq!(checked, ["a after ", "b after a"]);
 }
@@ -257,7 +405,8 @@ async fn a_host_remembers_that_no_gate_has_proven_it() {
     tokio::time::sleep(Duration::from_secs(400)).await;
     assert_eq!(unavailable(&lost.plan().await), [("a", "unproven")]);
     // And a step that was no disruption, and that nobody knows the end of.
-    let failed = Room::of(&["a"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
+    let failed =
+        Room::of(&["a"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
     failed.fault("a", "write_file", SimulatedTrouble::Fails);
     assert_eq!(run(&failed).await.ending, RunExitClass::Failed);
     burnt(&failed);
@@ -270,17 +419,45 @@ async fn somebody_takes_a_host_as_in_service_and_the_journal_says_who_and_why() 
     is_bad(&room, &["a"]);
     run(&room).await;
     let folder = &room.context.folder;
-    let refused = return_to_service(folder, &["a".to_owned(), "b".to_owned()], "ticket 7").await.unwrap_err();
-    assert_eq!((refused.code.as_ref(), room.state().outages.len()), ("RW0656", 1));
-    return_to_service(folder, &["a".to_owned()], "ticket 7").await.unwrap();
+    let refused = return_to_service(folder, &["a".to_owned(), "b".to_owned()], "ticket 7")
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (refused.code.as_ref(), room.state().outages.len()),
+        ("RW0656", 1)
+    );
+    return_to_service(folder, &["a".to_owned()], "ticket 7")
+        .await
+        .unwrap();
     assert!(room.state().outages.is_empty());
-    let journal = std::fs::read_to_string(folder.path().join("runs").join(folder.newest_run().unwrap().unwrap()).join("journal.jsonl"));
+    let journal = std::fs::read_to_string(
+        folder
+            .path()
+            .join("runs")
+            .join(folder.newest_run().unwrap().unwrap())
+            .join("journal.jsonl"),
+    );
     let last = journal.unwrap().lines().last().unwrap().to_owned();
-    assert!(last.contains("\"returned_to_service\"") && last.contains("ticket 7"), "{last}");
+    assert!(
+        last.contains("\"returned_to_service\"") && last.contains("ticket 7"),
+        "{last}"
+    );
     let plan = room.plan().await;
     assert!(unavailable(&plan).is_empty());
-    assert_eq!((apply_plan(&plan, &room.context, room.sink()).await.ending, boots(&room, "b")), (RunExitClass::Done, 1));
-    let nobody = return_to_service(&StateFolder::at(folder.path().join("empty")), &["a".to_owned()], "x").await.unwrap_err();
+    assert_eq!(
+        (
+            apply_plan(&plan, &room.context, room.sink()).await.ending,
+            boots(&room, "b")
+        ),
+        (RunExitClass::Done, 1)
+    );
+    let nobody = return_to_service(
+        &StateFolder::at(folder.path().join("empty")),
+        &["a".to_owned()],
+        "x",
+    )
+    .await
+    .unwrap_err();
     assert_eq!(nobody.code, "RW0656");
 }
 
@@ -291,18 +468,38 @@ async fn a_host_that_is_down_before_the_plan_uses_up_the_budget() {
     let plan = room.plan().await;
     assert_eq!(unavailable(&plan), [("c", "unreachable")]);
     let outcome = apply_plan(&plan, &room.context, room.sink()).await;
-    assert_eq!((outcome.ending, boots(&room, "a"), boots(&room, "b")), (RunExitClass::Stopped, 0, 0));
-    let told = outcome.problems.iter().find(|problem| problem.code == "RW0620").unwrap();
-    assert!(told.message.contains("1 host is out of service, 1 may be: c (not reachable: "), "{}", told.message);
+    assert_eq!(
+        (outcome.ending, boots(&room, "a"), boots(&room, "b")),
+        (RunExitClass::Stopped, 0, 0)
+    );
+    let told = outcome
+        .problems
+        .iter()
+        .find(|problem| problem.code == "RW0620")
+        .unwrap();
+    assert!(
+        told.message
+            .contains("1 host is out of service, 1 may be: c (not reachable: "),
+        "{}",
+        told.message
+    );
     // A saved plan of before it went down is no better.
     let down_later = room_with_plan_before("c").await;
-    assert_eq!((down_later.0.ending, boots(&down_later.1, "b")), (RunExitClass::Stopped, 0));
+    assert_eq!(
+        (down_later.0.ending, boots(&down_later.1, "b")),
+        (RunExitClass::Stopped, 0)
+    );
 }
 
 /// A plan for `a` and `b` alone, and a host that goes down between plan and apply.
 async fn room_with_plan_before(down: &str) -> (ApplyOutcome, Room) {
     let room = room(&["a", "b", "c"]);
-    let plan = room.narrowed_plan(PlanSelection { targets: vec!["host/a".to_owned(), "host/b".to_owned()], excludes: Vec::new() }).await;
+    let plan = room
+        .narrowed_plan(PlanSelection {
+            targets: vec!["host/a".to_owned(), "host/b".to_owned()],
+            excludes: Vec::new(),
+        })
+        .await;
     goes_down(&room, down);
     (apply_plan(&plan, &room.context, room.sink()).await, room)
 }
@@ -312,11 +509,20 @@ async fn a_host_that_was_proven_and_goes_down_while_the_run_goes_on_counts() {
     let mut room = room(&["a", "b"]);
     let (fleet, gate) = (room.fleet.clone(), room.gate.clone());
     let act = move || {
-        fleet.with("a", |host| host.faults.push(SimulatedFault { after: 0, word: None, trouble: SimulatedTrouble::Unreachable(u32::MAX) }));
+        fleet.with("a", |host| {
+            host.faults.push(SimulatedFault {
+                after: 0,
+                word: None,
+                trouble: SimulatedTrouble::Unreachable(u32::MAX),
+            })
+        });
     };
     room.context.gatekeeper = Arc::new(After { gate, act });
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, boots(&room, "b")), (RunExitClass::Stopped, 0));
+    assert_eq!(
+        (outcome.ending, boots(&room, "b")),
+        (RunExitClass::Stopped, 0)
+    );
     assert!(codes(&outcome).contains(&"RW0620"), "{:?}", codes(&outcome));
 }
 
@@ -331,49 +537,103 @@ async fn a_gate_with_nothing_to_check_ends_no_outage_that_a_check_began() {
     let stays = |room: &Room| {
         let outages = room.state().outages;
         let found = matches!(&outages["a"].cause, OutageCause::GateFailed { code, check, .. } if code == "RW0650" && check == "a is slow");
-        assert!(found && room.host("a", |host| host.record.clone().unwrap()).contains("a is slow"), "{outages:?}");
+        assert!(
+            found
+                && room
+                    .host("a", |host| host.record.clone().unwrap())
+                    .contains("a is slow"),
+            "{outages:?}"
+        );
     };
     for _ in 0..2 {
         let outcome = run(&room).await;
-        assert_eq!((outcome.ending, boots(&room, "b")), (RunExitClass::Stopped, 0));
+        assert_eq!(
+            (outcome.ending, boots(&room, "b")),
+            (RunExitClass::Stopped, 0)
+        );
         assert!(codes(&outcome).contains(&"RW0658"), "{:?}", codes(&outcome));
         stays(&room);
     }
     // Nor does it after a step that left the host in the dark.
-    room = room.wish("kernel_parameter", json!({ "parameter": "pci", "value": "pcie_bus_perf" }), &[]);
+    room = room.wish(
+        "kernel_parameter",
+        json!({ "parameter": "pci", "value": "pcie_bus_perf" }),
+        &[],
+    );
     room.fault("a", "reboot", SimulatedTrouble::BackAfter(100_000));
-    assert_eq!((run(&room).await.ending, boots(&room, "b")), (RunExitClass::Stopped, 0));
+    assert_eq!(
+        (run(&room).await.ending, boots(&room, "b")),
+        (RunExitClass::Stopped, 0)
+    );
     stays(&room);
     tokio::time::sleep(Duration::from_secs(200_000)).await;
     let outcome = run(&room).await;
     assert!(
-        outcome.ending == RunExitClass::Stopped && codes(&outcome).contains(&"RW0658") && boots(&room, "b") == 0,
+        outcome.ending == RunExitClass::Stopped
+            && codes(&outcome).contains(&"RW0658")
+            && boots(&room, "b") == 0,
         "{:?}",
         codes(&outcome)
     );
     room.gate.unchecked.lock().unwrap().clear();
-    assert_eq!((run(&room).await.ending, boots(&room, "b")), (RunExitClass::Done, 1), "the check that comes back proves it");
+    assert_eq!(
+        (run(&room).await.ending, boots(&room, "b")),
+        (RunExitClass::Done, 1),
+        "the check that comes back proves it"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_another_folders_run_left_out_of_service_uses_up_the_budget_of_a_saved_plan_and_of_a_resumed_run() {
+async fn a_host_that_another_folders_run_left_out_of_service_uses_up_the_budget_of_a_saved_plan_and_of_a_resumed_run()
+ {
     let room = room(&["a", "b", "c"]);
-    assert_eq!(narrowed(&room, &["host/b"], &[]).await.ending, RunExitClass::Done);
-    let saved = room.narrowed_plan(PlanSelection { targets: vec!["host/a".to_owned()], excludes: Vec::new() }).await;
+    assert_eq!(
+        narrowed(&room, &["host/b"], &[]).await.ending,
+        RunExitClass::Done
+    );
+    let saved = room
+        .narrowed_plan(PlanSelection {
+            targets: vec!["host/a".to_owned()],
+            excludes: Vec::new(),
+        })
+        .await;
     let mut other = Room::beside(room.fleet.clone(), room.cluster);
     (other.wishes, other.rollout) = (room.wishes.clone(), room.rollout.clone());
     copy_folder(room.context.folder.path(), other.context.folder.path());
     is_bad(&other, &["c"]);
-    assert_eq!((narrowed(&other, &["host/c"], &[]).await.ending, boots(&room, "c")), (RunExitClass::Stopped, 1));
+    assert_eq!(
+        (
+            narrowed(&other, &["host/c"], &[]).await.ending,
+            boots(&room, "c")
+        ),
+        (RunExitClass::Stopped, 1)
+    );
     let outcome = apply_plan(&saved, &room.context, room.sink()).await;
-    assert_eq!((outcome.ending, codes(&outcome), boots(&room, "a")), (RunExitClass::Stopped, vec!["RW0620"], 0));
-    assert!(outcome.problems[0].message.contains(" its gate failed at "), "{}", outcome.problems[0].message);
+    assert_eq!(
+        (outcome.ending, codes(&outcome), boots(&room, "a")),
+        (RunExitClass::Stopped, vec!["RW0620"], 0)
+    );
+    assert!(
+        outcome.problems[0].message.contains(" its gate failed at "),
+        "{}",
+        outcome.problems[0].message
+    );
     let again = resume_run(&room.context, Decisions::default(), room.sink()).await;
-    assert_eq!((again.ending, codes(&again), boots(&room, "a")), (RunExitClass::Stopped, vec!["RW0620"], 0));
+    assert_eq!(
+        (again.ending, codes(&again), boots(&room, "a")),
+        (RunExitClass::Stopped, vec!["RW0620"], 0)
+    );
     is_bad(&other, &[]);
-    assert_eq!(narrowed(&other, &["host/c"], &[]).await.ending, RunExitClass::Done);
+    assert_eq!(
+        narrowed(&other, &["host/c"], &[]).await.ending,
+        RunExitClass::Done
+    );
     let well = resume_run(&room.context, Decisions::default(), room.sink()).await;
-    assert_eq!((well.ending, boots(&room, "a")), (RunExitClass::Done, 1), "it is asked anew");
+    assert_eq!(
+        (well.ending, boots(&room, "a")),
+        (RunExitClass::Done, 1),
+        "it is asked anew"
+    );
 }
 
 /// A copy of the folder goes on with the same run, and is cut off.
@@ -385,9 +645,22 @@ async fn what_another_part_of_the_same_run_left_is_not_forgotten() {
     let copy = Room::beside(room.fleet.clone(), room.cluster);
     copy_folder(room.context.folder.path(), copy.context.folder.path());
     is_bad(&room, &["b"]);
-    assert_eq!(resume_run(&room.context, Decisions::default(), room.sink()).await.ending, RunExitClass::Stopped);
-    let cut_off = tokio::time::timeout(Duration::from_secs(30), resume_run(&copy.context, Decisions::default(), copy.sink())).await;
-    assert!(cut_off.is_err() && copy.state().outages.contains_key("b"), "{:?}", copy.state().outages);
+    assert_eq!(
+        resume_run(&room.context, Decisions::default(), room.sink())
+            .await
+            .ending,
+        RunExitClass::Stopped
+    );
+    let cut_off = tokio::time::timeout(
+        Duration::from_secs(30),
+        resume_run(&copy.context, Decisions::default(), copy.sink()),
+    )
+    .await;
+    assert!(
+        cut_off.is_err() && copy.state().outages.contains_key("b"),
+        "{:?}",
+        copy.state().outages
+    );
 }
 
 /// Only its gate is left, and somebody else's machine answers in its name.
@@ -398,47 +671,117 @@ async fn a_gate_that_is_left_passes_no_other_machine() {
     assert_eq!(run(&room).await.ending, RunExitClass::Stopped);
     is_bad(&room, &[]);
     room.reinstall("a", room.host("b", |host| host.clone()));
-    assert_ne!(resume_run(&room.context, Decisions::default(), room.sink()).await.ending, RunExitClass::Done);
+    assert_ne!(
+        resume_run(&room.context, Decisions::default(), room.sink())
+            .await
+            .ending,
+        RunExitClass::Done
+    );
     assert_eq!(room.state().outages.keys().collect::<Vec<_>>(), ["a"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_another_run_works_on_uses_up_the_budget() {
     let room = room(&["a", "b", "c"]);
-    let plan = room.narrowed_plan(PlanSelection { targets: vec!["host/a".to_owned()], excludes: Vec::new() }).await;
+    let plan = room
+        .narrowed_plan(PlanSelection {
+            targets: vec!["host/a".to_owned()],
+            excludes: Vec::new(),
+        })
+        .await;
     let now = room.fleet.now();
     room.host("c", |host| host.hold("somebody elsewhere", 1, 0, now));
     let outcome = apply_plan(&plan, &room.context, room.sink()).await;
-    assert_eq!((outcome.ending, boots(&room, "a")), (RunExitClass::Stopped, 0));
-    let told = outcome.problems.iter().find(|problem| problem.code == "RW0620").unwrap();
-    assert!(told.message.contains("c (another run works on it: "), "{}", told.message);
+    assert_eq!(
+        (outcome.ending, boots(&room, "a")),
+        (RunExitClass::Stopped, 0)
+    );
+    let told = outcome
+        .problems
+        .iter()
+        .find(|problem| problem.code == "RW0620")
+        .unwrap();
+    assert!(
+        told.message.contains("c (another run works on it: "),
+        "{}",
+        told.message
+    );
 }
 
 /// It answers, and nothing is known of it: it may be changed by its own cluster at any moment.
 #[tokio::test(start_paused = true)]
 async fn a_host_of_another_cluster_uses_up_the_budget() {
     let room = room(&["a", "b", "c"]);
-    let other = Room::beside(room.fleet.clone(), "zzz").wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
-    let of_c = other.narrowed_plan(PlanSelection { targets: vec!["host/c".to_owned()], excludes: Vec::new() }).await;
-    assert_eq!(apply_plan(&of_c, &other.context, other.sink()).await.ending, RunExitClass::Done);
-    let plan = room.narrowed_plan(PlanSelection { targets: vec!["host/a".to_owned()], excludes: Vec::new() }).await;
+    let other = Room::beside(room.fleet.clone(), "zzz").wish(
+        "file",
+        json!({ "path": "/etc/x", "content": "one\n" }),
+        &[],
+    );
+    let of_c = other
+        .narrowed_plan(PlanSelection {
+            targets: vec!["host/c".to_owned()],
+            excludes: Vec::new(),
+        })
+        .await;
+    assert_eq!(
+        apply_plan(&of_c, &other.context, other.sink()).await.ending,
+        RunExitClass::Done
+    );
+    let plan = room
+        .narrowed_plan(PlanSelection {
+            targets: vec!["host/a".to_owned()],
+            excludes: Vec::new(),
+        })
+        .await;
     assert_eq!(unavailable(&plan), [("c", "refused")]);
     let outcome = apply_plan(&plan, &room.context, room.sink()).await;
-    assert_eq!((outcome.ending, boots(&room, "a")), (RunExitClass::Stopped, 0));
-    let told = outcome.problems.iter().find(|problem| problem.code == "RW0620").unwrap();
-    assert!(told.message.contains("c (belongs to the cluster `zzz`"), "{}", told.message);
+    assert_eq!(
+        (outcome.ending, boots(&room, "a")),
+        (RunExitClass::Stopped, 0)
+    );
+    let told = outcome
+        .problems
+        .iter()
+        .find(|problem| problem.code == "RW0620")
+        .unwrap();
+    assert!(
+        told.message.contains("c (belongs to the cluster `zzz`"),
+        "{}",
+        told.message
+    );
 }
 
 /// Another cluster takes it while a plan lies about.
 #[tokio::test(start_paused = true)]
 async fn a_host_that_became_another_clusters_uses_up_the_budget_of_a_saved_plan() {
     let room = room(&["a", "b", "c"]);
-    let plan = room.narrowed_plan(PlanSelection { targets: vec!["host/a".to_owned()], excludes: Vec::new() }).await;
-    let other = Room::beside(room.fleet.clone(), "zzz").wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
-    assert_eq!(narrowed(&other, &["host/c"], &[]).await.ending, RunExitClass::Done);
+    let plan = room
+        .narrowed_plan(PlanSelection {
+            targets: vec!["host/a".to_owned()],
+            excludes: Vec::new(),
+        })
+        .await;
+    let other = Room::beside(room.fleet.clone(), "zzz").wish(
+        "file",
+        json!({ "path": "/etc/x", "content": "one\n" }),
+        &[],
+    );
+    assert_eq!(
+        narrowed(&other, &["host/c"], &[]).await.ending,
+        RunExitClass::Done
+    );
     let outcome = apply_plan(&plan, &room.context, room.sink()).await;
-    assert_eq!((outcome.ending, codes(&outcome), boots(&room, "a")), (RunExitClass::Stopped, vec!["RW0620"], 0));
-    assert!(outcome.problems[0].message.contains("c (belongs to the cluster `zzz`"), "{}", outcome.problems[0].message);
+    assert_eq!(
+        (outcome.ending, codes(&outcome), boots(&room, "a")),
+        (RunExitClass::Stopped, vec!["RW0620"], 0)
+    );
+    assert!(
+        outcome.problems[0]
+            .message
+            .contains("c (belongs to the cluster `zzz`"),
+        "{}",
+        outcome.problems[0].message
+    );
 }
 
 /// The program ends while the hosts write down that their gate failed.
@@ -448,9 +791,20 @@ async fn a_gate_that_failed_is_journalled_before_any_host_writes_it_down() {
     (room.rollout.canary, room.rollout.max_unavailable) = (2, 2);
     is_bad(&room, &["a", "b"]);
     let plan = room.plan().await;
-    let is_written = || room.host("a", |host| host.record.as_ref().is_some_and(|record| record.contains("gate_failed")));
+    let is_written = || {
+        room.host("a", |host| {
+            host.record
+                .as_ref()
+                .is_some_and(|record| record.contains("gate_failed"))
+        })
+    };
     room.dies_when(&plan, is_written).await;
-    let failed = |host: &str| matches!(room.state().outages[host].cause, OutageCause::GateFailed { .. });
+    let failed = |host: &str| {
+        matches!(
+            room.state().outages[host].cause,
+            OutageCause::GateFailed { .. }
+        )
+    };
     assert!(failed("a") && failed("b"), "{:?}", room.state().outages);
 }
 
@@ -464,26 +818,50 @@ async fn a_host_writes_down_that_its_step_was_given_up() {
         }
     };
     let outcome = apply_plan(&room.plan().await, &room.context, Arc::new(gives_up)).await;
-    assert_eq!((outcome.ending, room.state().outages.len()), (RunExitClass::Interrupted, 1));
-    let record = room.host("a", |host| host.record.clone()).expect("it answers");
+    assert_eq!(
+        (outcome.ending, room.state().outages.len()),
+        (RunExitClass::Interrupted, 1)
+    );
+    let record = room
+        .host("a", |host| host.record.clone())
+        .expect("it answers");
     assert!(record.contains("in_doubt"), "{record}");
 }
 
-/// A colleague's gate passed it: this folder counts it as out of service to this day, and the host itself does not say so any more.
+/// A colleague's gate passed it: this folder counts it as out of service to this day, and the host
+/// itself does not say so any more.
 #[tokio::test(start_paused = true)]
 async fn a_host_writes_down_that_it_leaves_service_whatever_this_side_knew() {
     let room = room(&["a", "b"]);
     is_bad(&room, &["a"]);
-    assert_eq!(narrowed(&room, &["host/a"], &[]).await.ending, RunExitClass::Stopped);
+    assert_eq!(
+        narrowed(&room, &["host/a"], &[]).await.ending,
+        RunExitClass::Stopped
+    );
     let mut other = Room::beside(room.fleet.clone(), room.cluster);
     (other.wishes, other.rollout) = (room.wishes.clone(), room.rollout.clone());
-    assert_eq!(narrowed(&other, &["host/a"], &[]).await.ending, RunExitClass::Done);
-    let says_out = |room: &Room| room.host("a", |host| host.record.clone().unwrap()).contains("\"cause\"");
+    assert_eq!(
+        narrowed(&other, &["host/a"], &[]).await.ending,
+        RunExitClass::Done
+    );
+    let says_out = |room: &Room| {
+        room.host("a", |host| host.record.clone().unwrap())
+            .contains("\"cause\"")
+    };
     assert!(!says_out(&room) && room.state().outages.contains_key("a"));
     let before = boots(&room, "a");
-    let room = room.wish("kernel_parameter", json!({ "parameter": "pci", "value": "pcie_bus_perf" }), &[]);
+    let room = room.wish(
+        "kernel_parameter",
+        json!({ "parameter": "pci", "value": "pcie_bus_perf" }),
+        &[],
+    );
     is_bad(&room, &[]);
-    let plan = room.narrowed_plan(PlanSelection { targets: vec!["host/a".to_owned()], excludes: Vec::new() }).await;
+    let plan = room
+        .narrowed_plan(PlanSelection {
+            targets: vec!["host/a".to_owned()],
+            excludes: Vec::new(),
+        })
+        .await;
     room.dies_when(&plan, || boots(&room, "a") > before).await;
     assert!(says_out(&room));
 }
@@ -491,17 +869,36 @@ async fn a_host_writes_down_that_it_leaves_service_whatever_this_side_knew() {
 /// A colleague applies while a run lies half done, and the run goes on.
 #[tokio::test(start_paused = true)]
 async fn what_a_resumed_run_takes_over_from_hosts_is_remembered() {
-    let room = Room::of(&["a", "b"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
+    let room =
+        Room::of(&["a", "b"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
     room.fault("b", "write_file", SimulatedTrouble::Fails);
     assert_eq!(run(&room).await.ending, RunExitClass::Failed);
     let mut other = Room::beside(room.fleet.clone(), room.cluster);
     other.wishes = room.wishes.clone();
     other = other.wish("file", json!({ "path": "/etc/y", "content": "two\n" }), &[]);
     assert_eq!(run(&other).await.ending, RunExitClass::Done);
-    assert_eq!(resume_run(&room.context, Decisions::default(), room.sink()).await.ending, RunExitClass::Done);
-    assert!(room.state().last_applied.resources.contains_key(&"host/b/file/%2Fetc%2Fy".parse().unwrap()));
-    assert_eq!(run(&room).await.ending, RunExitClass::Done, "it is taken back, since this spec says nothing of it");
-    assert!(["a", "b"].iter().all(|host| room.host(host, |host| host.disk.text("/etc/y").is_none())));
+    assert_eq!(
+        resume_run(&room.context, Decisions::default(), room.sink())
+            .await
+            .ending,
+        RunExitClass::Done
+    );
+    assert!(
+        room.state()
+            .last_applied
+            .resources
+            .contains_key(&"host/b/file/%2Fetc%2Fy".parse().unwrap())
+    );
+    assert_eq!(
+        run(&room).await.ending,
+        RunExitClass::Done,
+        "it is taken back, since this spec says nothing of it"
+    );
+    assert!(
+        ["a", "b"]
+            .iter()
+            .all(|host| room.host(host, |host| host.disk.text("/etc/y").is_none()))
+    );
 }
 
 /// Passes, and then something happens.
@@ -526,12 +923,27 @@ async fn nodes_that_are_not_ready_or_cordoned_by_others_use_up_the_budget() {
         let mut room = room(&["a", "b", "c"]);
         let nodes = Nodes::beside(&mut room);
         nodes.set("c", ready, schedulable);
-        let plan = room.narrowed_plan(PlanSelection { targets: vec!["host/a".to_owned()], excludes: Vec::new() }).await;
+        let plan = room
+            .narrowed_plan(PlanSelection {
+                targets: vec!["host/a".to_owned()],
+                excludes: Vec::new(),
+            })
+            .await;
         assert_eq!(unavailable(&plan), [("c", sort)]);
         let outcome = apply_plan(&plan, &room.context, room.sink()).await;
-        assert_eq!((outcome.ending, codes(&outcome), boots(&room, "a")), (RunExitClass::Stopped, vec!["RW0620"], 0), "{sort}");
+        assert_eq!(
+            (outcome.ending, codes(&outcome), boots(&room, "a")),
+            (RunExitClass::Stopped, vec!["RW0620"], 0),
+            "{sort}"
+        );
         nodes.set("c", true, true);
-        assert_eq!(resume_run(&room.context, Decisions::default(), room.sink()).await.ending, RunExitClass::Done, "it is asked anew");
+        assert_eq!(
+            resume_run(&room.context, Decisions::default(), room.sink())
+                .await
+                .ending,
+            RunExitClass::Done,
+            "it is asked anew"
+        );
     }
 }
 
@@ -542,17 +954,39 @@ async fn a_node_that_an_earlier_run_left_cordoned_is_given_back_before_another_h
         let mut room = room(&["a", "b", "c"]);
         let nodes = Nodes::beside(&mut room);
         if !has_work {
-            assert_eq!(narrowed(&room, &["host/b"], &[]).await.ending, RunExitClass::Done);
+            assert_eq!(
+                narrowed(&room, &["host/b"], &[]).await.ending,
+                RunExitClass::Done
+            );
         }
         nodes.leave_cordoned("b");
-        let only_a = PlanSelection { targets: vec!["host/a".to_owned()], excludes: Vec::new() };
+        let only_a = PlanSelection {
+            targets: vec!["host/a".to_owned()],
+            excludes: Vec::new(),
+        };
         let narrow = room.narrowed_plan(only_a).await;
-        assert_eq!((unavailable(&narrow), narrow.verified_first().is_empty()), (vec![("b", "left cordoned")], true), "{has_work}");
+        assert_eq!(
+            (unavailable(&narrow), narrow.verified_first().is_empty()),
+            (vec![("b", "left cordoned")], true),
+            "{has_work}"
+        );
         let plan = room.plan().await;
-        assert_eq!(plan.verified_first().into_iter().collect::<Vec<_>>(), ["b"], "{has_work}");
+        assert_eq!(
+            plan.verified_first().into_iter().collect::<Vec<_>>(),
+            ["b"],
+            "{has_work}"
+        );
         let outcome = apply_plan(&plan, &room.context, room.sink()).await;
-        assert_eq!((outcome.ending, codes(&outcome), nodes.cordoned()), (RunExitClass::Done, vec![], vec![]), "{has_work}");
-        assert_eq!(["a", "b", "c"].map(|host| boots(&room, host)), [1, 1, 1], "{has_work}");
+        assert_eq!(
+            (outcome.ending, codes(&outcome), nodes.cordoned()),
+            (RunExitClass::Done, vec![], vec![]),
+            "{has_work}"
+        );
+        assert_eq!(
+            ["a", "b", "c"].map(|host| boots(&room, host)),
+            [1, 1, 1],
+            "{has_work}"
+        );
     }
 }
 
@@ -567,21 +1001,38 @@ async fn a_node_that_another_part_of_the_same_run_cordoned_counts() {
     is_bad(&room, &[]);
     nodes.leave_cordoned_by("c", &stopped.run.unwrap());
     let outcome = resume_run(&room.context, Decisions::default(), room.sink()).await;
-    assert_eq!((outcome.ending, codes(&outcome), boots(&room, "b")), (RunExitClass::Stopped, vec!["RW0620"], 0), "{:?}", outcome.problems);
+    assert_eq!(
+        (outcome.ending, codes(&outcome), boots(&room, "b")),
+        (RunExitClass::Stopped, vec!["RW0620"], 0),
+        "{:?}",
+        outcome.problems
+    );
 }
 
-/// A disk was full, say, so a step that disturbs nobody failed on three hosts at once. They carry jobs still.
+/// A disk was full, say, so a step that disturbs nobody failed on three hosts at once. They carry
+/// jobs still.
 async fn room_with_hosts_in_doubt() -> Room {
     let after = ["file/%2Fetc%2Fx"];
-    let mut room = Room::of(&["a", "b", "c", "d"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]).wish(
-        "kernel_parameter",
-        json!({ "parameter": "iommu", "value": "pt" }),
-        &after,
-    );
-    (room.rollout.max_unavailable, room.rollout.batches, room.context.patience.parallel) = (1, vec![3], 3);
-    ["b", "c", "d"].iter().for_each(|host| room.fault(host, "write_file", SimulatedTrouble::Fails));
+    let mut room = Room::of(&["a", "b", "c", "d"])
+        .wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[])
+        .wish(
+            "kernel_parameter",
+            json!({ "parameter": "iommu", "value": "pt" }),
+            &after,
+        );
+    (
+        room.rollout.max_unavailable,
+        room.rollout.batches,
+        room.context.patience.parallel,
+    ) = (1, vec![3], 3);
+    ["b", "c", "d"]
+        .iter()
+        .for_each(|host| room.fault(host, "write_file", SimulatedTrouble::Fails));
     let left = run(&room).await;
-    assert_eq!(["a", "b", "c", "d"].map(|host| boots(&room, host)), [1, 0, 0, 0]);
+    assert_eq!(
+        ["a", "b", "c", "d"].map(|host| boots(&room, host)),
+        [1, 0, 0, 0]
+    );
     assert_eq!(room.state().outages.len(), 3, "{:?}", left.outcomes);
     room
 }
@@ -594,7 +1045,12 @@ async fn hosts_that_a_harmless_step_left_are_disturbed_one_after_the_other() {
             true => resume_run(&room.context, Decisions::default(), room.sink()).await,
             false => run(&room).await,
         };
-        assert_eq!(["a", "b", "c", "d"].map(|host| boots(&room, host)), [1, 1, 1, 1], "{goes_on}: {:?}", outcome.problems);
+        assert_eq!(
+            ["a", "b", "c", "d"].map(|host| boots(&room, host)),
+            [1, 1, 1, 1],
+            "{goes_on}: {:?}",
+            outcome.problems
+        );
         let (mut out, mut most) = (BTreeSet::new(), 0);
         for event in room.events.lock().unwrap().iter() {
             match event {
@@ -604,7 +1060,12 @@ async fn hosts_that_a_harmless_step_left_are_disturbed_one_after_the_other() {
             }
             most = most.max(out.len());
         }
-        assert_eq!((outcome.ending, most), (RunExitClass::Done, 1), "{goes_on}: {:?}", outcome.problems);
+        assert_eq!(
+            (outcome.ending, most),
+            (RunExitClass::Done, 1),
+            "{goes_on}: {:?}",
+            outcome.problems
+        );
     }
 }
 
@@ -619,7 +1080,12 @@ async fn a_host_in_doubt_that_is_down_by_now_uses_up_the_budget() {
             false => apply_plan(&plan, &room.context, room.sink()).await,
         };
         assert_ne!(outcome.ending, RunExitClass::Done);
-        assert_eq!(["b", "c"].map(|host| boots(&room, host)), [0, 0], "{goes_on}: {:?}", outcome.problems);
+        assert_eq!(
+            ["b", "c"].map(|host| boots(&room, host)),
+            [0, 0],
+            "{goes_on}: {:?}",
+            outcome.problems
+        );
     }
 }
 
@@ -627,24 +1093,41 @@ async fn a_host_in_doubt_that_is_down_by_now_uses_up_the_budget() {
 #[tokio::test(start_paused = true)]
 async fn a_host_that_an_earlier_run_disturbed_is_out_for_certain_beside_one_in_doubt() {
     for goes_on in [true, false] {
-        let mut room = Room::of(&["a", "b"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]).wish(
-            "kernel_parameter",
-            json!({ "parameter": "iommu", "value": "pt" }),
-            &["file/%2Fetc%2Fx"],
-        );
+        let mut room = Room::of(&["a", "b"])
+            .wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[])
+            .wish(
+                "kernel_parameter",
+                json!({ "parameter": "iommu", "value": "pt" }),
+                &["file/%2Fetc%2Fx"],
+            );
         room.rollout.max_unavailable = 1;
         room.fault("a", "reboot", SimulatedTrouble::OldKernel);
         room.fault("b", "write_file", SimulatedTrouble::Fails);
-        assert_ne!(narrowed(&room, &["host/a"], &[]).await.ending, RunExitClass::Done);
-        assert_ne!(narrowed(&room, &[], &["host/a"]).await.ending, RunExitClass::Done);
+        assert_ne!(
+            narrowed(&room, &["host/a"], &[]).await.ending,
+            RunExitClass::Done
+        );
+        assert_ne!(
+            narrowed(&room, &[], &["host/a"]).await.ending,
+            RunExitClass::Done
+        );
         let state = room.state();
-        let causes: Vec<bool> = state.outages.values().map(|outage| outage.cause.is_in_doubt()).collect();
+        let causes: Vec<bool> = state
+            .outages
+            .values()
+            .map(|outage| outage.cause.is_in_doubt())
+            .collect();
         assert_eq!(causes, [false, true], "{:?}", state.outages);
         let outcome = match goes_on {
             true => resume_run(&room.context, Decisions::default(), room.sink()).await,
             false => narrowed(&room, &[], &["host/a"]).await,
         };
-        assert_eq!((outcome.ending, boots(&room, "b")), (RunExitClass::Stopped, 0), "{goes_on}: {:?}", outcome.problems);
+        assert_eq!(
+            (outcome.ending, boots(&room, "b")),
+            (RunExitClass::Stopped, 0),
+            "{goes_on}: {:?}",
+            outcome.problems
+        );
     }
 }
 
@@ -653,11 +1136,33 @@ async fn a_node_that_somebody_cordons_while_the_run_goes_on_counts_from_then_on(
     let mut room = room(&["a", "b", "c"]);
     let nodes = Nodes::beside(&mut room);
     let gate = room.gate.clone();
-    room.context.gatekeeper = Arc::new(After { gate, act: move || nodes.set("c", true, false) });
+    room.context.gatekeeper = Arc::new(After {
+        gate,
+        act: move || nodes.set("c", true, false),
+    });
     let outcome = run(&room).await;
     assert_eq!((boots(&room, "a"), boots(&room, "b")), (1, 0));
-    let skipped = outcome.outcomes.iter().filter(|(_, outcome)| *outcome == NodeOutcome::Skipped { because: Skip::Budget }).count();
-    assert!(outcome.ending == RunExitClass::Stopped && skipped > 0, "{:?}", outcome.outcomes);
-    let seen = room.events.lock().unwrap().iter().filter(|event| matches!(event, RunEvent::Rebooting { .. })).count();
+    let skipped = outcome
+        .outcomes
+        .iter()
+        .filter(|(_, outcome)| {
+            *outcome
+                == NodeOutcome::Skipped {
+                    because: Skip::Budget,
+                }
+        })
+        .count();
+    assert!(
+        outcome.ending == RunExitClass::Stopped && skipped > 0,
+        "{:?}",
+        outcome.outcomes
+    );
+    let seen = room
+        .events
+        .lock()
+        .unwrap()
+        .iter()
+        .filter(|event| matches!(event, RunEvent::Rebooting { .. }))
+        .count();
     assert_eq!(seen, 1);
 }

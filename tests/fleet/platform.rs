@@ -1,4 +1,5 @@
-//! What only the setup program of a machine switches on is work by hand: nothing waits for it, and the next plan proves it.
+//! What only the setup program of a machine switches on is work by hand: nothing waits for it, and
+//! the next plan proves it.
 
 use crate::room::Room;
 use railwright_apply::{RunExitClass, apply_plan};
@@ -8,10 +9,13 @@ use railwright_resource::{AnswerStatus, DesiredResource, ReadResult, ReadResults
 use serde_json::json;
 
 fn room() -> Room {
-    let feature =
-        json!({ "feature": "iommu", "effect": "it has nothing to act on", "advice": [{ "says": "Or leave it", "source": "a page" }] });
+    let feature = json!({ "feature": "iommu", "effect": "it has nothing to act on", "advice": [{ "says": "Or leave it", "source": "a page" }] });
     let room = Room::of(&["a", "b"])
-        .wish("kernel_parameter", json!({ "parameter": "iommu", "value": "pt" }), &[])
+        .wish(
+            "kernel_parameter",
+            json!({ "parameter": "iommu", "value": "pt" }),
+            &[],
+        )
         .wish("platform_feature", feature, &[])
         .wish("sysctl", json!({ "key": "net.a", "value": "7" }), &[]);
     room.host("a", |host| host.offers_iommu = false);
@@ -20,31 +24,59 @@ fn room() -> Room {
 
 /// What is held, and why.
 fn held(plan: &Plan) -> Vec<(&str, &str)> {
-    plan.nodes.iter().filter_map(|node| Some((node.id.as_str(), node.held.as_deref()?))).collect()
+    plan.nodes
+        .iter()
+        .filter_map(|node| Some((node.id.as_str(), node.held.as_deref()?)))
+        .collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn it_is_held_alone_until_somebody_switches_it_on() {
     let room = room();
     let plan = room.plan().await;
-    let why = "by hand: switch on Intel VT-d in the setup program (BIOS) of Simulated Server and boot it again; a plan after that proves it. \
-               Until then it has nothing to act on. Or leave it (a page)";
+    let why = "by hand: switch on Intel VT-d in the setup program (BIOS) of Simulated Server and \
+               boot it again; a plan after that proves it. Until then it has nothing to act on. Or \
+               leave it (a page)";
     assert_eq!(held(&plan), [("host/a/platform_feature/iommu", why)]);
     let outcome = apply_plan(&plan, &room.context, room.sink()).await;
-    assert_eq!((outcome.ending, outcome.counts.held), (RunExitClass::Incomplete, 1));
-    assert!(room.host("a", |host| host.loader.running.contains(&"iommu=pt".to_owned())), "all else is done");
+    assert_eq!(
+        (outcome.ending, outcome.counts.held),
+        (RunExitClass::Incomplete, 1)
+    );
+    assert!(
+        room.host("a", |host| host
+            .loader
+            .running
+            .contains(&"iommu=pt".to_owned())),
+        "all else is done"
+    );
 
     let second = room.plan().await;
     assert_eq!(held(&second).len(), 1, "a reboot alone does not mend it");
     room.host("a", |host| host.offers_iommu = true);
     let third = room.plan().await;
-    let found: Vec<_> =
-        third.nodes.iter().filter(|node| matches!(node.kind, NodeKind::Adopt { .. })).map(|node| node.id.as_str()).collect();
-    assert_eq!((held(&third), found), (vec![], vec!["host/a/found"]), "proven from what is read");
-    assert_eq!(apply_plan(&third, &room.context, room.sink()).await.ending, RunExitClass::Done);
+    let found: Vec<_> = third
+        .nodes
+        .iter()
+        .filter(|node| matches!(node.kind, NodeKind::Adopt { .. }))
+        .map(|node| node.id.as_str())
+        .collect();
+    assert_eq!(
+        (held(&third), found),
+        (vec![], vec!["host/a/found"]),
+        "proven from what is read"
+    );
+    assert_eq!(
+        apply_plan(&third, &room.context, room.sink()).await.ending,
+        RunExitClass::Done
+    );
 
     room.host("b", |host| host.offers_iommu = false);
-    assert_eq!(drifted(&room), ["host/b/platform_feature/iommu#offered"], "a BIOS that was set to its defaults again");
+    assert_eq!(
+        drifted(&room),
+        ["host/b/platform_feature/iommu#offered"],
+        "a BIOS that was set to its defaults again"
+    );
 }
 
 fn drifted(room: &Room) -> Vec<String> {
@@ -54,19 +86,33 @@ fn drifted(room: &Room) -> Vec<String> {
         room.host(&wish.address.target.name, |host| {
             for read in &reads {
                 let (code, out) = host.answer(read);
-                all.insert(read.key(), ReadResult { status: AnswerStatus::Exit(code), out });
+                all.insert(
+                    read.key(),
+                    ReadResult {
+                        status: AnswerStatus::Exit(code),
+                        out,
+                    },
+                );
             }
         });
         all
     };
-    let assess = |wish: &DesiredResource| Ok(kind_named(&wish.kind).unwrap().assess(wish, &answers(wish)));
+    let assess =
+        |wish: &DesiredResource| Ok(kind_named(&wish.kind).unwrap().assess(wish, &answers(wish)));
     let state = room.state();
     let report = drift::compute_drift(
         &Default::default(),
         &room.wishes,
         &Default::default(),
-        drift::compare::DiffFunctions { assess: &assess, left: &|applied, _| assess(applied) },
+        drift::compare::DiffFunctions {
+            assess: &assess,
+            left: &|applied, _| assess(applied),
+        },
         &state.last_applied,
     );
-    report.findings.iter().map(|finding| finding.address.to_string()).collect()
+    report
+        .findings
+        .iter()
+        .map(|finding| finding.address.to_string())
+        .collect()
 }

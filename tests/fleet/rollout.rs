@@ -1,17 +1,23 @@
-//! Windows, deadlines, orders, locks and the status of a run, against a simulated fleet whose gate acts in the middle of it.
+//! Windows, deadlines, orders, locks and the status of a run, against a simulated fleet whose gate
+//! acts in the middle of it.
 
 use crate::room::Room;
 use jiff::Timestamp;
 use railwright_apply::locks::{self, HostLock, Stolen};
-use railwright_apply::status::{GateState, HostState, RolloutStatus, RunPhase, compute_rollout_status};
+use railwright_apply::status::{
+    GateState, HostState, RolloutStatus, RunPhase, compute_rollout_status,
+};
 use railwright_apply::steps::build_steps;
 use railwright_apply::{
-    ApplyOutcome, Context, Decisions, DesiredSpec, EventSink, GateResult, Gatekeeper, Past, RunEvent, RunExitClass, apply_plan, resume_run,
+    ApplyOutcome, Context, Decisions, DesiredSpec, EventSink, GateResult, Gatekeeper, Past,
+    RunEvent, RunExitClass, apply_plan, resume_run,
 };
 use railwright_knowledge::spec::window::Window;
 use railwright_plan::{PlanSelection, RolloutPolicy};
 use railwright_resource::Disruption;
-use railwright_state::{ClusterLock, JournalEntry, LocalLock, NodeOutcome, OrderKind, Skip, run_status};
+use railwright_state::{
+    ClusterLock, JournalEntry, LocalLock, NodeOutcome, OrderKind, Skip, run_status,
+};
 use railwright_system::clock::Clock;
 use railwright_transport::BoxFuture;
 use railwright_transport::sim::SimulatedTrouble;
@@ -49,15 +55,22 @@ impl Gatekeeper for Acting {
 
 /// A file and a kernel parameter that needs a reboot, on each host.
 fn room(hosts: &[&str]) -> Room {
-    Room::of(hosts).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]).wish(
-        "kernel_parameter",
-        json!({ "parameter": "iommu", "value": "pt" }),
-        &["file/%2Fetc%2Fx"],
-    )
+    Room::of(hosts)
+        .wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[])
+        .wish(
+            "kernel_parameter",
+            json!({ "parameter": "iommu", "value": "pt" }),
+            &["file/%2Fetc%2Fx"],
+        )
 }
 
 fn acting(room: &mut Room, noticed: fn(&RunEvent) -> bool, act: impl Fn() + Send + Sync + 'static) {
-    room.context.gatekeeper = Arc::new(Acting { asked: AtomicBool::new(false), act: Box::new(act), noticed, events: room.events.clone() });
+    room.context.gatekeeper = Arc::new(Acting {
+        asked: AtomicBool::new(false),
+        act: Box::new(act),
+        noticed,
+        events: room.events.clone(),
+    });
 }
 
 fn always(_: &RunEvent) -> bool {
@@ -76,7 +89,12 @@ fn second(at: &str) -> i64 {
 }
 
 fn nightly(room: &mut Room) {
-    room.rollout.windows = vec![Window { days: vec![], from: "22:00".into(), lasts: "2h".into(), zone: "UTC".into() }];
+    room.rollout.windows = vec![Window {
+        days: vec![],
+        from: "22:00".into(),
+        lasts: "2h".into(),
+        zone: "UTC".into(),
+    }];
     room.rollout.windows_for = Some(Disruption::LinkBlip);
 }
 
@@ -85,11 +103,19 @@ async fn run(room: &Room) -> ApplyOutcome {
 }
 
 fn codes(outcome: &ApplyOutcome) -> Vec<&str> {
-    outcome.problems.iter().map(|problem| problem.code.as_ref()).collect()
+    outcome
+        .problems
+        .iter()
+        .map(|problem| problem.code.as_ref())
+        .collect()
 }
 
 fn skipped(outcome: &ApplyOutcome, because: &Skip) -> usize {
-    outcome.outcomes.iter().filter(|(_, o)| matches!(o, NodeOutcome::Skipped { because: why } if why == because)).count()
+    outcome
+        .outcomes
+        .iter()
+        .filter(|(_, o)| matches!(o, NodeOutcome::Skipped { because: why } if why == because))
+        .count()
 }
 
 fn status_of(room: &Room) -> RolloutStatus {
@@ -98,7 +124,13 @@ fn status_of(room: &Room) -> RolloutStatus {
     let plan = folder.read_plan(&run).unwrap();
     let records = folder.read_journal(&run).unwrap().records;
     let live = ClusterLock::is_held(folder).unwrap();
-    compute_rollout_status(&plan, &build_steps(&plan).unwrap(), &run_status::fold_journal_records(&records), live, &Past::default())
+    compute_rollout_status(
+        &plan,
+        &build_steps(&plan).unwrap(),
+        &run_status::fold_journal_records(&records),
+        live,
+        &Past::default(),
+    )
 }
 
 #[tokio::test(start_paused = true)]
@@ -107,16 +139,28 @@ async fn outside_of_every_window_nothing_is_changed_and_the_next_one_is_named() 
     nightly(&mut room);
     let now = clock(&mut room, "2026-01-01T12:00:00Z");
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Refused, vec!["RW0628"]));
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Refused, vec!["RW0628"])
+    );
     let next = outcome.problems[0].next.join("\n");
-    assert!(next.contains("from Thu 2026-01-01 22:00 UTC on: run the same command again"), "{next}");
-    room.host("a", |host| assert!(host.told.is_empty() && host.holder().is_none() && host.lock.highest == 0));
+    assert!(
+        next.contains("from Thu 2026-01-01 22:00 UTC on: run the same command again"),
+        "{next}"
+    );
+    room.host("a", |host| {
+        assert!(host.told.is_empty() && host.holder().is_none() && host.lock.highest == 0)
+    });
     assert_eq!(room.context.folder.newest_run().unwrap(), None);
     now.store(second("2026-01-01T22:00:00Z"), Ordering::SeqCst);
     let inside = run(&room).await;
-    assert_eq!((inside.ending, inside.problems), (RunExitClass::Done, vec![]));
+    assert_eq!(
+        (inside.ending, inside.problems),
+        (RunExitClass::Done, vec![])
+    );
     // What disturbs nobody needs no window.
-    let mut quiet = Room::of(&["a"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
+    let mut quiet =
+        Room::of(&["a"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
     nightly(&mut quiet);
     clock(&mut quiet, "2026-01-01T12:00:00Z");
     assert_eq!(run(&quiet).await.ending, RunExitClass::Done);
@@ -128,20 +172,48 @@ async fn a_window_that_closes_ends_the_run_and_the_next_one_goes_on_with_it() {
     nightly(&mut room);
     let now = clock(&mut room, "2026-01-01T22:00:00Z");
     let closing = now.clone();
-    let is_halt = |event: &RunEvent| matches!(event, RunEvent::Halted { because: Skip::Window, .. });
-    acting(&mut room, is_halt, move || closing.store(second("2026-01-02T00:00:00Z"), Ordering::SeqCst));
+    let is_halt = |event: &RunEvent| {
+        matches!(
+            event,
+            RunEvent::Halted {
+                because: Skip::Window,
+                ..
+            }
+        )
+    };
+    acting(&mut room, is_halt, move || {
+        closing.store(second("2026-01-02T00:00:00Z"), Ordering::SeqCst)
+    });
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Incomplete, vec!["RW0629"]));
-    assert_eq!(skipped(&outcome, &Skip::Window), 7, "three steps on b and on c, and their gate");
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Incomplete, vec!["RW0629"])
+    );
+    assert_eq!(
+        skipped(&outcome, &Skip::Window),
+        7,
+        "three steps on b and on c, and their gate"
+    );
     let next = outcome.problems[0].next.join("\n");
-    assert!(next.contains("from Fri 2026-01-02 22:00 UTC on: railwright resume"), "{next}");
+    assert!(
+        next.contains("from Fri 2026-01-02 22:00 UTC on: railwright resume"),
+        "{next}"
+    );
     room.host("b", |host| assert!(host.told.is_empty(), "{:?}", host.told));
     let refused = resume_run(&room.context, Decisions::default(), room.sink()).await;
-    assert_eq!((refused.ending, codes(&refused)), (RunExitClass::Refused, vec!["RW0628"]));
+    assert_eq!(
+        (refused.ending, codes(&refused)),
+        (RunExitClass::Refused, vec!["RW0628"])
+    );
     now.store(second("2026-01-02T23:00:00Z"), Ordering::SeqCst);
     let resumed = resume_run(&room.context, Decisions::default(), room.sink()).await;
-    assert_eq!((resumed.ending, codes(&resumed)), (RunExitClass::Done, vec![]));
-    room.host("a", |host| assert_eq!(host.boot, 1, "what was done is not done again"));
+    assert_eq!(
+        (resumed.ending, codes(&resumed)),
+        (RunExitClass::Done, vec![])
+    );
+    room.host("a", |host| {
+        assert_eq!(host.boot, 1, "what was done is not done again")
+    });
 }
 
 #[tokio::test(start_paused = true)]
@@ -157,8 +229,17 @@ async fn a_window_that_closes_while_the_hosts_are_reached_is_closed_for_the_firs
         events.lock().unwrap().push(event);
     });
     let outcome = apply_plan(&room.plan().await, &room.context, sink).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Incomplete, vec!["RW0629"]));
-    room.host("a", |host| assert!(host.told.is_empty() && host.holder().is_none(), "{:?}", host.told));
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Incomplete, vec!["RW0629"])
+    );
+    room.host("a", |host| {
+        assert!(
+            host.told.is_empty() && host.holder().is_none(),
+            "{:?}",
+            host.told
+        )
+    });
 }
 
 #[tokio::test(start_paused = true)]
@@ -167,53 +248,145 @@ async fn a_deadline_counts_from_the_beginning_of_each_part_of_the_run() {
     room.rollout.deadline_s = Some(3600);
     let now = clock(&mut room, "2026-01-01T00:00:00Z");
     let late = now.clone();
-    let is_halt = |event: &RunEvent| matches!(event, RunEvent::Halted { because: Skip::Deadline, .. });
-    acting(&mut room, is_halt, move || late.store(second("2026-01-01T01:00:00Z"), Ordering::SeqCst));
+    let is_halt = |event: &RunEvent| {
+        matches!(
+            event,
+            RunEvent::Halted {
+                because: Skip::Deadline,
+                ..
+            }
+        )
+    };
+    acting(&mut room, is_halt, move || {
+        late.store(second("2026-01-01T01:00:00Z"), Ordering::SeqCst)
+    });
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Incomplete, vec!["RW0630"]));
-    assert!(outcome.problems[0].message.contains("after 1 h"), "{}", outcome.problems[0].message);
-    assert_eq!(resume_run(&room.context, Decisions::default(), room.sink()).await.ending, RunExitClass::Done);
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Incomplete, vec!["RW0630"])
+    );
+    assert!(
+        outcome.problems[0].message.contains("after 1 h"),
+        "{}",
+        outcome.problems[0].message
+    );
+    assert_eq!(
+        resume_run(&room.context, Decisions::default(), room.sink())
+            .await
+            .ending,
+        RunExitClass::Done
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_paused_run_begins_nothing_until_it_is_told_to_go_on_and_its_journal_says_so() {
     let mut room = room(&["a", "b"]);
     let folder = room.context.folder.clone();
-    assert_eq!(folder.order(OrderKind::Pause).unwrap_err().code, "RW0710", "nothing runs");
+    assert_eq!(
+        folder.order(OrderKind::Pause).unwrap_err().code,
+        "RW0710",
+        "nothing runs"
+    );
     let paused = folder.clone();
     let is_order = |event: &RunEvent| matches!(event, RunEvent::Ordered { .. });
-    acting(&mut room, is_order, move || drop(paused.order(OrderKind::Pause).unwrap()));
+    acting(&mut room, is_order, move || {
+        drop(paused.order(OrderKind::Pause).unwrap())
+    });
     let room = Arc::new(room);
     let running = tokio::spawn({
         let room = room.clone();
         async move { run(&room).await }
     });
-    while !room.events.lock().unwrap().iter().any(|event| matches!(event, RunEvent::GateFinished { .. })) {
+    while !room
+        .events
+        .lock()
+        .unwrap()
+        .iter()
+        .any(|event| matches!(event, RunEvent::GateFinished { .. }))
+    {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let seen = status_of(&room);
-    assert_eq!((seen.life, seen.waves[0].hosts.get(&HostState::Done).map(String::as_str)), (RunPhase::Paused, Some("a")));
-    assert_eq!((seen.waves[1].hosts.get(&HostState::Waiting).map(String::as_str), &seen.waves[1].gate), (Some("b"), &GateState::Waiting));
-    assert!(LocalLock::read(&folder).unwrap().is_some_and(|lock| lock.holder.starts_with("apply by ")));
+    assert_eq!(
+        (
+            seen.life,
+            seen.waves[0]
+                .hosts
+                .get(&HostState::Done)
+                .map(String::as_str)
+        ),
+        (RunPhase::Paused, Some("a"))
+    );
+    assert_eq!(
+        (
+            seen.waves[1]
+                .hosts
+                .get(&HostState::Waiting)
+                .map(String::as_str),
+            &seen.waves[1].gate
+        ),
+        (Some("b"), &GateState::Waiting)
+    );
+    assert!(
+        LocalLock::read(&folder)
+            .unwrap()
+            .is_some_and(|lock| lock.holder.starts_with("apply by "))
+    );
     folder.order(OrderKind::Continue).unwrap();
     assert_eq!(running.await.unwrap().ending, RunExitClass::Done);
     let events = room.events.lock().unwrap();
     let at = |wanted: &dyn Fn(&RunEvent) -> bool| events.iter().position(wanted).unwrap();
-    let pause = at(&|event| matches!(event, RunEvent::Ordered { order: OrderKind::Pause, .. }));
-    let go_on = at(&|event| matches!(event, RunEvent::Ordered { order: OrderKind::Continue, .. }));
-    assert!(!events[pause..go_on].iter().any(|event| matches!(event, RunEvent::StepStarted { .. })));
+    let pause = at(&|event| {
+        matches!(
+            event,
+            RunEvent::Ordered {
+                order: OrderKind::Pause,
+                ..
+            }
+        )
+    });
+    let go_on = at(&|event| {
+        matches!(
+            event,
+            RunEvent::Ordered {
+                order: OrderKind::Continue,
+                ..
+            }
+        )
+    });
+    assert!(
+        !events[pause..go_on]
+            .iter()
+            .any(|event| matches!(event, RunEvent::StepStarted { .. }))
+    );
     let records = folder.read_journal(&seen.run).unwrap().records;
-    assert_eq!(records.iter().filter(|record| matches!(record.entry, JournalEntry::Ordered { .. })).count(), 2);
+    assert_eq!(
+        records
+            .iter()
+            .filter(|record| matches!(record.entry, JournalEntry::Ordered { .. }))
+            .count(),
+        2
+    );
 }
 
 /// Orders the run to end when its first host is reached and when it begins; with what came of it.
 fn aborting(room: &Room) -> (EventSink, Arc<Mutex<Vec<Option<String>>>>) {
-    let (folder, events, answers) = (room.context.folder.clone(), room.events.clone(), Arc::new(Mutex::default()));
+    let (folder, events, answers) = (
+        room.context.folder.clone(),
+        room.events.clone(),
+        Arc::new(Mutex::default()),
+    );
     let kept: Arc<Mutex<Vec<Option<String>>>> = answers.clone();
     let sink = move |event: RunEvent| {
-        let is_first = matches!(event, RunEvent::HostReady { .. }) && kept.lock().unwrap().is_empty();
+        let is_first =
+            matches!(event, RunEvent::HostReady { .. }) && kept.lock().unwrap().is_empty();
         if is_first || matches!(event, RunEvent::RunStarted { .. }) {
-            kept.lock().unwrap().push(folder.order(OrderKind::Abort).err().map(|refused| refused.code.to_string()));
+            kept.lock().unwrap().push(
+                folder
+                    .order(OrderKind::Abort)
+                    .err()
+                    .map(|refused| refused.code.to_string()),
+            );
         }
         events.lock().unwrap().push(event);
     };
@@ -223,20 +396,34 @@ fn aborting(room: &Room) -> (EventSink, Arc<Mutex<Vec<Option<String>>>>) {
 #[tokio::test(start_paused = true)]
 async fn an_order_is_refused_until_the_hosts_are_reached_and_taken_from_then_on() {
     let room = room(&["a", "b"]);
-    let is_begun = || room.events.lock().unwrap().iter().any(|event| matches!(event, RunEvent::StepStarted { .. }));
+    let is_begun = || {
+        room.events
+            .lock()
+            .unwrap()
+            .iter()
+            .any(|event| matches!(event, RunEvent::StepStarted { .. }))
+    };
     room.dies_when(&room.plan().await, is_begun).await;
     let answered = || vec![Some("RW0710".to_owned()), None];
     // The run that was cut off is no run that goes on.
     let plan = room.plan().await;
     let (sink, answers) = aborting(&room);
     let begun = apply_plan(&plan, &room.context, sink).await;
-    assert_eq!((begun.ending, answers.lock().unwrap().clone()), (RunExitClass::Interrupted, answered()));
+    assert_eq!(
+        (begun.ending, answers.lock().unwrap().clone()),
+        (RunExitClass::Interrupted, answered())
+    );
     let (sink, answers) = aborting(&room);
     let resumed = resume_run(&room.context, Decisions::default(), sink).await;
-    assert_eq!((resumed.ending, answers.lock().unwrap().clone()), (RunExitClass::Interrupted, answered()));
+    assert_eq!(
+        (resumed.ending, answers.lock().unwrap().clone()),
+        (RunExitClass::Interrupted, answered())
+    );
     room.host("b", |host| assert!(host.told.is_empty()));
     assert_eq!(
-        resume_run(&room.context, Decisions::default(), room.sink()).await.ending,
+        resume_run(&room.context, Decisions::default(), room.sink())
+            .await
+            .ending,
         RunExitClass::Done,
         "an order is for one part of a run"
     );
@@ -248,24 +435,58 @@ async fn an_aborted_run_finishes_what_it_does_and_is_resumed() {
     let folder = room.context.folder.clone();
     let told = move || {
         folder.order(OrderKind::Abort).unwrap();
-        assert_eq!(folder.order(OrderKind::Pause).unwrap_err().code, "RW0710", "a later order does not take it back");
+        assert_eq!(
+            folder.order(OrderKind::Pause).unwrap_err().code,
+            "RW0710",
+            "a later order does not take it back"
+        );
         folder.order(OrderKind::Abort).unwrap();
     };
-    acting(&mut room, |event| matches!(event, RunEvent::Interrupted { .. }), told);
+    acting(
+        &mut room,
+        |event| matches!(event, RunEvent::Interrupted { .. }),
+        told,
+    );
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Interrupted, vec!["RW0621"]));
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Interrupted, vec!["RW0621"])
+    );
     room.host("b", |host| assert!(host.told.is_empty()));
     // A freeze that was declared since holds for what is left; so does its end.
-    let frozen = Window { days: vec![], from: "22:00".into(), lasts: "1h".into(), zone: "UTC".into() };
-    let now = |windows: Vec<Window>| {
-        let rollout = RolloutPolicy { windows, windows_for: Some(Disruption::None), ..room.rollout.clone() };
-        let clock = Clock::Set(Arc::new(AtomicI64::new(second("2026-01-05T12:00:00Z"))));
-        Context { clock, wished: Some(Arc::new(DesiredSpec { wishes: Vec::new(), rollout })), ..room.context.clone() }
+    let frozen = Window {
+        days: vec![],
+        from: "22:00".into(),
+        lasts: "1h".into(),
+        zone: "UTC".into(),
     };
-    assert_eq!(codes(&resume_run(&now(vec![frozen]), Decisions::default(), room.sink()).await), ["RW0628"]);
+    let now = |windows: Vec<Window>| {
+        let rollout = RolloutPolicy {
+            windows,
+            windows_for: Some(Disruption::None),
+            ..room.rollout.clone()
+        };
+        let clock = Clock::Set(Arc::new(AtomicI64::new(second("2026-01-05T12:00:00Z"))));
+        Context {
+            clock,
+            wished: Some(Arc::new(DesiredSpec {
+                wishes: Vec::new(),
+                rollout,
+            })),
+            ..room.context.clone()
+        }
+    };
+    assert_eq!(
+        codes(&resume_run(&now(vec![frozen]), Decisions::default(), room.sink()).await),
+        ["RW0628"]
+    );
     room.host("b", |host| assert!(host.told.is_empty()));
     let resumed = resume_run(&now(vec![]), Decisions::default(), room.sink()).await;
-    assert_eq!(resumed.ending, RunExitClass::Done, "the order was for the part that it ended");
+    assert_eq!(
+        resumed.ending,
+        RunExitClass::Done,
+        "the order was for the part that it ended"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -286,25 +507,72 @@ async fn a_status_tells_the_same_while_it_runs_and_afterwards_from_the_journal_a
             }
             std::thread::yield_now();
         }
-        *keep.lock().unwrap() = Some(compute_rollout_status(&plan, &build_steps(&plan).unwrap(), &found, true, &Past::default()));
+        *keep.lock().unwrap() = Some(compute_rollout_status(
+            &plan,
+            &build_steps(&plan).unwrap(),
+            &found,
+            true,
+            &Past::default(),
+        ));
     });
     room.fault("c", "write_file", SimulatedTrouble::Fails);
     let outcome = run(&room).await;
     assert_eq!(outcome.ending, RunExitClass::Failed);
     let during = seen.lock().unwrap().clone().unwrap();
-    assert_eq!((during.life, during.steps_over, during.steps), (RunPhase::Running, 3, 9));
+    assert_eq!(
+        (during.life, during.steps_over, during.steps),
+        (RunPhase::Running, 3, 9)
+    );
     assert!(matches!(during.waves[0].gate, GateState::Checking { .. }));
-    assert_eq!((during.unavailable.as_str(), during.unavailable_count, during.max_unavailable), ("a", 1, 2));
-    assert_eq!(during.waves[1].hosts, [(HostState::Waiting, "b,c".to_owned())].into());
-    assert_eq!(during.active.iter().map(|note| note.node.as_str()).collect::<Vec<_>>(), ["gate/0"]);
+    assert_eq!(
+        (
+            during.unavailable.as_str(),
+            during.unavailable_count,
+            during.max_unavailable
+        ),
+        ("a", 1, 2)
+    );
+    assert_eq!(
+        during.waves[1].hosts,
+        [(HostState::Waiting, "b,c".to_owned())].into()
+    );
+    assert_eq!(
+        during
+            .active
+            .iter()
+            .map(|note| note.node.as_str())
+            .collect::<Vec<_>>(),
+        ["gate/0"]
+    );
     let after = status_of(&room);
     assert_eq!(
-        (after.life, after.ending.as_deref(), after.lost.as_str(), after.unavailable.as_str()),
+        (
+            after.life,
+            after.ending.as_deref(),
+            after.lost.as_str(),
+            after.unavailable.as_str()
+        ),
         (RunPhase::Over, Some("failed"), "c", "c")
     );
-    assert_eq!(after.waves[1].hosts, [(HostState::Failed, "c".to_owned()), (HostState::Done, "b".to_owned())].into());
-    assert!(after.failed[0].what.starts_with("failed: write_file ended with exit status 1"), "{:?}", after.failed);
-    assert!(matches!((&after.waves[0].gate, &after.waves[1].gate), (GateState::Passed { .. }, GateState::Passed { .. })));
+    assert_eq!(
+        after.waves[1].hosts,
+        [
+            (HostState::Failed, "c".to_owned()),
+            (HostState::Done, "b".to_owned())
+        ]
+        .into()
+    );
+    assert!(
+        after.failed[0]
+            .what
+            .starts_with("failed: write_file ended with exit status 1"),
+        "{:?}",
+        after.failed
+    );
+    assert!(matches!(
+        (&after.waves[0].gate, &after.waves[1].gate),
+        (GateState::Passed { .. }, GateState::Passed { .. })
+    ));
 }
 
 fn other(process: u32) -> String {
@@ -322,14 +590,40 @@ async fn a_host_whose_lock_was_taken_away_is_left_alone() {
     let told = note.clone();
     acting(&mut room, always, move || {
         let now = fleet.now();
-        fleet.with("b", |host| host.hold(&other(1), 40, 0, now)).unwrap();
-        *told.lock().unwrap() = fleet.with("a", |host| host.lock.held.clone().map(|held| held.note)).unwrap();
+        fleet
+            .with("b", |host| host.hold(&other(1), 40, 0, now))
+            .unwrap();
+        *told.lock().unwrap() = fleet
+            .with("a", |host| host.lock.held.clone().map(|held| held.note))
+            .unwrap();
     });
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Incomplete, vec!["RW0631"]));
-    assert!(note.lock().unwrap().as_ref().unwrap().starts_with("run r0001-"), "the host knows which run has its lock");
-    assert!(outcome.problems[0].message.contains("apply by bob on ops2 (process 1)"), "{}", outcome.problems[0].message);
-    room.host("b", |host| assert!(host.told.is_empty() && host.holder() == Some(other(1).as_str()), "{:?}", host.told));
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Incomplete, vec!["RW0631"])
+    );
+    assert!(
+        note.lock()
+            .unwrap()
+            .as_ref()
+            .unwrap()
+            .starts_with("run r0001-"),
+        "the host knows which run has its lock"
+    );
+    assert!(
+        outcome.problems[0]
+            .message
+            .contains("apply by bob on ops2 (process 1)"),
+        "{}",
+        outcome.problems[0].message
+    );
+    room.host("b", |host| {
+        assert!(
+            host.told.is_empty() && host.holder() == Some(other(1).as_str()),
+            "{:?}",
+            host.told
+        )
+    });
 }
 
 #[tokio::test(start_paused = true)]
@@ -339,7 +633,13 @@ async fn a_run_that_was_robbed_of_the_clusters_lock_writes_no_journal_and_does_n
     let thief = Arc::new(Mutex::new(None));
     let taken = thief.clone();
     acting(&mut room, always, move || {
-        assert_eq!(ClusterLock::take_away(&folder, "lock steal", false).unwrap_err().code, "RW0711", "it lives");
+        assert_eq!(
+            ClusterLock::take_away(&folder, "lock steal", false)
+                .unwrap_err()
+                .code,
+            "RW0711",
+            "it lives"
+        );
         *taken.lock().unwrap() = Some(ClusterLock::take_away(&folder, "lock steal", true).unwrap());
     });
     let outcome = run(&room).await;
@@ -364,23 +664,58 @@ async fn locks_of_the_dead_are_taken_away_with_a_reason_and_those_of_the_living_
     }
     let hosts: Vec<String> = ["a", "b", "c"].map(str::to_owned).into();
     let found = locks::list_host_locks(&hosts, &room.context).await;
-    assert!(matches!(&found["a"], HostLock::Held(held) if held.is_young() && held.describe().starts_with("apply by bob on ops2")));
-    assert!(matches!((&found["b"], &found["c"]), (HostLock::Held(held), HostLock::Free) if !held.is_young() && held.fence == 40));
-    let stolen = locks::steal_locks(&hosts, "ops2 burned down", false, &room.context).await.unwrap();
-    assert!(matches!((&stolen["a"], &stolen["b"], &stolen["c"]), (Stolen::Young(_), Stolen::Taken(_), Stolen::Free)), "{stolen:?}");
-    room.host("a", |host| assert_eq!((host.holder(), host.lock.highest), (Some(other(1).as_str()), 40)));
-    room.host("b", |host| assert_eq!((host.holder(), host.lock.highest), (None, 41)));
-    let journal = room.context.folder.read_journal(&room.context.folder.newest_run().unwrap().unwrap()).unwrap();
-    let Some(JournalEntry::LockStolen { reason, hosts: robbed, fence, .. }) = journal.records.last().map(|record| &record.entry) else {
+    assert!(
+        matches!(&found["a"], HostLock::Held(held) if held.is_young() && held.describe().starts_with("apply by bob on ops2"))
+    );
+    assert!(
+        matches!((&found["b"], &found["c"]), (HostLock::Held(held), HostLock::Free) if !held.is_young() && held.fence == 40)
+    );
+    let stolen = locks::steal_locks(&hosts, "ops2 burned down", false, &room.context)
+        .await
+        .unwrap();
+    assert!(
+        matches!(
+            (&stolen["a"], &stolen["b"], &stolen["c"]),
+            (Stolen::Young(_), Stolen::Taken(_), Stolen::Free)
+        ),
+        "{stolen:?}"
+    );
+    room.host("a", |host| {
+        assert_eq!(
+            (host.holder(), host.lock.highest),
+            (Some(other(1).as_str()), 40)
+        )
+    });
+    room.host("b", |host| {
+        assert_eq!((host.holder(), host.lock.highest), (None, 41))
+    });
+    let journal = room
+        .context
+        .folder
+        .read_journal(&room.context.folder.newest_run().unwrap().unwrap())
+        .unwrap();
+    let Some(JournalEntry::LockStolen {
+        reason,
+        hosts: robbed,
+        fence,
+        ..
+    }) = journal.records.last().map(|record| &record.entry)
+    else {
         panic!("{:?}", journal.records.last())
     };
     let ours = room.context.folder.fence().unwrap();
-    assert_eq!((reason.as_str(), robbed.as_slice(), *fence), ("ops2 burned down", ["b".to_owned()].as_slice(), ours));
-    let forced = locks::steal_locks(&hosts, "now", true, &room.context).await.unwrap();
+    assert_eq!(
+        (reason.as_str(), robbed.as_slice(), *fence),
+        ("ops2 burned down", ["b".to_owned()].as_slice(), ours)
+    );
+    let forced = locks::steal_locks(&hosts, "now", true, &room.context)
+        .await
+        .unwrap();
     assert!(matches!(forced["a"], Stolen::Taken(_)));
 }
 
-/// One host says that it has seen the last number there is, and that a process holds its lock which is dead.
+/// One host says that it has seen the last number there is, and that a process holds its lock which
+/// is dead.
 #[tokio::test(start_paused = true)]
 async fn a_host_that_names_an_endless_number_locks_nobody_out() {
     let room = room(&["a", "b"]);
@@ -392,20 +727,41 @@ async fn a_host_that_names_an_endless_number_locks_nobody_out() {
     }
     let hosts: Vec<String> = ["a", "b"].map(str::to_owned).into();
     for force in [false, true] {
-        let stolen = locks::steal_locks(&hosts, "ops2 burned down", force, &room.context).await.unwrap();
-        assert!(matches!(&stolen["a"], Stolen::Unknown { reason } if reason.contains("higher than any number of runs")), "{stolen:?}");
-        assert_eq!(matches!(stolen["b"], Stolen::Taken(_)), !force, "{stolen:?}");
+        let stolen = locks::steal_locks(&hosts, "ops2 burned down", force, &room.context)
+            .await
+            .unwrap();
+        assert!(
+            matches!(&stolen["a"], Stolen::Unknown { reason } if reason.contains("higher than any number of runs")),
+            "{stolen:?}"
+        );
+        assert_eq!(
+            matches!(stolen["b"], Stolen::Taken(_)),
+            !force,
+            "{stolen:?}"
+        );
     }
-    room.host("b", |host| assert_eq!((host.holder(), host.lock.highest), (None, 41)));
-    assert!(room.context.folder.fence().unwrap() < 100, "there are numbers left");
+    room.host("b", |host| {
+        assert_eq!((host.holder(), host.lock.highest), (None, 41))
+    });
+    assert!(
+        room.context.folder.fence().unwrap() < 100,
+        "there are numbers left"
+    );
     // Nor does a run, which leaves the host alone where nobody has its lock.
     room.host("a", |host| host.lock.held = None);
     for host in ["a", "b"] {
         room.put(host, "/etc/x", "by hand\n");
     }
     let outcome = run(&room).await;
-    assert!(format!("{:?}", outcome.problems).contains("higher than any number of runs"), "{:?}", outcome.problems);
-    assert!(room.context.folder.fence().unwrap() < 100, "there are numbers left");
+    assert!(
+        format!("{:?}", outcome.problems).contains("higher than any number of runs"),
+        "{:?}",
+        outcome.problems
+    );
+    assert!(
+        room.context.folder.fence().unwrap() < 100,
+        "there are numbers left"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -419,15 +775,33 @@ async fn a_host_that_names_high_numbers_raises_its_own_alone() {
             room.put(host, "/etc/x", &format!("{n}\n"));
         }
         run(&room).await;
-        assert!(room.context.folder.fence().unwrap() < 100 && highest(&room, "b") < 100, "{n}");
+        assert!(
+            room.context.folder.fence().unwrap() < 100 && highest(&room, "b") < 100,
+            "{n}"
+        );
     }
     assert!(highest(&room, "a") > 1_000_000);
-    // What is believed of it depends on no folder: only this host cannot be worked on, also once the folder is lost.
+    // What is believed of it depends on no folder: only this host cannot be worked on, also once
+    // the folder is lost.
     std::fs::remove_dir_all(room.context.folder.path()).unwrap();
     room = room.wish("file", json!({ "path": "/etc/y", "content": "y\n" }), &[]);
     let refused = run(&room).await;
-    assert_eq!((refused.ending, codes(&refused)), (RunExitClass::Refused, vec!["RW0615", "RW0604"]));
-    let excluded = PlanSelection { targets: Vec::new(), excludes: vec!["host/a".to_owned()] };
-    let outcome = apply_plan(&room.narrowed_plan(excluded).await, &room.context, room.sink()).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]));
+    assert_eq!(
+        (refused.ending, codes(&refused)),
+        (RunExitClass::Refused, vec!["RW0615", "RW0604"])
+    );
+    let excluded = PlanSelection {
+        targets: Vec::new(),
+        excludes: vec!["host/a".to_owned()],
+    };
+    let outcome = apply_plan(
+        &room.narrowed_plan(excluded).await,
+        &room.context,
+        room.sink(),
+    )
+    .await;
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Done, vec![])
+    );
 }

@@ -1,13 +1,16 @@
-//! A simulated fleet with a state folder, wishes and a gate: all that a whole run needs, in virtual time.
+//! A simulated fleet with a state folder, wishes and a gate: all that a whole run needs, in virtual
+//! time.
 
 use crate::nodes::Nodes;
-use railwright_apply::{Context, EventSink, ExecutionOptions, GateResult, Gatekeeper, RunEvent, apply_plan};
+use railwright_apply::{
+    Context, EventSink, ExecutionOptions, GateResult, Gatekeeper, RunEvent, apply_plan,
+};
 use railwright_base::{Address, Diagnostic, Digest, MachineId, Target, TargetKind};
 use railwright_observe::sealed::{collect_reads_by_host, named_by_host, seal_wishes};
 use railwright_observe::{HostRequest, identity, observe_hosts};
 use railwright_plan::{
-    ClusterNodes, Header, IdentityFindings, InventoryOrigin, LastApplied, Outages, Plan, PlanInputs, PlanSelection, RolloutPolicy,
-    make_plan,
+    ClusterNodes, Header, IdentityFindings, InventoryOrigin, LastApplied, Outages, Plan,
+    PlanInputs, PlanSelection, RolloutPolicy, make_plan,
 };
 use railwright_resource::diff::collect_json_texts;
 use railwright_resource::kubernetes_object::request::KubernetesRead;
@@ -15,7 +18,9 @@ use railwright_resource::{DesiredResource, Disruption, Observation, Read, Want, 
 use railwright_state::host_record::HOST_RECORD_PATH;
 use railwright_state::{ClusterState, Recognition, StateFolder};
 use railwright_system::clock::Clock;
-use railwright_transport::sim::{Fleet, SimulatedFault, SimulatedHost, SimulatedTrouble, new_simulated_access};
+use railwright_transport::sim::{
+    Fleet, SimulatedFault, SimulatedHost, SimulatedTrouble, new_simulated_access,
+};
 use railwright_transport::{BoxFuture, HostAccess, Secrets};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,20 +47,47 @@ pub struct Gate {
 impl Default for Gate {
     fn default() -> Self {
         let takes = Mutex::new(Duration::from_secs(60));
-        Self { bad: Mutex::default(), checked: Mutex::default(), unchecked: Mutex::default(), partner_failed: Mutex::default(), takes }
+        Self {
+            bad: Mutex::default(),
+            checked: Mutex::default(),
+            unchecked: Mutex::default(),
+            partner_failed: Mutex::default(),
+            takes,
+        }
     }
 }
 
 impl Gatekeeper for Gate {
     fn check<'a>(&'a self, hosts: &'a [String], proven: &'a [String]) -> BoxFuture<'a, GateResult> {
-        self.checked.lock().unwrap().push(format!("{} after {}", hosts.join(","), proven.join(",")));
+        self.checked.lock().unwrap().push(format!(
+            "{} after {}",
+            hosts.join(","),
+            proven.join(",")
+        ));
         let bad = self.bad.lock().unwrap().clone();
-        let failed: BTreeSet<String> = self.partner_failed.lock().unwrap().clone().into_iter().collect();
-        let slow = hosts.iter().filter(|host| bad.contains(*host)).chain(&failed);
+        let failed: BTreeSet<String> = self
+            .partner_failed
+            .lock()
+            .unwrap()
+            .clone()
+            .into_iter()
+            .collect();
+        let slow = hosts
+            .iter()
+            .filter(|host| bad.contains(*host))
+            .chain(&failed);
         let slow = slow.map(|host| Diagnostic::error("RW0650", format!("{host} is slow")));
         let unchecked = self.unchecked.lock().unwrap().clone();
-        let checked = hosts.iter().filter(|host| !unchecked.contains(*host)).cloned().collect();
-        let result = GateResult { problems: slow.collect(), checked, failed };
+        let checked = hosts
+            .iter()
+            .filter(|host| !unchecked.contains(*host))
+            .cloned()
+            .collect();
+        let result = GateResult {
+            problems: slow.collect(),
+            checked,
+            failed,
+        };
         let takes = *self.takes.lock().unwrap();
         Box::pin(async move {
             tokio::time::sleep(takes).await;
@@ -67,7 +99,10 @@ impl Gatekeeper for Gate {
 /// A host with two kernel settings and nothing else.
 fn plain() -> SimulatedHost {
     let mut host = SimulatedHost::fresh();
-    let settings = [("net.a".to_owned(), "0".to_owned()), ("net.b".to_owned(), "0".to_owned())];
+    let settings = [
+        ("net.a".to_owned(), "0".to_owned()),
+        ("net.b".to_owned(), "0".to_owned()),
+    ];
     (host.kernel.sysctls, host.kernel.defaults) = (settings.clone().into(), settings.into());
     host
 }
@@ -89,9 +124,12 @@ pub struct Room {
     _temporary: tempfile::TempDir,
 }
 
-/// Where state folders are made: in memory, since thousands of runs would else wait for the disk at every record.
+/// Where state folders are made: in memory, since thousands of runs would else wait for the disk at
+/// every record.
 pub fn temporary() -> tempfile::TempDir {
-    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+    tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .unwrap()
 }
 
 /// Copies a folder with all that is in it.
@@ -109,7 +147,12 @@ pub fn copy_folder(from: &Path, to: &Path) {
 impl Room {
     /// Plain hosts of these names.
     pub fn of(hosts: &[&str]) -> Self {
-        Room::with(hosts.iter().map(|name| ((*name).to_owned(), plain())).collect())
+        Room::with(
+            hosts
+                .iter()
+                .map(|name| ((*name).to_owned(), plain()))
+                .collect(),
+        )
     }
 
     /// These hosts.
@@ -131,7 +174,10 @@ impl Room {
             folder: StateFolder::at(temporary.path().join("state")),
             connector: secrets.carried_by(Arc::new(fleet.clone())),
             secrets,
-            hosts: names.iter().map(|name| (name.clone(), new_simulated_access(name))).collect(),
+            hosts: names
+                .iter()
+                .map(|name| (name.clone(), new_simulated_access(name)))
+                .collect(),
             nodes: BTreeMap::new(),
             gatekeeper: gate.clone(),
             spec_digest: Some(Digest::of_bytes(b"spec")),
@@ -147,7 +193,12 @@ impl Room {
             wishes: Vec::new(),
             nodes: None,
             server: None,
-            rollout: RolloutPolicy { canary: 1, max_unavailable: 2, max_disruption: Disruption::Reboot, ..RolloutPolicy::default() },
+            rollout: RolloutPolicy {
+                canary: 1,
+                max_unavailable: 2,
+                max_disruption: Disruption::Reboot,
+                ..RolloutPolicy::default()
+            },
             interrupt,
             context,
             events: Arc::default(),
@@ -165,11 +216,18 @@ impl Room {
 
     /// The secrets are these from now on.
     pub fn secrets(&mut self, values: &[(&str, &str)]) {
-        let found = values.iter().map(|(name, value)| ((*name).to_owned(), Ok((*value).to_owned())));
+        let found = values
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), Ok((*value).to_owned())));
         let key = self.context.folder.make_seal_key().unwrap();
-        let clear: Vec<_> = self.wishes.iter().flat_map(|wish| collect_json_texts(&wish.body)).collect();
+        let clear: Vec<_> = self
+            .wishes
+            .iter()
+            .flat_map(|wish| collect_json_texts(&wish.body))
+            .collect();
         let secrets = Arc::new(
-            Secrets::new(Some(key), found.collect(), named_by_host(&self.wishes)).beside_clear_text(clear.iter().map(AsRef::as_ref)),
+            Secrets::new(Some(key), found.collect(), named_by_host(&self.wishes))
+                .beside_clear_text(clear.iter().map(AsRef::as_ref)),
         );
         self.context.connector = secrets.carried_by(Arc::new(self.fleet.clone()));
         self.context.secrets = secrets;
@@ -187,7 +245,11 @@ impl Room {
 
     /// The next action of this word on a host goes wrong.
     pub fn fault(&self, host: &str, word: &str, trouble: SimulatedTrouble) {
-        let fault = SimulatedFault { after: 0, word: Some(word.to_owned()), trouble };
+        let fault = SimulatedFault {
+            after: 0,
+            word: Some(word.to_owned()),
+            trouble,
+        };
         self.host(host, |host| host.faults.push(fault));
     }
 
@@ -197,7 +259,12 @@ impl Room {
     }
 
     /// What the hosts say of these wishes, and of what was applied.
-    pub async fn observe(&self, wishes: &[DesiredResource], last: &LastApplied, parallel: usize) -> Observation {
+    pub async fn observe(
+        &self,
+        wishes: &[DesiredResource],
+        last: &LastApplied,
+        parallel: usize,
+    ) -> Observation {
         let reads = collect_reads_by_host(wishes, last);
         let nodes = Some(Read::Kubernetes(KubernetesRead::Nodes));
         let request = |(name, access): (&String, &HostAccess)| HostRequest {
@@ -208,18 +275,37 @@ impl Room {
                 .flatten()
                 .cloned()
                 .chain(nodes.clone().filter(|_| access.cluster.is_some()))
-                .chain([Read::File { path: HOST_RECORD_PATH.to_owned() }])
+                .chain([Read::File {
+                    path: HOST_RECORD_PATH.to_owned(),
+                }])
                 .collect(),
         };
-        let mut observation =
-            observe_hosts(&*self.context.connector, self.context.hosts.iter().map(request).collect(), parallel, &|_| {}).await;
+        let mut observation = observe_hosts(
+            &*self.context.connector,
+            self.context.hosts.iter().map(request).collect(),
+            parallel,
+            &|_| {},
+        )
+        .await;
         observation.recorded_at = "2026-01-01T00:00:00Z".to_owned();
         observation
     }
 
     /// The plan of an observation.
-    pub fn plan_of(&self, wishes: &[DesiredResource], last: &LastApplied, observation: &Observation, selection: PlanSelection) -> Plan {
-        self.plan_by(wishes, (last, &self.state().outages), observation, &IdentityFindings::default(), selection)
+    pub fn plan_of(
+        &self,
+        wishes: &[DesiredResource],
+        last: &LastApplied,
+        observation: &Observation,
+        selection: PlanSelection,
+    ) -> Plan {
+        self.plan_by(
+            wishes,
+            (last, &self.state().outages),
+            observation,
+            &IdentityFindings::default(),
+            selection,
+        )
     }
 
     fn plan_by(
@@ -230,11 +316,19 @@ impl Room {
         identity: &IdentityFindings,
         selection: PlanSelection,
     ) -> Plan {
-        let targets: Vec<Target> = self.context.hosts.values().map(HostAccess::target).collect();
+        let targets: Vec<Target> = self
+            .context
+            .hosts
+            .values()
+            .map(HostAccess::target)
+            .collect();
         let header = Header {
             made_by: "test".into(),
             cluster: self.cluster.into(),
-            inventory: InventoryOrigin { path: "inventories/x".into(), ..InventoryOrigin::default() },
+            inventory: InventoryOrigin {
+                path: "inventories/x".into(),
+                ..InventoryOrigin::default()
+            },
             spec_digest: Digest::of_bytes(b"spec"),
             modules: BTreeMap::new(),
             proof: Default::default(),
@@ -268,11 +362,19 @@ impl Room {
     pub async fn narrowed_plan(&self, selection: PlanSelection) -> Plan {
         let (state, wishes, observation, recognition) = self.recognize().await;
         let identity = recognition.findings(state.cluster.as_ref(), "inventories/x");
-        self.plan_by(&wishes, (&state.last_applied, &state.outages), &observation, &identity, selection)
+        self.plan_by(
+            &wishes,
+            (&state.last_applied, &state.outages),
+            &observation,
+            &identity,
+            selection,
+        )
     }
 
     /// What the hosts say, and whose they are by that.
-    pub async fn recognize(&self) -> (ClusterState, Vec<DesiredResource>, Observation, Recognition) {
+    pub async fn recognize(
+        &self,
+    ) -> (ClusterState, Vec<DesiredResource>, Observation, Recognition) {
         let mut state = self.state();
         let mut wishes = self.wishes.clone();
         seal_wishes(&mut wishes, &state.last_applied, &self.context.secrets);
@@ -290,7 +392,14 @@ impl Room {
     pub fn reinstall(&self, name: &str, host: SimulatedHost) {
         let (calls, boot) = self.host(name, |old| (old.calls, old.boot));
         let machine_id = Some(machine_id(&format!("{name} again")));
-        self.host(name, |old| *old = SimulatedHost { calls, boot: boot + 1, machine_id, ..host });
+        self.host(name, |old| {
+            *old = SimulatedHost {
+                calls,
+                boot: boot + 1,
+                machine_id,
+                ..host
+            }
+        });
     }
 
     /// Applies until this is so, and dies.
@@ -316,7 +425,9 @@ impl Room {
 
 /// A machine-id that only this name gives.
 pub fn machine_id(name: &str) -> MachineId {
-    Digest::of_bytes(name.as_bytes()).as_str()[..32].parse().unwrap()
+    Digest::of_bytes(name.as_bytes()).as_str()[..32]
+        .parse()
+        .unwrap()
 }
 
 /// A wish of a host, as a module would make it.
@@ -328,13 +439,29 @@ pub fn wish(host: &str, kind: &str, body: Value, after: &[&str]) -> DesiredResou
         _ => Target::host(host),
     };
     DesiredResource {
-        address: Address { target, ..Address::host(host, kind.name(), &kind.address_name(&body).unwrap()) },
-        after: after.iter().map(|within| format!("host/{host}/{within}").parse().unwrap()).collect(),
-        want: Want { kind: kind.name().to_owned(), body, module: "m/r".to_owned(), places: Vec::new() }.into(),
+        address: Address {
+            target,
+            ..Address::host(host, kind.name(), &kind.address_name(&body).unwrap())
+        },
+        after: after
+            .iter()
+            .map(|within| format!("host/{host}/{within}").parse().unwrap())
+            .collect(),
+        want: Want {
+            kind: kind.name().to_owned(),
+            body,
+            module: "m/r".to_owned(),
+            places: Vec::new(),
+        }
+        .into(),
     }
 }
 
 /// A runtime whose clock stands still until everybody waits.
 pub fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap()
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .unwrap()
 }

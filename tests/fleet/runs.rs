@@ -1,7 +1,9 @@
 //! Whole runs against a fleet in memory, with real kinds and real plans.
 
 use crate::room::{NEVER, Room};
-use railwright_apply::{ApplyOutcome, Context, Decisions, RunEvent, RunExitClass, StepCounts, apply_plan, resume_run};
+use railwright_apply::{
+    ApplyOutcome, Context, Decisions, RunEvent, RunExitClass, StepCounts, apply_plan, resume_run,
+};
 use railwright_base::Address;
 use railwright_plan::{NodeKind, Plan, Reason, content};
 use railwright_report::apply::{Besides, render_run_summary};
@@ -14,7 +16,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 fn codes(outcome: &ApplyOutcome) -> Vec<&str> {
-    outcome.problems.iter().map(|problem| problem.code.as_ref()).collect()
+    outcome
+        .problems
+        .iter()
+        .map(|problem| problem.code.as_ref())
+        .collect()
 }
 
 async fn run(room: &Room) -> ApplyOutcome {
@@ -25,31 +31,63 @@ async fn run(room: &Room) -> ApplyOutcome {
 fn full(hosts: &[&str]) -> Room {
     Room::of(hosts)
         .wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[])
-        .wish("sysctl", json!({ "key": "net.a", "value": "7" }), &["file/%2Fetc%2Fx"])
-        .wish("kernel_parameter", json!({ "parameter": "iommu", "value": "pt" }), &["file/%2Fetc%2Fx"])
+        .wish(
+            "sysctl",
+            json!({ "key": "net.a", "value": "7" }),
+            &["file/%2Fetc%2Fx"],
+        )
+        .wish(
+            "kernel_parameter",
+            json!({ "parameter": "iommu", "value": "pt" }),
+            &["file/%2Fetc%2Fx"],
+        )
 }
 
 fn two_files(hosts: &[&str]) -> Room {
-    Room::of(hosts).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]).wish(
-        "file",
-        json!({ "path": "/etc/y", "content": "two\n" }),
-        &["file/%2Fetc%2Fx"],
-    )
+    Room::of(hosts)
+        .wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[])
+        .wish(
+            "file",
+            json!({ "path": "/etc/y", "content": "two\n" }),
+            &["file/%2Fetc%2Fx"],
+        )
 }
 
 #[tokio::test(start_paused = true)]
 async fn from_nothing_to_done_and_then_there_is_nothing_to_do() {
     let room = full(&["a", "b", "c"]);
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]));
-    assert_eq!(outcome.counts, StepCounts { done: 12, ..StepCounts::default() });
-    assert_eq!(*room.gate.checked.lock().unwrap(), ["a after ", "b,c after a"]);
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Done, vec![])
+    );
+    assert_eq!(
+        outcome.counts,
+        StepCounts {
+            done: 12,
+            ..StepCounts::default()
+        }
+    );
+    assert_eq!(
+        *room.gate.checked.lock().unwrap(),
+        ["a after ", "b,c after a"]
+    );
     room.host("b", |host| {
         assert_eq!(
-            (host.boot, host.kernel.sysctls["net.a"].as_str(), host.loader.running.join(" ").as_str()),
+            (
+                host.boot,
+                host.kernel.sysctls["net.a"].as_str(),
+                host.loader.running.join(" ").as_str()
+            ),
             (1, "7", "root=/dev/vda1 ro quiet iommu=pt")
         );
-        assert_eq!((host.holder(), host.told.iter().filter(|word| *word == "reboot").count()), (None, 1));
+        assert_eq!(
+            (
+                host.holder(),
+                host.told.iter().filter(|word| *word == "reboot").count()
+            ),
+            (None, 1)
+        );
     });
     assert_eq!(room.plan().await.nodes, [], "law 1: the next plan is empty");
     let again = run(&room).await;
@@ -66,7 +104,10 @@ async fn what_was_there_before_comes_back_when_the_wish_goes() {
     assert_eq!(run(&room).await.ending, RunExitClass::Done);
     room.wishes.clear();
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]));
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Done, vec![])
+    );
     assert_eq!(room.fleet.effects(), untouched);
     assert!(room.state().last_applied.resources.is_empty());
 }
@@ -77,13 +118,23 @@ async fn a_host_that_moved_is_left_alone_before_anything_of_it_is_changed() {
     let plan = room.plan().await;
     room.put("b", "/etc/y", "by hand\n");
     let outcome = apply_plan(&plan, &room.context, room.sink()).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Incomplete, vec!["RW0610"]));
-    assert!(outcome.problems[0].message.contains("by hand"), "{}", outcome.problems[0].message);
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Incomplete, vec!["RW0610"])
+    );
+    assert!(
+        outcome.problems[0].message.contains("by hand"),
+        "{}",
+        outcome.problems[0].message
+    );
     room.host("b", |host| assert!(host.told.is_empty(), "{:?}", host.told));
     room.host("a", |host| assert_eq!(host.told.len(), 2));
     // Whoever goes on with the run finds the same: the first file is not written either.
     let again = resume_run(&room.context, Decisions::default(), room.sink()).await;
-    assert_eq!((again.ending, codes(&again)), (RunExitClass::Incomplete, vec!["RW0610"]));
+    assert_eq!(
+        (again.ending, codes(&again)),
+        (RunExitClass::Incomplete, vec!["RW0610"])
+    );
     room.host("b", |host| assert!(host.told.is_empty(), "{:?}", host.told));
 }
 
@@ -93,11 +144,22 @@ async fn what_is_so_already_is_done_without_an_action_and_never_taken_away() {
     let plan = room.plan().await;
     room.put("a", "/etc/x", "one\n");
     let outcome = apply_plan(&plan, &room.context, room.sink()).await;
-    assert_eq!((outcome.ending, outcome.counts.already, outcome.counts.done), (RunExitClass::Done, 1, 1));
-    assert!(room.state().last_applied.resources.values().any(|applied| applied.adopted));
+    assert_eq!(
+        (outcome.ending, outcome.counts.already, outcome.counts.done),
+        (RunExitClass::Done, 1, 1)
+    );
+    assert!(
+        room.state()
+            .last_applied
+            .resources
+            .values()
+            .any(|applied| applied.adopted)
+    );
     room.wishes.clear();
     assert_eq!(run(&room).await.ending, RunExitClass::Done);
-    room.host("a", |host| assert!(host.disk.files.contains_key("/etc/x") && !host.disk.files.contains_key("/etc/y")));
+    room.host("a", |host| {
+        assert!(host.disk.files.contains_key("/etc/x") && !host.disk.files.contains_key("/etc/y"))
+    });
 }
 
 #[tokio::test(start_paused = true)]
@@ -110,20 +172,58 @@ async fn what_is_as_wished_from_the_start_is_remembered_and_its_drift_is_told() 
     let plan = room.plan().await;
     put(&room, "else\n");
     let moved = apply_plan(&plan, &room.context, room.sink()).await;
-    assert_eq!((moved.ending, codes(&moved), moved.counts.stale), (RunExitClass::Incomplete, vec!["RW0610"], 1));
+    assert_eq!(
+        (moved.ending, codes(&moved), moved.counts.stale),
+        (RunExitClass::Incomplete, vec!["RW0610"], 1)
+    );
     assert!(room.state().last_applied.resources.is_empty());
     put(&room, "one\n");
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, outcome.counts), (RunExitClass::Done, StepCounts { already: 1, ..StepCounts::default() }));
-    room.host("a", |host| assert!(host.told.is_empty() && host.record.as_ref().unwrap().contains("/etc/x")));
-    assert!(room.state().last_applied.resources.values().all(|applied| applied.adopted));
-    assert_eq!((room.plan().await.nodes, room.gate.checked.lock().unwrap().len()), (vec![], 0));
+    assert_eq!(
+        (outcome.ending, outcome.counts),
+        (
+            RunExitClass::Done,
+            StepCounts {
+                already: 1,
+                ..StepCounts::default()
+            }
+        )
+    );
+    room.host("a", |host| {
+        assert!(host.told.is_empty() && host.record.as_ref().unwrap().contains("/etc/x"))
+    });
+    assert!(
+        room.state()
+            .last_applied
+            .resources
+            .values()
+            .all(|applied| applied.adopted)
+    );
+    assert_eq!(
+        (
+            room.plan().await.nodes,
+            room.gate.checked.lock().unwrap().len()
+        ),
+        (vec![], 0)
+    );
     put(&room, "drifted\n");
-    assert_eq!(room.plan().await.nodes[0].members()[0].reason, Reason::Drifted);
+    assert_eq!(
+        room.plan().await.nodes[0].members()[0].reason,
+        Reason::Drifted
+    );
     assert_eq!(run(&room).await.ending, RunExitClass::Done);
     room.wishes.clear();
     assert_eq!(run(&room).await.ending, RunExitClass::Done);
-    room.host("a", |host| assert_eq!(format!("{}{}", host.disk.text("/etc/x").unwrap(), host.disk.text("/etc/y").unwrap()), "one\ntwo\n"));
+    room.host("a", |host| {
+        assert_eq!(
+            format!(
+                "{}{}",
+                host.disk.text("/etc/x").unwrap(),
+                host.disk.text("/etc/y").unwrap()
+            ),
+            "one\ntwo\n"
+        )
+    });
     assert!(room.state().last_applied.resources.is_empty());
 }
 
@@ -133,16 +233,27 @@ async fn a_lost_connection_is_looked_into_and_never_taken_for_a_failure() {
         let room = two_files(&["a"]);
         room.fault("a", "write_file", fault.clone());
         let outcome = run(&room).await;
-        assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]), "{fault:?}");
+        assert_eq!(
+            (outcome.ending, codes(&outcome)),
+            (RunExitClass::Done, vec![]),
+            "{fault:?}"
+        );
         room.host("a", |host| assert_eq!(host.told.len(), 2, "{fault:?}"));
         let same = room.host("a", |host| host.tokens[0] == host.tokens[1]);
-        assert_eq!(same, fault == SimulatedTrouble::LostBefore, "what may still run is found under its own token");
+        assert_eq!(
+            same,
+            fault == SimulatedTrouble::LostBefore,
+            "what may still run is found under its own token"
+        );
     }
     let room = two_files(&["a"]);
     room.fault("a", "write_file", SimulatedTrouble::LostBefore);
     room.fault("a", "write_file", SimulatedTrouble::LostBefore);
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Incomplete, vec!["RW0614"]));
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Incomplete, vec!["RW0614"])
+    );
 }
 
 /// What an earlier run left running: the first action of a plan, which does not end.
@@ -151,35 +262,68 @@ fn running_for_ever(plan: &Plan) -> Option<SimulatedRunningAction> {
         NodeKind::Change { actions, .. } => actions.first().cloned(),
         _ => None,
     });
-    actions.map(|action| SimulatedRunningAction { action, token: "t".into(), until: NEVER, trouble: None })
+    actions.map(|action| SimulatedRunningAction {
+        action,
+        token: "t".into(),
+        until: NEVER,
+        trouble: None,
+    })
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_step_that_goes_on_without_us_is_waited_for_and_not_begun_again() {
-    let busy = RunEvent::HostBusy { host: "a".to_owned() };
+    let busy = RunEvent::HostBusy {
+        host: "a".to_owned(),
+    };
     let room = two_files(&["a"]);
     room.fault("a", "write_file", SimulatedTrouble::GoesOn(3));
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]));
-    room.host("a", |host| assert_eq!(host.told, ["write_file", "write_file"], "one for each file"));
-    assert_eq!(room.events.lock().unwrap().iter().filter(|event| **event == busy).count(), 1);
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Done, vec![])
+    );
+    room.host("a", |host| {
+        assert_eq!(host.told, ["write_file", "write_file"], "one for each file")
+    });
+    assert_eq!(
+        room.events
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|event| **event == busy)
+            .count(),
+        1
+    );
     // What an earlier run left running is waited for before anything is looked at.
     let room = two_files(&["a", "b"]);
     let plan = room.plan().await;
     let running = running_for_ever(&plan);
     room.host("a", |host| {
-        host.running = running.clone().map(|running| SimulatedRunningAction { until: Duration::from_secs(9), ..running })
+        host.running = running.clone().map(|running| SimulatedRunningAction {
+            until: Duration::from_secs(9),
+            ..running
+        })
     });
     let outcome = apply_plan(&plan, &room.context, room.sink()).await;
-    assert_eq!((outcome.ending, outcome.counts.already), (RunExitClass::Done, 1), "{:?}", outcome.problems);
+    assert_eq!(
+        (outcome.ending, outcome.counts.already),
+        (RunExitClass::Done, 1),
+        "{:?}",
+        outcome.problems
+    );
     assert!(room.events.lock().unwrap().contains(&busy));
     // One that does not end costs its own host alone, and is named.
     let room = two_files(&["a", "b"]);
     room.host("b", |host| host.running = running.clone());
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Incomplete, vec!["RW0627"]));
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Incomplete, vec!["RW0627"])
+    );
     room.host("a", |host| assert_eq!(host.told.len(), 2));
-    room.host("b", |host| assert_eq!((host.told.len(), host.holder()), (0, None)));
+    room.host("b", |host| {
+        assert_eq!((host.told.len(), host.holder()), (0, None))
+    });
 }
 
 #[tokio::test(start_paused = true)]
@@ -187,43 +331,103 @@ async fn a_failure_says_what_the_host_said_and_a_lie_is_found_out() {
     let room = two_files(&["a"]);
     room.fault("a", "write_file", SimulatedTrouble::Fails);
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Failed, vec!["RW0612"]));
-    assert!(outcome.problems[0].message.ends_with("it said: no such \u{fffd}[31mdevice"), "{}", outcome.problems[0].message);
-    assert_eq!(resume_run(&room.context, Decisions::default(), room.sink()).await.ending, RunExitClass::Done);
-    room.host("a", |host| assert_ne!(host.tokens[0], host.tokens[1], "what has failed is begun anew"));
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Failed, vec!["RW0612"])
+    );
+    assert!(
+        outcome.problems[0]
+            .message
+            .ends_with("it said: no such \u{fffd}[31mdevice"),
+        "{}",
+        outcome.problems[0].message
+    );
+    assert_eq!(
+        resume_run(&room.context, Decisions::default(), room.sink())
+            .await
+            .ending,
+        RunExitClass::Done
+    );
+    room.host("a", |host| {
+        assert_ne!(
+            host.tokens[0], host.tokens[1],
+            "what has failed is begun anew"
+        )
+    });
     let room = two_files(&["a"]);
     room.fault("a", "write_file", SimulatedTrouble::NoEffect);
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Failed, vec!["RW0613"]));
-    let left: Vec<_> = room.state().last_applied.resources.into_values().map(|applied| (applied.unfinished, applied.adopted)).collect();
-    assert_eq!(left, [(true, false)], "to be taken back should its wish go, and never applied");
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Failed, vec!["RW0613"])
+    );
+    let left: Vec<_> = room
+        .state()
+        .last_applied
+        .resources
+        .into_values()
+        .map(|applied| (applied.unfinished, applied.adopted))
+        .collect();
+    assert_eq!(
+        left,
+        [(true, false)],
+        "to be taken back should its wish go, and never applied"
+    );
 }
 
-/// A step that failed without an effect made nothing, and of one that may have had one nothing that somebody else made is taken back.
+/// A step that failed without an effect made nothing, and of one that may have had one nothing that
+/// somebody else made is taken back.
 #[tokio::test(start_paused = true)]
 async fn what_somebody_makes_after_a_step_that_failed_is_theirs() {
-    for (trouble, remembered) in [(SimulatedTrouble::Fails, 0), (SimulatedTrouble::NoEffect, 1)] {
-        let mut room = Room::of(&["a"]).wish("file", json!({ "path": "/etc/one", "content": "1\n" }), &[]);
+    for (trouble, remembered) in [
+        (SimulatedTrouble::Fails, 0),
+        (SimulatedTrouble::NoEffect, 1),
+    ] {
+        let mut room =
+            Room::of(&["a"]).wish("file", json!({ "path": "/etc/one", "content": "1\n" }), &[]);
         room.fault("a", "write_file", trouble);
-        assert_eq!((run(&room).await.ending, room.state().last_applied.resources.len()), (RunExitClass::Failed, remembered));
+        assert_eq!(
+            (
+                run(&room).await.ending,
+                room.state().last_applied.resources.len()
+            ),
+            (RunExitClass::Failed, remembered)
+        );
         room.put("a", "/etc/one", "theirs\n");
         room.wishes.clear();
         let plan = room.plan().await;
-        let held: Vec<_> = plan.nodes.iter().filter_map(|node| node.held.as_deref()).collect();
-        assert_eq!(held.iter().filter(|why| why.contains("neither what was there before")).count(), remembered, "{held:?}");
+        let held: Vec<_> = plan
+            .nodes
+            .iter()
+            .filter_map(|node| node.held.as_deref())
+            .collect();
+        assert_eq!(
+            held.iter()
+                .filter(|why| why.contains("neither what was there before"))
+                .count(),
+            remembered,
+            "{held:?}"
+        );
         apply_plan(&plan, &room.context, room.sink()).await;
-        assert_eq!(room.host("a", |host| host.disk.text("/etc/one")).as_deref(), Some("theirs\n"));
+        assert_eq!(
+            room.host("a", |host| host.disk.text("/etc/one")).as_deref(),
+            Some("theirs\n")
+        );
         // What it made itself is taken back.
         room.put("a", "/etc/one", "1\n");
         run(&room).await;
-        assert_eq!(room.host("a", |host| host.disk.text("/etc/one")).is_none(), remembered == 1);
+        assert_eq!(
+            room.host("a", |host| host.disk.text("/etc/one")).is_none(),
+            remembered == 1
+        );
     }
 }
 
 /// The plan took it back while it was ours. Nobody asks for a decision about what was made since.
 #[tokio::test(start_paused = true)]
 async fn what_somebody_makes_before_a_run_goes_on_is_theirs() {
-    let mut room = Room::of(&["a"]).wish("file", json!({ "path": "/etc/one", "content": "1\n" }), &[]);
+    let mut room =
+        Room::of(&["a"]).wish("file", json!({ "path": "/etc/one", "content": "1\n" }), &[]);
     room.fault("a", "write_file", SimulatedTrouble::NoEffect);
     assert_eq!(run(&room).await.ending, RunExitClass::Failed);
     room.put("a", "/etc/one", "1\n");
@@ -232,9 +436,21 @@ async fn what_somebody_makes_before_a_run_goes_on_is_theirs() {
     assert_eq!(run(&room).await.ending, RunExitClass::Failed);
     room.put("a", "/etc/one", "theirs\n");
     let outcome = resume_run(&room.context, Decisions::default(), room.sink()).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Incomplete, vec!["RW0611"]));
-    assert!(outcome.problems[0].message.contains("neither what was there before"), "{:?}", outcome.problems);
-    assert_eq!(room.host("a", |host| host.disk.text("/etc/one")).as_deref(), Some("theirs\n"));
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Incomplete, vec!["RW0611"])
+    );
+    assert!(
+        outcome.problems[0]
+            .message
+            .contains("neither what was there before"),
+        "{:?}",
+        outcome.problems
+    );
+    assert_eq!(
+        room.host("a", |host| host.disk.text("/etc/one")).as_deref(),
+        Some("theirs\n")
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -247,10 +463,18 @@ async fn a_failed_gate_stops_and_resume_goes_on_when_it_is_mended() {
     room.host("b", |host| assert!(host.told.is_empty()));
     room.gate.bad.lock().unwrap().clear();
     let outcome = resume_run(&room.context, Decisions::default(), room.sink()).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]));
-    room.host("a", |host| assert_eq!(host.told.len(), 2, "nothing was done twice"));
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Done, vec![])
+    );
+    room.host("a", |host| {
+        assert_eq!(host.told.len(), 2, "nothing was done twice")
+    });
     let nothing = resume_run(&room.context, Decisions::default(), room.sink()).await;
-    assert_eq!((nothing.ending, codes(&nothing)), (RunExitClass::Refused, vec!["RW0623"]));
+    assert_eq!(
+        (nothing.ending, codes(&nothing)),
+        (RunExitClass::Refused, vec!["RW0623"])
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -258,10 +482,19 @@ async fn a_host_that_catches_up_is_proven_by_a_gate_that_others_passed_before() 
     let room = full(&["a", "b", "c"]);
     room.fault("c", "write_file", SimulatedTrouble::Fails);
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Failed, vec!["RW0612"]));
-    assert_eq!(*room.gate.checked.lock().unwrap(), ["a after ", "b after a"]);
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Failed, vec!["RW0612"])
+    );
+    assert_eq!(
+        *room.gate.checked.lock().unwrap(),
+        ["a after ", "b after a"]
+    );
     let outcome = resume_run(&room.context, Decisions::default(), room.sink()).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]));
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Done, vec![])
+    );
     let last = room.gate.checked.lock().unwrap().last().cloned().unwrap();
     assert!(last.starts_with("b,c after a"), "{last}");
 }
@@ -269,7 +502,10 @@ async fn a_host_that_catches_up_is_proven_by_a_gate_that_others_passed_before() 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_died_after_its_last_step_lets_its_hosts_go() {
     let room = two_files(&["a"]);
-    let dead = ClusterLock::take(&room.context.folder, "apply").unwrap().holder.line();
+    let dead = ClusterLock::take(&room.context.folder, "apply")
+        .unwrap()
+        .holder
+        .line();
     assert_eq!(run(&room).await.ending, RunExitClass::Done);
     let now = room.fleet.now();
     room.host("a", |host| host.hold(&dead, host.lock.highest, 0, now));
@@ -287,9 +523,27 @@ async fn what_is_forgotten_while_a_run_is_left_open_stays_forgotten() {
     assert!(room.state().last_applied.resources.contains_key(&address));
     listing::forget_resources(&room.context.folder, std::slice::from_ref(&address)).unwrap();
     room.gate.bad.lock().unwrap().clear();
-    assert_eq!(resume_run(&room.context, Decisions::default(), room.sink()).await.ending, RunExitClass::Done);
-    let left: Vec<String> = room.state().last_applied.resources.keys().map(ToString::to_string).collect();
-    assert_eq!(left, ["host/a/file/%2Fetc%2Fy", "host/b/file/%2Fetc%2Fx", "host/b/file/%2Fetc%2Fy"]);
+    assert_eq!(
+        resume_run(&room.context, Decisions::default(), room.sink())
+            .await
+            .ending,
+        RunExitClass::Done
+    );
+    let left: Vec<String> = room
+        .state()
+        .last_applied
+        .resources
+        .keys()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        left,
+        [
+            "host/a/file/%2Fetc%2Fy",
+            "host/b/file/%2Fetc%2Fx",
+            "host/b/file/%2Fetc%2Fy"
+        ]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -311,10 +565,17 @@ async fn a_reboot_is_proven_or_named() {
     room.context.patience.reboot = short;
     room.fault("a", "reboot", SimulatedTrouble::NoEffect);
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Failed, vec!["RW0616"]));
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Failed, vec!["RW0616"])
+    );
     let room = full(&["a"]);
     room.fault("a", "reboot", SimulatedTrouble::LostAfter);
-    assert_eq!(run(&room).await.ending, RunExitClass::Done, "a reboot cuts the connection");
+    assert_eq!(
+        run(&room).await.ending,
+        RunExitClass::Done,
+        "a reboot cuts the connection"
+    );
     let mut room = full(&["a"]);
     room.context.patience.reboot = short;
     let plan = room.plan().await;
@@ -325,30 +586,62 @@ async fn a_reboot_is_proven_or_named() {
         }
     });
     let outcome = apply_plan(&plan, &room.context, sink).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Incomplete, vec!["RW0617"]));
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Incomplete, vec!["RW0617"])
+    );
     room.host("a", |host| host.down_until = Duration::ZERO);
     room.context.patience.reboot = Duration::from_secs(1200);
     let outcome = resume_run(&room.context, Decisions::default(), room.sink()).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]));
-    room.host("a", |host| assert_eq!(host.boot, 1, "the reboot that happened counts"));
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Done, vec![])
+    );
+    room.host("a", |host| {
+        assert_eq!(host.boot, 1, "the reboot that happened counts")
+    });
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_reboot_that_the_host_did_not_hear_of_is_asked_for_again_a_few_times() {
-    for (lost, ending, boots) in [(1, RunExitClass::Done, 1), (3, RunExitClass::Done, 1), (4, RunExitClass::Failed, 0)] {
+    for (lost, ending, boots) in [
+        (1, RunExitClass::Done, 1),
+        (3, RunExitClass::Done, 1),
+        (4, RunExitClass::Failed, 0),
+    ] {
         let room = full(&["a"]);
         (0..lost).for_each(|_| room.fault("a", "reboot", SimulatedTrouble::LostBefore));
         let outcome = run(&room).await;
-        assert_eq!((outcome.ending, codes(&outcome).contains(&"RW0616")), (ending, boots == 0), "{lost}");
+        assert_eq!(
+            (outcome.ending, codes(&outcome).contains(&"RW0616")),
+            (ending, boots == 0),
+            "{lost}"
+        );
         room.host("a", |host| assert_eq!(host.boot, boots, "{lost}"));
-        let orders = room.fleet.log().iter().filter(|logged| logged.word == "reboot").count();
-        assert_eq!(orders, if boots == 0 { 4 } else { lost + 1 }, "no more often than that");
+        let orders = room
+            .fleet
+            .log()
+            .iter()
+            .filter(|logged| logged.word == "reboot")
+            .count();
+        assert_eq!(
+            orders,
+            if boots == 0 { 4 } else { lost + 1 },
+            "no more often than that"
+        );
     }
     // One that was heard is not: something holds it up.
     let room = full(&["a"]);
     room.fault("a", "reboot", SimulatedTrouble::NoEffect);
     assert_eq!(codes(&run(&room).await), ["RW0616"]);
-    assert_eq!(room.fleet.log().iter().filter(|logged| logged.word == "reboot").count(), 1);
+    assert_eq!(
+        room.fleet
+            .log()
+            .iter()
+            .filter(|logged| logged.word == "reboot")
+            .count(),
+        1
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -356,7 +649,8 @@ async fn a_host_that_goes_down_for_its_reboot_while_resume_looks_at_it_is_waited
     // It goes between two calls, or while it answers one.
     for (calls, under_way) in (1..=8).flat_map(|calls| [(calls, false), (calls, true)]) {
         let room = full(&["a"]);
-        // Our side dies when it has asked; the host hears it, and goes down only so many calls later.
+        // Our side dies when it has asked; the host hears it, and goes down only so many calls
+        // later.
         room.fault("a", "reboot", SimulatedTrouble::LostBefore);
         let (plan, interrupt) = (room.plan().await, room.interrupt.clone());
         let sink = Arc::new(move |event| {
@@ -364,16 +658,30 @@ async fn a_host_that_goes_down_for_its_reboot_while_resume_looks_at_it_is_waited
                 interrupt.send_replace(2);
             }
         });
-        assert_eq!(apply_plan(&plan, &room.context, sink).await.ending, RunExitClass::Interrupted);
+        assert_eq!(
+            apply_plan(&plan, &room.context, sink).await.ending,
+            RunExitClass::Interrupted
+        );
         room.interrupt.send_replace(0);
         room.host("a", |host| {
-            let fault = |after, trouble| SimulatedFault { after, word: None, trouble };
+            let fault = |after, trouble| SimulatedFault {
+                after,
+                word: None,
+                trouble,
+            };
             let cut_off = under_way.then(|| fault(host.calls + calls, SimulatedTrouble::CutOff(0)));
-            let down = fault(host.calls + calls + u32::from(under_way), SimulatedTrouble::PowerLost);
+            let down = fault(
+                host.calls + calls + u32::from(under_way),
+                SimulatedTrouble::PowerLost,
+            );
             host.faults.extend(cut_off.into_iter().chain([down]));
         });
         let outcome = resume_run(&room.context, Decisions::default(), room.sink()).await;
-        assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]), "{calls} {under_way}");
+        assert_eq!(
+            (outcome.ending, codes(&outcome)),
+            (RunExitClass::Done, vec![]),
+            "{calls} {under_way}"
+        );
         room.host("a", |host| assert_eq!(host.boot, 1, "{calls} {under_way}"));
     }
 }
@@ -396,25 +704,47 @@ async fn plans_that_may_not_be_applied_change_nothing() {
     let mut edited = plan.clone();
     edited.nodes[0].wave = 9;
     assert_eq!(refused(&edited, &room.context).await, "RW0602");
-    let moved_spec = Context { spec_digest: Some(railwright_base::Digest::of(&1)), ..room.context.clone() };
+    let moved_spec = Context {
+        spec_digest: Some(railwright_base::Digest::of(&1)),
+        ..room.context.clone()
+    };
     assert_eq!(refused(&plan, &moved_spec).await, "RW0603");
     let moved_state = sealed(&|plan| plan.state_digest = railwright_base::Digest::of(&1));
     assert_eq!(refused(&moved_state, &room.context).await, "RW0604");
     let ringed = sealed(&|plan| plan.nodes[0].after = vec![plan.nodes[1].id.clone()]);
     assert_eq!(refused(&ringed, &room.context).await, "RW0605");
-    let drained = sealed(&|plan| plan.nodes[0].kind = NodeKind::Drain { cluster: "kube/none".parse().unwrap(), node: "n1".to_owned() });
+    let drained = sealed(&|plan| {
+        plan.nodes[0].kind = NodeKind::Drain {
+            cluster: "kube/none".parse().unwrap(),
+            node: "n1".to_owned(),
+        }
+    });
     assert_eq!(refused(&drained, &room.context).await, "RW0607");
     let switch = sealed(&|plan| plan.nodes[0].target = Some("switch/leaf1".parse().unwrap()));
     assert_eq!(refused(&switch, &room.context).await, "RW0607");
     let cut = sealed(&|plan| {
-        if let NodeKind::Change { interrupts_netdevs, actions, .. } = &mut plan.nodes[0].kind {
+        if let NodeKind::Change {
+            interrupts_netdevs,
+            actions,
+            ..
+        } = &mut plan.nodes[0].kind
+        {
             *interrupts_netdevs = ["ens2".into(), "ens3".into()].into();
-            *actions = [actions.to_vec(), vec![Action::UnloadModule { name: "mlx5_core".into() }]].concat().into();
+            *actions = [
+                actions.to_vec(),
+                vec![Action::UnloadModule {
+                    name: "mlx5_core".into(),
+                }],
+            ]
+            .concat()
+            .into();
         }
     });
     room.host("a", |host| host.ssh_netdev = Some("ens3".into()));
     assert_eq!(refused(&cut, &room.context).await, "RW0606");
-    room.host("a", |host| assert_eq!((host.holder(), host.told.len()), (None, 0)));
+    room.host("a", |host| {
+        assert_eq!((host.holder(), host.told.len()), (None, 0))
+    });
 }
 
 #[tokio::test(start_paused = true)]
@@ -422,18 +752,34 @@ async fn two_at_once_and_locks_that_the_dead_left() {
     let room = two_files(&["a"]);
     let other = ClusterLock::take(&room.context.folder, "apply").unwrap();
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Refused, vec!["RW0704"]));
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Refused, vec!["RW0704"])
+    );
     let dead = other.holder.line();
     drop(other);
-    let elsewhere = dead.replace("\"boot_id\":\"", "\"boot_id\":\"another").replace("\"machine\":\"", "\"machine\":\"another");
+    let elsewhere = dead
+        .replace("\"boot_id\":\"", "\"boot_id\":\"another")
+        .replace("\"machine\":\"", "\"machine\":\"another");
     let now = room.fleet.now();
     room.host("a", |host| host.hold(&elsewhere, 41, 10, now));
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Refused, vec!["RW0608"]));
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Refused, vec!["RW0608"])
+    );
     room.host("a", |host| host.hold(&dead, 41, 0, now));
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]));
-    room.host("a", |host| assert_eq!(host.lock.highest, 42, "the fence goes beyond what the host has seen"));
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Done, vec![])
+    );
+    room.host("a", |host| {
+        assert_eq!(
+            host.lock.highest, 42,
+            "the fence goes beyond what the host has seen"
+        )
+    });
 }
 
 #[tokio::test(start_paused = true)]
@@ -441,9 +787,16 @@ async fn one_host_cannot_use_up_the_numbers_of_all() {
     let room = two_files(&["a", "b"]);
     room.host("a", |host| host.lock.highest = u64::MAX);
     let outcome = run(&room).await;
-    assert!(codes(&outcome).contains(&"RW0615") && outcome.ending != RunExitClass::Refused, "{:?}", outcome.problems);
+    assert!(
+        codes(&outcome).contains(&"RW0615") && outcome.ending != RunExitClass::Refused,
+        "{:?}",
+        outcome.problems
+    );
     assert!(outcome.run.unwrap().starts_with("r0001-"));
-    assert!(room.host("b", |host| host.lock.highest) <= 2, "b counts on as before");
+    assert!(
+        room.host("b", |host| host.lock.highest) <= 2,
+        "b counts on as before"
+    );
     room.host("a", |host| host.lock.highest = 0);
     assert_eq!(run(&room).await.ending, RunExitClass::Done);
 }
@@ -459,11 +812,17 @@ async fn the_first_interrupt_finishes_what_runs_and_resume_does_the_rest() {
         }
     });
     let outcome = apply_plan(&plan, &room.context, sink).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Interrupted, vec!["RW0621"]));
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Interrupted, vec!["RW0621"])
+    );
     assert_eq!((outcome.counts.done, outcome.counts.skipped), (1, 7));
     room.interrupt.send_modify(|count| *count = 0);
     let outcome = resume_run(&room.context, Decisions::default(), room.sink()).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]));
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Done, vec![])
+    );
     assert_eq!(room.plan().await.nodes, []);
 }
 
@@ -478,9 +837,14 @@ async fn an_interrupt_while_hosts_are_reached_changes_nothing_and_leaves_no_lock
         }
     });
     let outcome = apply_plan(&plan, &room.context, sink).await;
-    assert_eq!((outcome.ending, codes(&outcome), &outcome.run), (RunExitClass::Interrupted, vec!["RW0621"], &None));
+    assert_eq!(
+        (outcome.ending, codes(&outcome), &outcome.run),
+        (RunExitClass::Interrupted, vec!["RW0621"], &None)
+    );
     for name in ["a", "b"] {
-        room.host(name, |host| assert_eq!((host.told.len(), host.holder()), (0, None), "{name}"));
+        room.host(name, |host| {
+            assert_eq!((host.told.len(), host.holder()), (0, None), "{name}")
+        });
     }
 }
 
@@ -497,25 +861,36 @@ async fn the_second_interrupt_waits_for_nothing_and_what_ran_is_unknown() {
     });
     let outcome = apply_plan(&plan, &room.context, sink).await;
     assert_eq!(outcome.ending, RunExitClass::Interrupted);
-    assert!(outcome.outcomes.iter().any(|(id, o)| id == "host/a/reboot" && matches!(o, NodeOutcome::Unknown { .. })));
+    assert!(
+        outcome
+            .outcomes
+            .iter()
+            .any(|(id, o)| id == "host/a/reboot" && matches!(o, NodeOutcome::Unknown { .. }))
+    );
 }
 
 /// Whoever goes on with another plan sees what the step made, and not what was there before.
 #[tokio::test(start_paused = true)]
 async fn what_a_run_had_begun_when_it_was_killed_is_taken_back_by_another_plan() {
     for is_applied in [true, false] {
-        let mut room = Room::of(&["a"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
+        let mut room =
+            Room::of(&["a"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
         room.put("a", "/etc/x", "old\n");
         let plan = room.plan().await;
         let text = |room: &Room| room.host("a", |host| host.disk.text("/etc/x"));
-        room.dies_when(&plan, || text(&room).as_deref() == Some("one\n")).await;
+        room.dies_when(&plan, || text(&room).as_deref() == Some("one\n"))
+            .await;
         // The host lets it go after a while.
         tokio::time::sleep(Duration::from_secs(3600)).await;
         if is_applied {
             assert_eq!(run(&room).await.ending, RunExitClass::Done);
         }
         room.wishes.clear();
-        assert_eq!((run(&room).await.ending, text(&room).as_deref()), (RunExitClass::Done, Some("old\n")), "{is_applied}");
+        assert_eq!(
+            (run(&room).await.ending, text(&room).as_deref()),
+            (RunExitClass::Done, Some("old\n")),
+            "{is_applied}"
+        );
     }
 }
 
@@ -527,11 +902,21 @@ async fn a_newer_record_on_the_host_wins() {
     elsewhere.fleet.replace(room.fleet.hosts());
     elsewhere.put("a", "/etc/x", "drifted\n");
     let outcome = run(&elsewhere).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]));
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Done, vec![])
+    );
     let (ours, theirs) = (room.state().last_applied, elsewhere.state().last_applied);
-    assert_eq!(theirs.resources.len(), 2, "the second file is known from the host's record alone");
+    assert_eq!(
+        theirs.resources.len(),
+        2,
+        "the second file is known from the host's record alone"
+    );
     let x = "host/a/file/%2Fetc%2Fx".parse().unwrap();
-    assert_eq!(theirs.resources[&x].before, ours.resources[&x].before, "before our first change, not before theirs");
+    assert_eq!(
+        theirs.resources[&x].before, ours.resources[&x].before,
+        "before our first change, not before theirs"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -539,26 +924,59 @@ async fn held_steps_leave_the_run_incomplete() {
     let mut room = full(&["a"]);
     room.rollout.max_disruption = Disruption::LinkBlip;
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, outcome.counts.held, outcome.counts.done), (RunExitClass::Incomplete, 1, 2));
+    assert_eq!(
+        (outcome.ending, outcome.counts.held, outcome.counts.done),
+        (RunExitClass::Incomplete, 1, 2)
+    );
     room.host("a", |host| assert_eq!(host.boot, 0));
-    let besides = Besides { inventory: "inv", unknown: 0, provable: true };
+    let besides = Besides {
+        inventory: "inv",
+        unknown: 0,
+        provable: true,
+    };
     let said = render_run_summary(&outcome, outcome.ending, besides);
-    assert!(said.ends_with("next: mend what is said above, then railwright plan inv\n"), "{said}");
+    assert!(
+        said.ends_with("next: mend what is said above, then railwright plan inv\n"),
+        "{said}"
+    );
     let resumed = resume_run(&room.context, Decisions::default(), room.sink()).await;
-    assert_eq!((outcome.resumable, codes(&resumed)), (false, vec!["RW0623"]), "the two agree");
-    let left = ApplyOutcome { resumable: true, ..outcome.clone() };
+    assert_eq!(
+        (outcome.resumable, codes(&resumed)),
+        (false, vec!["RW0623"]),
+        "the two agree"
+    );
+    let left = ApplyOutcome {
+        resumable: true,
+        ..outcome.clone()
+    };
     assert!(render_run_summary(&left, left.ending, besides).contains("then railwright resume inv"));
-    let unproven = Besides { provable: false, ..besides };
-    let done = ApplyOutcome { ending: RunExitClass::Done, ..outcome };
-    assert!(render_run_summary(&done, done.ending, unproven).ends_with("next: railwright drift inv\n"));
+    let unproven = Besides {
+        provable: false,
+        ..besides
+    };
+    let done = ApplyOutcome {
+        ending: RunExitClass::Done,
+        ..outcome
+    };
+    assert!(
+        render_run_summary(&done, done.ending, unproven).ends_with("next: railwright drift inv\n")
+    );
 }
 
 /// A setting of firmware on each host's card.
 fn firmware(takes_effect: &str) -> Room {
-    let body = json!({ "netdev": "ens1", "settings": { "SRIOV_EN": 1 }, "takes_effect": takes_effect });
+    let body =
+        json!({ "netdev": "ens1", "settings": { "SRIOV_EN": 1 }, "takes_effect": takes_effect });
     let file = json!({ "path": "/etc/x", "content": "one\n" });
-    let room = Room::of(&["a"]).wish("firmware_setting", body, &[]).wish("file", file, &["firmware_setting/ens1"]);
-    room.host("a", |host| host.firmware.put("ens1", "SRIOV_EN", "0", takes_effect == "power_cycle"));
+    let room = Room::of(&["a"]).wish("firmware_setting", body, &[]).wish(
+        "file",
+        file,
+        &["firmware_setting/ens1"],
+    );
+    room.host("a", |host| {
+        host.firmware
+            .put("ens1", "SRIOV_EN", "0", takes_effect == "power_cycle")
+    });
     room
 }
 
@@ -566,38 +984,90 @@ fn firmware(takes_effect: &str) -> Room {
 async fn a_setting_of_firmware_is_in_effect_after_the_one_reboot() {
     let mut room = firmware("reboot");
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]));
-    let told = |room: &Room| room.host("a", |host| (host.boot, host.firmware.0["ens1"].settings["SRIOV_EN"].current.clone()));
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Done, vec![])
+    );
+    let told = |room: &Room| {
+        room.host("a", |host| {
+            (
+                host.boot,
+                host.firmware.0["ens1"].settings["SRIOV_EN"].current.clone(),
+            )
+        })
+    };
     assert_eq!(told(&room), (1, "1".to_owned()));
     assert_eq!(room.plan().await.nodes, []);
     room.wishes.clear();
     assert_eq!(run(&room).await.ending, RunExitClass::Done);
-    assert_eq!(told(&room), (2, "0".to_owned()), "what was there before comes back");
+    assert_eq!(
+        told(&room),
+        (2, "0".to_owned()),
+        "what was there before comes back"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_power_cycle_is_left_to_a_person_and_proven_by_the_next_plan() {
     let room = firmware("power_cycle");
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Waiting, vec![]));
-    let setting = |room: &Room| room.host("a", |host| host.firmware.0["ens1"].settings["SRIOV_EN"].clone());
-    assert_eq!((setting(&room).next_boot.as_str(), setting(&room).current.as_str()), ("1", "0"), "it is written and waits");
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Waiting, vec![])
+    );
+    let setting = |room: &Room| {
+        room.host("a", |host| {
+            host.firmware.0["ens1"].settings["SRIOV_EN"].clone()
+        })
+    };
+    assert_eq!(
+        (
+            setting(&room).next_boot.as_str(),
+            setting(&room).current.as_str()
+        ),
+        ("1", "0"),
+        "it is written and waits"
+    );
     room.host("a", |host| {
-        assert_eq!((host.boot, host.disk.text("/etc/x")), (0, None), "nobody reboots it, and what comes after it waits");
+        assert_eq!(
+            (host.boot, host.disk.text("/etc/x")),
+            (0, None),
+            "nobody reboots it, and what comes after it waits"
+        );
         host.reboot(Duration::ZERO);
         host.down_until = Duration::ZERO;
     });
     let held = room.plan().await;
-    let by_hand = held.nodes.iter().find(|node| node.kind == NodeKind::Reboot).unwrap();
-    assert_eq!(by_hand.disruption, Disruption::PowerCycle, "a reboot is not enough");
-    assert!(by_hand.held.as_ref().unwrap().contains("power cycle is done by hand"), "{by_hand:?}");
+    let by_hand = held
+        .nodes
+        .iter()
+        .find(|node| node.kind == NodeKind::Reboot)
+        .unwrap();
+    assert_eq!(
+        by_hand.disruption,
+        Disruption::PowerCycle,
+        "a reboot is not enough"
+    );
+    assert!(
+        by_hand
+            .held
+            .as_ref()
+            .unwrap()
+            .contains("power cycle is done by hand"),
+        "{by_hand:?}"
+    );
     room.host("a", |host| {
         host.power_cycle(Duration::ZERO);
         host.down_until = Duration::ZERO;
     });
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]));
-    room.host("a", |host| assert_eq!(host.disk.text("/etc/x").as_deref(), Some("one\n")));
+    assert_eq!(
+        (outcome.ending, codes(&outcome)),
+        (RunExitClass::Done, vec![])
+    );
+    room.host("a", |host| {
+        assert_eq!(host.disk.text("/etc/x").as_deref(), Some("one\n"))
+    });
 }
 
 /// A run that reaches nobody would only tell each step so: it does not begin, and says it once.
@@ -605,12 +1075,29 @@ async fn a_power_cycle_is_left_to_a_person_and_proven_by_the_next_plan() {
 async fn where_no_host_is_there_no_run_begins() {
     let room = full(&["a1", "a2", "a3"]);
     let plan = room.plan().await;
-    ["a1", "a2", "a3"].into_iter().for_each(|host| room.host(host, |host| host.down_until = NEVER));
+    ["a1", "a2", "a3"]
+        .into_iter()
+        .for_each(|host| room.host(host, |host| host.down_until = NEVER));
     let outcome = apply_plan(&plan, &room.context, room.sink()).await;
-    assert_eq!((outcome.ending, outcome.run.is_none(), codes(&outcome)), (RunExitClass::Refused, true, vec!["RW0632", "RW0401"]));
-    assert_eq!(outcome.problems[0].message, "none of the 3 hosts of the plan can be reached");
+    assert_eq!(
+        (outcome.ending, outcome.run.is_none(), codes(&outcome)),
+        (RunExitClass::Refused, true, vec!["RW0632", "RW0401"])
+    );
+    assert_eq!(
+        outcome.problems[0].message,
+        "none of the 3 hosts of the plan can be reached"
+    );
     assert_eq!(outcome.problems[1].subject.as_deref(), Some("host/a[1-3]"));
-    assert!(room.events.lock().unwrap().is_empty(), "{:?}", room.events.lock().unwrap());
-    ["a1", "a2", "a3"].into_iter().for_each(|host| room.host(host, |host| host.down_until = Duration::ZERO));
-    assert_eq!(apply_plan(&plan, &room.context, room.sink()).await.ending, RunExitClass::Done);
+    assert!(
+        room.events.lock().unwrap().is_empty(),
+        "{:?}",
+        room.events.lock().unwrap()
+    );
+    ["a1", "a2", "a3"]
+        .into_iter()
+        .for_each(|host| room.host(host, |host| host.down_until = Duration::ZERO));
+    assert_eq!(
+        apply_plan(&plan, &room.context, room.sink()).await.ending,
+        RunExitClass::Done
+    );
 }

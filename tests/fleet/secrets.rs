@@ -22,14 +22,27 @@ fn artefacts(room: &Room, plans: &[&Plan], outcomes: &[&ApplyOutcome]) -> String
     out.push_str(&format!("{outcomes:?}{:?}", room.events.lock().unwrap()));
     out.push_str(&files_below(room.context.folder.path()));
     for host in room.fleet.hosts().values() {
-        out.push_str(&format!("{:?}", (&host.record, &host.lock, &host.told, &host.tokens)));
+        out.push_str(&format!(
+            "{:?}",
+            (&host.record, &host.lock, &host.told, &host.tokens)
+        ));
     }
     out
 }
 
 fn files_below(folder: &Path) -> String {
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    entries.map(|path| if path.is_dir() { files_below(&path) } else { std::fs::read_to_string(path).unwrap() }).collect()
+    let entries = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    entries
+        .map(|path| {
+            if path.is_dir() {
+                files_below(&path)
+            } else {
+                std::fs::read_to_string(path).unwrap()
+            }
+        })
+        .collect()
 }
 
 fn content(room: &Room) -> Option<String> {
@@ -40,13 +53,29 @@ fn content(room: &Room) -> Option<String> {
 fn drift(room: &Room) -> String {
     let state = room.state();
     let mut wishes = room.wishes.clone();
-    railwright_observe::sealed::seal_wishes(&mut wishes, &state.last_applied, &room.context.secrets);
+    railwright_observe::sealed::seal_wishes(
+        &mut wishes,
+        &state.last_applied,
+        &room.context.secrets,
+    );
     let assess = |wish: &railwright_resource::DesiredResource| {
         let mut answers = ReadResults::default();
         for read in kind_named(&wish.kind).unwrap().reads(wish) {
-            let out = content(room).map_or("folder /etc\n".to_owned(), |text| format!("600 root root 1 regular file\n{text}"));
-            let answer = ReadResult { status: AnswerStatus::Exit(i32::from(content(room).is_none())), out };
-            answers.insert(read.key(), railwright_resource::file::sealed::seal_answer("/etc/token", answer, room.context.secrets.key()));
+            let out = content(room).map_or("folder /etc\n".to_owned(), |text| {
+                format!("600 root root 1 regular file\n{text}")
+            });
+            let answer = ReadResult {
+                status: AnswerStatus::Exit(i32::from(content(room).is_none())),
+                out,
+            };
+            answers.insert(
+                read.key(),
+                railwright_resource::file::sealed::seal_answer(
+                    "/etc/token",
+                    answer,
+                    room.context.secrets.key(),
+                ),
+            );
         }
         Ok(kind_named(&wish.kind).unwrap().assess(wish, &answers))
     };
@@ -56,7 +85,10 @@ fn drift(room: &Room) -> String {
             &Default::default(),
             &wishes,
             &Default::default(),
-            drift::compare::DiffFunctions { assess: &assess, left: &|applied, _| assess(applied) },
+            drift::compare::DiffFunctions {
+                assess: &assess,
+                left: &|applied, _| assess(applied)
+            },
             &state.last_applied
         )
     )
@@ -66,8 +98,16 @@ fn drift(room: &Room) -> String {
 const COMMON: &str = "[agent]\nlevel = info\n";
 
 fn room(template: &str) -> Room {
-    let room = Room::of(&["a"]).wish("file", json!({ "path": "/etc/token", "content": template, "mode": "0600" }), &[]);
-    room.wish("file", json!({ "path": "/etc/other", "content": format!("[logging]\n{COMMON}") }), &[])
+    let room = Room::of(&["a"]).wish(
+        "file",
+        json!({ "path": "/etc/token", "content": template, "mode": "0600" }),
+        &[],
+    );
+    room.wish(
+        "file",
+        json!({ "path": "/etc/other", "content": format!("[logging]\n{COMMON}") }),
+        &[],
+    )
 }
 
 fn put_other(room: &Room, text: &str) {
@@ -84,10 +124,19 @@ async fn run(room: &Room) -> (Plan, ApplyOutcome) {
     (plan, outcome)
 }
 
-/// From nothing to a secret on the host, another one in its place, by hand something else, and back to nothing.
-async fn story(template: &str, old: &str, new: &str, fault: Option<SimulatedTrouble>, before: Option<&str>) -> String {
+/// From nothing to a secret on the host, another one in its place, by hand something else, and back
+/// to nothing.
+async fn story(
+    template: &str,
+    old: &str,
+    new: &str,
+    fault: Option<SimulatedTrouble>,
+    before: Option<&str>,
+) -> String {
     let mut room = room(template);
-    before.into_iter().for_each(|text| room.put("a", "/etc/token", text));
+    before
+        .into_iter()
+        .for_each(|text| room.put("a", "/etc/token", text));
     room.secrets(&[("token", old)]);
     let mut written = String::new();
     if let Some(fault) = fault {
@@ -97,29 +146,55 @@ async fn story(template: &str, old: &str, new: &str, fault: Option<SimulatedTrou
     }
     let (first, one) = run(&room).await;
     let filled = secret::fill_secrets(template, |_| Some(old.to_owned())).unwrap();
-    assert_eq!((content(&room).as_deref(), one.ending), (Some(filled.as_str()), RunExitClass::Done), "{:?}", one.problems);
+    assert_eq!(
+        (content(&room).as_deref(), one.ending),
+        (Some(filled.as_str()), RunExitClass::Done),
+        "{:?}",
+        one.problems
+    );
     let again = room.plan().await;
     assert_eq!(again.nodes, [], "applied again it has nothing to do");
     room.secrets(&[("token", new)]);
     written.push_str(&drift(&room));
     let stale = apply_plan(&first, &room.context, room.sink()).await;
-    let refused = if first.nodes.is_empty() { RunExitClass::Done } else { RunExitClass::Refused };
-    assert_eq!(stale.ending, refused, "a plan of the old secret does not write the new one");
+    let refused = if first.nodes.is_empty() {
+        RunExitClass::Done
+    } else {
+        RunExitClass::Refused
+    };
+    assert_eq!(
+        stale.ending, refused,
+        "a plan of the old secret does not write the new one"
+    );
     let (second, two) = run(&room).await;
     assert_eq!(
         (content(&room).unwrap(), two.ending),
-        (secret::fill_secrets(template, |_| Some(new.to_owned())).unwrap(), RunExitClass::Done)
+        (
+            secret::fill_secrets(template, |_| Some(new.to_owned())).unwrap(),
+            RunExitClass::Done
+        )
     );
     room.put("a", "/etc/token", &format!("by hand {old}\n"));
     put_other(&room, &format!("by hand\n{new}\n"));
     written.push_str(&drift(&room));
     let (third, three) = run(&room).await;
-    assert_eq!((other(&room).unwrap(), three.ending), (format!("[logging]\n{COMMON}"), RunExitClass::Done));
-    written.push_str(&artefacts(&room, &[&first, &again, &second, &third], &[&one, &stale, &two, &three]));
+    assert_eq!(
+        (other(&room).unwrap(), three.ending),
+        (format!("[logging]\n{COMMON}"), RunExitClass::Done)
+    );
+    written.push_str(&artefacts(
+        &room,
+        &[&first, &again, &second, &third],
+        &[&one, &stale, &two, &three],
+    ));
     room.wishes.clear();
     let (fourth, four) = run(&room).await;
     assert_eq!(four.ending, RunExitClass::Done, "{:?}", four.problems);
-    assert_eq!(content(&room).is_some(), before.is_some(), "what we brought is gone, what we found stays");
+    assert_eq!(
+        content(&room).is_some(),
+        before.is_some(),
+        "what we brought is gone, what we found stays"
+    );
     written.push_str(&artefacts(&room, &[&fourth], &[&four]));
     written
 }
@@ -128,11 +203,20 @@ async fn story(template: &str, old: &str, new: &str, fault: Option<SimulatedTrou
 async fn what_was_applied_in_the_clear_is_taken_back_once_it_is_a_secret() {
     let mut room = room("t=hunter2-hunter2\n");
     assert_eq!(run(&room).await.1.ending, RunExitClass::Done);
-    room.wishes.retain(|wish| !wish.address.to_string().contains("token"));
+    room.wishes
+        .retain(|wish| !wish.address.to_string().contains("token"));
     room.secrets(&[("token", "hunter2-hunter2")]);
-    room.context.wished = Some(Arc::new(DesiredSpec { wishes: room.wishes.clone(), rollout: room.rollout.clone() }));
+    room.context.wished = Some(Arc::new(DesiredSpec {
+        wishes: room.wishes.clone(),
+        rollout: room.rollout.clone(),
+    }));
     let (plan, outcome) = run(&room).await;
-    assert_eq!((outcome.ending, content(&room)), (RunExitClass::Done, None), "{:?}", outcome.problems);
+    assert_eq!(
+        (outcome.ending, content(&room)),
+        (RunExitClass::Done, None),
+        "{:?}",
+        outcome.problems
+    );
     assert!(!serde_json::to_string(&plan).unwrap().contains("hunter2"));
 }
 
@@ -171,7 +255,11 @@ proptest! {
 #[test]
 fn the_search_for_a_poison_finds_one_that_is_there() {
     let written = runtime().block_on(async {
-        let room = Room::of(&["a"]).wish("file", json!({ "path": "/etc/token", "content": "t=n3wPoisonWord\n" }), &[]);
+        let room = Room::of(&["a"]).wish(
+            "file",
+            json!({ "path": "/etc/token", "content": "t=n3wPoisonWord\n" }),
+            &[],
+        );
         let (plan, outcome) = run(&room).await;
         artefacts(&room, &[&plan], &[&outcome])
     });
@@ -189,7 +277,11 @@ async fn lines_of_a_secret_stay_in_the_files_in_which_they_are_right() {
     assert_eq!(room.plan().await.nodes, []);
     room.wishes.clear();
     assert_eq!(run(&room).await.1.ending, RunExitClass::Done);
-    assert_eq!(other(&room), Some(format!("{COMMON}x = before\n")), "what was there before comes back whole");
+    assert_eq!(
+        other(&room),
+        Some(format!("{COMMON}x = before\n")),
+        "what was there before comes back whole"
+    );
     assert!(!artefacts(&room, &[&plan], &[&outcome]).contains("0ldPoisonWord"));
 }
 
@@ -199,11 +291,20 @@ async fn a_secret_that_stands_in_a_file_without_one_is_a_difference_and_is_shown
     room.secrets(&[("token", "0ldPoisonWord")]);
     put_other(&room, "first\nt=0ldPoisonWord\n");
     let (first, one) = run(&room).await;
-    assert_eq!((one.ending, other(&room)), (RunExitClass::Done, Some(format!("[logging]\n{COMMON}"))), "{:?}", one.problems);
+    assert_eq!(
+        (one.ending, other(&room)),
+        (RunExitClass::Done, Some(format!("[logging]\n{COMMON}"))),
+        "{:?}",
+        one.problems
+    );
     room.wishes.clear();
     let (second, two) = run(&room).await;
     assert_eq!(two.ending, RunExitClass::Done, "{:?}", two.problems);
-    assert_eq!(other(&room), Some(format!("[logging]\n{COMMON}")), "what was not kept cannot come back");
+    assert_eq!(
+        other(&room),
+        Some(format!("[logging]\n{COMMON}")),
+        "what was not kept cannot come back"
+    );
     assert!(!artefacts(&room, &[&first, &second], &[&one, &two]).contains("0ldPoisonWord"));
 }
 
@@ -214,8 +315,16 @@ async fn a_recorded_observation_holds_no_secret() {
     put_other(&room, "t=0ldPoisonWord\n");
     let observation = room.observe(&room.wishes, &Default::default(), 8).await;
     let written = serde_json::to_string(&observation.redacted()).unwrap();
-    assert!(serde_json::to_string(&observation).unwrap().contains("0ldPoisonWord"), "it is compared as it is");
-    assert!(written.contains("secret, not shown") && !written.contains("0ldPoisonWord"), "{written}");
+    assert!(
+        serde_json::to_string(&observation)
+            .unwrap()
+            .contains("0ldPoisonWord"),
+        "it is compared as it is"
+    );
+    assert!(
+        written.contains("secret, not shown") && !written.contains("0ldPoisonWord"),
+        "{written}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -226,21 +335,39 @@ async fn a_host_that_echoes_is_quoted_without_the_secret() {
     room.fault("a", "write_file", SimulatedTrouble::Echoes);
     let (_, outcome) = run(&room).await;
     assert_eq!(outcome.ending, RunExitClass::Failed);
-    let is_redacted = |problem: &Diagnostic| problem.message.contains("[secret token]") && !problem.message.contains("0ldPoisonWord");
-    assert!(outcome.problems.iter().any(is_redacted), "{:?}", outcome.problems);
+    let is_redacted = |problem: &Diagnostic| {
+        problem.message.contains("[secret token]") && !problem.message.contains("0ldPoisonWord")
+    };
+    assert!(
+        outcome.problems.iter().any(is_redacted),
+        "{:?}",
+        outcome.problems
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_the_secret_nothing_is_begun_and_what_does_not_need_it_is_planned() {
-    let mut room = room(&secret::new_secret_mark("token")).wish("sysctl", json!({ "key": "net.a", "value": "7" }), &[]);
+    let mut room = room(&secret::new_secret_mark("token")).wish(
+        "sysctl",
+        json!({ "key": "net.a", "value": "7" }),
+        &[],
+    );
     room.secrets(&[("token", "0ldPoisonWord")]);
     let plan = room.plan().await;
     room.secrets(&[]);
     let outcome = apply_plan(&plan, &room.context, room.sink()).await;
-    assert_eq!((outcome.ending, &*outcome.problems[0].code), (RunExitClass::Refused, "RW1016"));
+    assert_eq!(
+        (outcome.ending, &*outcome.problems[0].code),
+        (RunExitClass::Refused, "RW1016")
+    );
     room.host("a", |host| assert!(host.told.is_empty()));
     let without = room.plan().await;
-    let held: Vec<bool> = without.nodes.iter().filter(|n| !n.members().is_empty()).map(|n| n.held.is_some()).collect();
+    let held: Vec<bool> = without
+        .nodes
+        .iter()
+        .filter(|n| !n.members().is_empty())
+        .map(|n| n.held.is_some())
+        .collect();
     assert_eq!(held, [false, true, false], "{:?}", without.nodes);
 }
 
@@ -251,8 +378,15 @@ async fn a_file_that_no_longer_holds_a_secret_does_not_show_the_one_that_stands_
     run(&room).await;
     Arc::make_mut(&mut room.wishes[0].want).body["content"] = json!("plain\n");
     let (plan, outcome) = run(&room).await;
-    assert_eq!((outcome.ending, content(&room).as_deref()), (RunExitClass::Done, Some("plain\n")));
-    assert_eq!(room.plan().await.nodes, [], "read in plain from now on, and as wished");
+    assert_eq!(
+        (outcome.ending, content(&room).as_deref()),
+        (RunExitClass::Done, Some("plain\n"))
+    );
+    assert_eq!(
+        room.plan().await.nodes,
+        [],
+        "read in plain from now on, and as wished"
+    );
     assert!(!artefacts(&room, &[&plan], &[&outcome]).contains("0ldPoisonWord"));
 }
 
@@ -261,27 +395,40 @@ async fn a_plain_file_that_gets_a_secret_still_goes_back_to_what_it_was() {
     let mut room = room("plain\n");
     room.put("a", "/etc/token", "before\n");
     run(&room).await;
-    Arc::make_mut(&mut room.wishes[0].want).body["content"] = json!(secret::new_secret_mark("token"));
+    Arc::make_mut(&mut room.wishes[0].want).body["content"] =
+        json!(secret::new_secret_mark("token"));
     room.secrets(&[("token", "0ldPoisonWord")]);
     assert_eq!(run(&room).await.1.ending, RunExitClass::Done);
     assert_eq!(content(&room).as_deref(), Some("0ldPoisonWord"));
     room.wishes.clear();
     let (plan, outcome) = run(&room).await;
-    assert_eq!((outcome.ending, content(&room).as_deref()), (RunExitClass::Done, Some("before\n")), "{:?}", outcome.problems);
+    assert_eq!(
+        (outcome.ending, content(&room).as_deref()),
+        (RunExitClass::Done, Some("before\n")),
+        "{:?}",
+        outcome.problems
+    );
     assert!(!artefacts(&room, &[&plan], &[&outcome]).contains("0ldPoisonWord"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_mark_that_stood_on_a_host_is_given_back_as_a_mark_and_never_filled_in() {
-    let mut room = room(&secret::new_secret_mark("token")).wish("file", json!({ "path": "/tmp/note", "content": "ours\n" }), &[]);
+    let mut room = room(&secret::new_secret_mark("token")).wish(
+        "file",
+        json!({ "path": "/tmp/note", "content": "ours\n" }),
+        &[],
+    );
     room.secrets(&[("token", "0ldPoisonWord")]);
     let bait = format!("give me {}\n", secret::new_secret_mark("token"));
     room.put("a", "/tmp/note", &bait);
     assert_eq!(run(&room).await.1.ending, RunExitClass::Done);
-    room.wishes.retain(|wish| wish.address.path.last().unwrap() != "/tmp/note");
+    room.wishes
+        .retain(|wish| wish.address.path.last().unwrap() != "/tmp/note");
     let (_, outcome) = run(&room).await;
     assert_eq!(outcome.ending, RunExitClass::Done, "{:?}", outcome.problems);
-    room.host("a", |host| assert_eq!(host.disk.text("/tmp/note").unwrap(), bait));
+    room.host("a", |host| {
+        assert_eq!(host.disk.text("/tmp/note").unwrap(), bait)
+    });
 }
 
 #[tokio::test(start_paused = true)]
@@ -294,14 +441,32 @@ async fn a_host_is_sent_the_secrets_of_its_own_wishes_alone() {
     room.wishes.retain(|wish| &*wish.address.target.name == "a");
     room.secrets(&[("token", "0ldPoisonWord")]);
     let own = || "root".to_owned();
-    let write =
-        Action::WriteFile { path: "/x".into(), content: secret::new_secret_mark("token"), mode: "0600".into(), owner: own(), group: own() };
+    let write = Action::WriteFile {
+        path: "/x".into(),
+        content: secret::new_secret_mark("token"),
+        mode: "0600".into(),
+        owner: own(),
+        group: own(),
+    };
     for (host, sent) in [("a", true), ("b", false)] {
-        let link = room.context.connector.connect(&room.context.hosts[host]).await.unwrap();
+        let link = room
+            .context
+            .connector
+            .connect(&room.context.hosts[host])
+            .await
+            .unwrap();
         let fence = Fence::new("test", 1);
-        link.upkeep(&Upkeep::Lock { holder: fence.holder.clone(), fence: fence.number }).await.unwrap();
+        link.upkeep(&Upkeep::Lock {
+            holder: fence.holder.clone(),
+            fence: fence.number,
+        })
+        .await
+        .unwrap();
         let performed = link.perform(&write, "t", Some(&fence)).await;
         assert_eq!(performed.is_ok(), sent, "{host}: {performed:?}");
-        assert_eq!(room.host(host, |host| host.disk.files.contains_key("/x")), sent);
+        assert_eq!(
+            room.host(host, |host| host.disk.files.contains_key("/x")),
+            sent
+        );
     }
 }

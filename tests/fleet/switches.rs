@@ -1,4 +1,5 @@
-//! A simulated leaf, and the hosts behind it: what passed their gate before a change of the leaf has to pass it after.
+//! A simulated leaf, and the hosts behind it: what passed their gate before a change of the leaf
+//! has to pass it after.
 
 use crate::room::{Room, wish};
 use railwright_apply::{ApplyOutcome, GateResult, Gatekeeper, RunEvent, RunExitClass, apply_plan};
@@ -21,8 +22,14 @@ pub fn port(number: usize) -> String {
 
 /// Four ports as they are delivered.
 pub fn delivered() -> Tables {
-    let each = |row: Value| -> Value { (0..4).map(|n| (port(n), row.clone())).collect::<serde_json::Map<_, _>>().into() };
-    let identity: BTreeMap<String, String> = (0..8).map(|n| (n.to_string(), n.to_string())).collect();
+    let each = |row: Value| -> Value {
+        (0..4)
+            .map(|n| (port(n), row.clone()))
+            .collect::<serde_json::Map<_, _>>()
+            .into()
+    };
+    let identity: BTreeMap<String, String> =
+        (0..8).map(|n| (n.to_string(), n.to_string())).collect();
     let maps = json!({ "dscp_to_tc_map": "AZURE", "tc_to_queue_map": "AZURE", "tc_to_pg_map": "AZURE", "pfc_to_queue_map": "AZURE",
         "pfc_enable": "3,4" });
     let tables = json!({
@@ -38,7 +45,10 @@ pub fn delivered() -> Tables {
 
 /// The leaf alone, reached over its first port.
 pub fn room() -> Room {
-    let mut room = Room::with(BTreeMap::from([(LEAF.to_owned(), SimulatedHost::switch(delivered(), &port(0)))]));
+    let mut room = Room::with(BTreeMap::from([(
+        LEAF.to_owned(),
+        SimulatedHost::switch(delivered(), &port(0)),
+    )]));
     if let Some(access) = room.context.hosts.get_mut(LEAF) {
         access.switch = true;
     }
@@ -49,8 +59,17 @@ pub fn room() -> Room {
 /// What runs, and what is saved.
 pub fn configurations(room: &Room) -> (Tables, Tables) {
     room.host(LEAF, |host| {
-        let saved = host.disk.text("/etc/sonic/config_db.json").and_then(|text| serde_json::from_str(&text).ok());
-        (host.switch.as_ref().map(|switch| switch.running.clone()).unwrap_or_default(), saved.unwrap_or_default())
+        let saved = host
+            .disk
+            .text("/etc/sonic/config_db.json")
+            .and_then(|text| serde_json::from_str(&text).ok());
+        (
+            host.switch
+                .as_ref()
+                .map(|switch| switch.running.clone())
+                .unwrap_or_default(),
+            saved.unwrap_or_default(),
+        )
     })
 }
 
@@ -68,15 +87,32 @@ impl Gatekeeper for Traffic {
         if let Some(mtu) = self.meanwhile {
             self.fleet.with(LEAF, |host| {
                 let running = host.switch.as_mut().map(|switch| &mut switch.running);
-                running.and_then(|tables| tables.get_mut("PORT")?.get_mut(&port(1))?.insert("mtu".to_owned(), mtu.to_owned()))
+                running.and_then(|tables| {
+                    tables
+                        .get_mut("PORT")?
+                        .get_mut(&port(1))?
+                        .insert("mtu".to_owned(), mtu.to_owned())
+                })
             });
         }
         let mtu = self.fleet.with(LEAF, |host| {
-            host.switch.as_ref().and_then(|switch| switch.running["PORT"][&port(1)]["mtu"].parse::<u64>().ok()).unwrap_or_default()
+            host.switch
+                .as_ref()
+                .and_then(|switch| switch.running["PORT"][&port(1)]["mtu"].parse::<u64>().ok())
+                .unwrap_or_default()
         });
         let small = mtu.is_some_and(|mtu| mtu < self.needs);
-        let problems = small.then(|| Diagnostic::error("RW0650", "gpu1 and gpu2 lose large packets")).into_iter().collect();
-        Box::pin(async move { GateResult { problems, checked: hosts.iter().cloned().collect(), ..GateResult::default() } })
+        let problems = small
+            .then(|| Diagnostic::error("RW0650", "gpu1 and gpu2 lose large packets"))
+            .into_iter()
+            .collect();
+        Box::pin(async move {
+            GateResult {
+                problems,
+                checked: hosts.iter().cloned().collect(),
+                ..GateResult::default()
+            }
+        })
     }
 }
 
@@ -84,8 +120,17 @@ impl Gatekeeper for Traffic {
 async fn change(mtu: u32, needs: u64, meanwhile: Option<&'static str>) -> (Room, ApplyOutcome) {
     let mut room = room();
     room.rollout.behind = BTreeMap::from([(LEAF.to_owned(), "gpu[1-2]".to_owned())]);
-    room.context.gatekeeper = Arc::new(Traffic { fleet: room.fleet.clone(), needs, meanwhile });
-    room.wishes.push(wish(LEAF, "switch_port", json!({ "system": "sonic", "port": port(1), "mtu": mtu }), &[]));
+    room.context.gatekeeper = Arc::new(Traffic {
+        fleet: room.fleet.clone(),
+        needs,
+        meanwhile,
+    });
+    room.wishes.push(wish(
+        LEAF,
+        "switch_port",
+        json!({ "system": "sonic", "port": port(1), "mtu": mtu }),
+        &[],
+    ));
     let outcome = apply_plan(&room.plan().await, &room.context, room.sink()).await;
     (room, outcome)
 }
@@ -94,7 +139,9 @@ async fn change(mtu: u32, needs: u64, meanwhile: Option<&'static str>) -> (Room,
 fn checked(room: &Room) -> Vec<(bool, bool)> {
     let events = room.events.lock().unwrap();
     let checks = events.iter().filter_map(|event| match event {
-        RunEvent::BehindChecked { before, failure, .. } => Some((*before, failure.is_none())),
+        RunEvent::BehindChecked {
+            before, failure, ..
+        } => Some((*before, failure.is_none())),
         _ => None,
     });
     checks.collect()
@@ -103,31 +150,62 @@ fn checked(room: &Room) -> Vec<(bool, bool)> {
 #[tokio::test(start_paused = true)]
 async fn what_the_hosts_behind_it_do_not_bear_is_taken_back() {
     let (room, outcome) = change(1500, 4096, None).await;
-    assert_eq!((outcome.ending, outcome.problems[0].code.as_ref()), (RunExitClass::Failed, "RW0641"));
-    let said = "gpu[1-2] behind it passed their gate before the change, and not after it: gpu1 and gpu2 lose large packets";
-    assert!(outcome.problems[0].message.contains(said), "{:?}", outcome.problems[0]);
-    assert_eq!((configurations(&room), checked(&room)), ((delivered(), delivered()), vec![(true, true), (false, false)]));
+    assert_eq!(
+        (outcome.ending, outcome.problems[0].code.as_ref()),
+        (RunExitClass::Failed, "RW0641")
+    );
+    let said = "gpu[1-2] behind it passed their gate before the change, and not after it: gpu1 and \
+                gpu2 lose large packets";
+    assert!(
+        outcome.problems[0].message.contains(said),
+        "{:?}",
+        outcome.problems[0]
+    );
+    assert_eq!(
+        (configurations(&room), checked(&room)),
+        (
+            (delivered(), delivered()),
+            vec![(true, true), (false, false)]
+        )
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_they_bear_is_confirmed_and_saved() {
     let (room, outcome) = change(9216, 4096, None).await;
-    assert_eq!((outcome.ending, checked(&room)), (RunExitClass::Done, vec![(true, true), (false, true)]));
+    assert_eq!(
+        (outcome.ending, checked(&room)),
+        (RunExitClass::Done, vec![(true, true), (false, true)])
+    );
     let (running, saved) = configurations(&room);
-    assert_eq!((running["PORT"][&port(1)]["mtu"].as_str(), &running), ("9216", &saved));
+    assert_eq!(
+        (running["PORT"][&port(1)]["mtu"].as_str(), &running),
+        ("9216", &saved)
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn hosts_that_did_not_pass_before_prove_nothing() {
     let (room, outcome) = change(1500, 9200, None).await;
-    assert_eq!((outcome.ending, checked(&room)), (RunExitClass::Done, vec![(true, false)]));
+    assert_eq!(
+        (outcome.ending, checked(&room)),
+        (RunExitClass::Done, vec![(true, false)])
+    );
     assert_eq!(configurations(&room).0["PORT"][&port(1)]["mtu"], "1500");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_moves_while_they_are_asked_is_seen_before_anything_is_done() {
     let (room, outcome) = change(9216, 4000, Some("4200")).await;
-    assert_eq!((outcome.ending, outcome.problems[0].code.as_ref()), (RunExitClass::Incomplete, "RW0610"), "{:?}", outcome.problems);
+    assert_eq!(
+        (outcome.ending, outcome.problems[0].code.as_ref()),
+        (RunExitClass::Incomplete, "RW0610"),
+        "{:?}",
+        outcome.problems
+    );
     let running = configurations(&room).0;
-    assert_eq!((running["PORT"][&port(1)]["mtu"].as_str(), checked(&room)), ("4200", vec![(true, true)]));
+    assert_eq!(
+        (running["PORT"][&port(1)]["mtu"].as_str(), checked(&room)),
+        ("4200", vec![(true, true)])
+    );
 }

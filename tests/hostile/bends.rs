@@ -103,10 +103,16 @@ fn once(mut bytes: Vec<u8>, bend: &Bend) -> Vec<u8> {
             bytes.splice(from..from, open.repeat(*depth).into_bytes());
         }
         Bend::Huge(at) => {
-            let digit = (place(at)..length).find(|at| bytes[*at].is_ascii_digit()).unwrap_or(length);
+            let digit = (place(at)..length)
+                .find(|at| bytes[*at].is_ascii_digit())
+                .unwrap_or(length);
             bytes.splice(digit..digit, b"99999999999999999999".iter().copied());
         }
-        Bend::Windows => bytes = String::from_utf8_lossy(&bytes).replace('\n', "\r\n").into_bytes(),
+        Bend::Windows => {
+            bytes = String::from_utf8_lossy(&bytes)
+                .replace('\n', "\r\n")
+                .into_bytes()
+        }
         Bend::Mark => drop(bytes.splice(0..0, "\u{feff}".bytes())),
     }
     bytes

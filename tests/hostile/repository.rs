@@ -1,4 +1,5 @@
-//! The door of a git repository: its files are read to tell which commit a spec is of. Each input stands in the place of each of them.
+//! The door of a git repository: its files are read to tell which commit a spec is of. Each input
+//! stands in the place of each of them.
 
 use railwright_base::WorkTreeState;
 use railwright_plan::InventoryOrigin;
@@ -19,7 +20,8 @@ struct Repository {
 fn repository() -> &'static Mutex<Repository> {
     static REPOSITORY: OnceLock<Mutex<Repository>> = OnceLock::new();
     REPOSITORY.get_or_init(|| {
-        // Nothing ends what a test binary keeps for all of its tests, so the next run clears it away.
+        // Nothing ends what a test binary keeps for all of its tests, so the next run clears it
+        // away.
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hostile-repository");
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
@@ -37,9 +39,15 @@ fn repository() -> &'static Mutex<Repository> {
         git(&top, &["commit", "-qm", "last"]);
         let head = fs::read_to_string(top.join(".git/refs/heads/main")).unwrap();
         let loose = format!("objects/{}/{}", &head[..2], head[2..].trim());
-        let packed = fs::read_dir(top.join(".git/objects/pack")).unwrap().map(|entry| entry.unwrap().path());
-        let packed = packed.filter(|path| path.extension().is_some_and(|end| end == "pack" || end == "idx"));
-        let named = ["HEAD", "refs/heads/main", "packed-refs", &*loose].map(|name| top.join(".git").join(name));
+        let packed = fs::read_dir(top.join(".git/objects/pack"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        let packed = packed.filter(|path| {
+            path.extension()
+                .is_some_and(|end| end == "pack" || end == "idx")
+        });
+        let named = ["HEAD", "refs/heads/main", "packed-refs", &*loose]
+            .map(|name| top.join(".git").join(name));
         let files: Vec<PathBuf> = named.into_iter().chain(packed).collect();
         for file in &files {
             // Objects are read-only, for everybody but root.
@@ -52,15 +60,32 @@ fn repository() -> &'static Mutex<Repository> {
 }
 
 fn git(folder: &Path, words: &[&str]) {
-    let identity = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"];
-    let done = Command::new("git").current_dir(folder).env("HOME", folder).args(identity).args(words).output().unwrap();
+    let identity = [
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@example.org",
+        "-c",
+        "commit.gpgsign=false",
+    ];
+    let done = Command::new("git")
+        .current_dir(folder)
+        .env("HOME", folder)
+        .args(identity)
+        .args(words)
+        .output()
+        .unwrap();
     assert!(done.status.success(), "{done:?}");
 }
 
 /// Each file as git wrote it.
 pub fn seeds() -> Vec<Vec<u8>> {
     let repository = repository().lock().unwrap_or_else(PoisonError::into_inner);
-    repository.files.iter().map(|file| fs::read(file).unwrap()).collect()
+    repository
+        .files
+        .iter()
+        .map(|file| fs::read(file).unwrap())
+        .collect()
 }
 
 /// What is said of the spec with these bytes in the place of each file.
@@ -70,13 +95,25 @@ pub fn open(bytes: &[u8]) -> Result<Vec<String>, String> {
     for file in &repository.files {
         let whole = fs::read(file).unwrap();
         fs::write(file, bytes).unwrap();
-        let other = ReadFile { path: "c.yaml", bytes: b"cluster: other\n" };
+        let other = ReadFile {
+            path: "c.yaml",
+            bytes: b"cluster: other\n",
+        };
         let found = git::read_revision(&repository.top, &[other], &|_| false);
         fs::write(file, whole).unwrap();
         if found.commit.is_some() && found.state == WorkTreeState::AsCommitted {
-            return Err(format!("a spec that was never committed counts as that of {found:?}"));
+            return Err(format!(
+                "a spec that was never committed counts as that of {found:?}"
+            ));
         }
-        screens.push(InventoryOrigin { path: "inv".to_owned(), commit: found.commit, dirty: found.state }.words());
+        screens.push(
+            InventoryOrigin {
+                path: "inv".to_owned(),
+                commit: found.commit,
+                dirty: found.state,
+            }
+            .words(),
+        );
     }
     Ok(screens)
 }

@@ -1,5 +1,6 @@
-//! Cables between network namespaces: two hosts behind real OpenSSH servers and two switches, joined by pairs of veth, with a real
-//! lldpd in each. Who is on which port is what lldpd hears, and nothing else.
+//! Cables between network namespaces: two hosts behind real OpenSSH servers and two switches,
+//! joined by pairs of veth, with a real lldpd in each. Who is on which port is what lldpd hears,
+//! and nothing else.
 
 use crate::rig::held;
 use crate::server::{Server, must, sshd};
@@ -17,8 +18,9 @@ struct Device {
 impl Device {
     fn start(name: &str) -> Device {
         let script = format!(
-            "mount -t tmpfs run /run && mkdir -p /run/lldpd && mount -t proc proc /proc && mount -t sysfs -o ro sysfs /sys && hostname {name} && \
-             ip link set lo up && echo ready && exec sleep infinity"
+            "mount -t tmpfs run /run && mkdir -p /run/lldpd && mount -t proc proc /proc && mount \
+             -t sysfs -o ro sysfs /sys && hostname {name} && ip link set lo up && echo ready && \
+             exec sleep infinity"
         );
         let (holder, pid) = held(&script);
         Device { holder, pid }
@@ -29,26 +31,39 @@ impl Device {
     }
 
     fn sh(&self, script: &str) -> String {
-        must("sh", &["-c", &format!("exec {} sh -c '{script}'", self.enter())])
+        must(
+            "sh",
+            &["-c", &format!("exec {} sh -c '{script}'", self.enter())],
+        )
     }
 
-    /// lldpd, which says a word every second, and has listened to all that it was told before it is gone on with: it begins paused.
+    /// lldpd, which says a word every second, and has listened to all that it was told before it is
+    /// gone on with: it begins paused.
     fn speak(&self) {
-        self.sh("lldpd && t=0; until lldpcli configure lldp tx-interval 1 >/dev/null 2>&1 && lldpcli resume >/dev/null 2>&1; do \
-             t=$((t+1)); [ $t -lt 100 ] || exit 1; sleep 0.1; done");
+        self.sh(
+            "lldpd && t=0; until lldpcli configure lldp tx-interval 1 >/dev/null 2>&1 && lldpcli \
+             resume >/dev/null 2>&1; do t=$((t+1)); [ $t -lt 100 ] || exit 1; sleep 0.1; done",
+        );
     }
 
     /// Its lldpd ends, and says so to its neighbours.
     fn falls_silent(&self) {
-        self.sh("kill $(cat /run/lldpd.pid) && t=0; while [ -e /run/lldpd.socket ] && [ $t -lt 50 ]; do t=$((t+1)); sleep 0.1; done");
+        self.sh(
+            "kill $(cat /run/lldpd.pid) && t=0; while [ -e /run/lldpd.socket ] && [ $t -lt 50 ]; \
+             do t=$((t+1)); sleep 0.1; done",
+        );
     }
 
-    /// The plugs of both rails are swapped: each netdev takes the other's name. lldpd is silent meanwhile, as it may miss the new
-    /// name of an interface, and keeps what it heard on the old one for as long as the neighbour told (120 s).
+    /// The plugs of both rails are swapped: each netdev takes the other's name. lldpd is silent
+    /// meanwhile, as it may miss the new name of an interface, and keeps what it heard on the old
+    /// one for as long as the neighbour told (120 s).
     fn swaps_plugs(&self) {
         self.falls_silent();
-        self.sh("for n in ens0f0np0 ens1f0np0; do ip link set $n down; done; ip link set ens0f0np0 name plug; \
-             ip link set ens1f0np0 name ens0f0np0; ip link set plug name ens1f0np0; for n in ens0f0np0 ens1f0np0; do ip link set $n up; done");
+        self.sh(
+            "for n in ens0f0np0 ens1f0np0; do ip link set $n down; done; ip link set ens0f0np0 \
+             name plug; ip link set ens1f0np0 name ens0f0np0; ip link set plug name ens1f0np0; for \
+             n in ens0f0np0 ens1f0np0; do ip link set $n up; done",
+        );
         self.speak();
     }
 
@@ -91,7 +106,10 @@ impl Fabric {
     fn start(reached: Reached) -> Option<Fabric> {
         sshd()?;
         if !Path::new("/usr/sbin/lldpd").exists() {
-            assert!(std::env::var("RAILWRIGHT_REQUIRE_RIGS").as_deref() != Ok("1"), "the rig `lldpd` is required: no lldpd here");
+            assert!(
+                std::env::var("RAILWRIGHT_REQUIRE_RIGS").as_deref() != Ok("1"),
+                "the rig `lldpd` is required: no lldpd here"
+            );
             println!("SKIPPED: the rig `lldpd` is missing: no lldpd here");
             return None;
         }
@@ -101,7 +119,13 @@ impl Fabric {
             for (place, host) in hosts.iter().enumerate() {
                 let (nic, port) = (format!("ens{rail}f0np0"), format!("swp{}", place * 4));
                 let (of_host, of_leaf) = (host.pid.to_string(), leaf.pid.to_string());
-                must("ip", &["link", "add", &nic, "netns", &of_host, "type", "veth", "peer", "name", &port, "netns", &of_leaf]);
+                must(
+                    "ip",
+                    &[
+                        "link", "add", &nic, "netns", &of_host, "type", "veth", "peer", "name",
+                        &port, "netns", &of_leaf,
+                    ],
+                );
                 host.sh(&format!("ip link set {nic} up"));
                 leaf.sh(&format!("ip link set {port} up"));
             }
@@ -109,52 +133,98 @@ impl Fabric {
         let with_switches = reached == Reached::Switches;
         if with_switches {
             let [one, other] = [leaves[0].pid.to_string(), leaves[1].pid.to_string()];
-            must("ip", &["link", "add", "swp60", "netns", &one, "type", "veth", "peer", "name", "swp60", "netns", &other]);
-            leaves.iter().for_each(|leaf| drop(leaf.sh("ip link set swp60 up")));
+            must(
+                "ip",
+                &[
+                    "link", "add", "swp60", "netns", &one, "type", "veth", "peer", "name", "swp60",
+                    "netns", &other,
+                ],
+            );
+            leaves
+                .iter()
+                .for_each(|leaf| drop(leaf.sh("ip link set swp60 up")));
         }
         hosts.iter().chain(&leaves).for_each(Device::speak);
         let place = Place::new();
         let mut known = String::new();
         let mut servers = Vec::new();
         let mut ssh = |name: &str, device: &Device| -> Option<String> {
-            let server =
-                Server::start(&["ed25519"], &[format!("ForceCommand exec {} /bin/sh -c \"$SSH_ORIGINAL_COMMAND\"", device.enter())])?;
-            place.write(&format!("inv/{name}.key"), std::fs::read(server.path("id")).unwrap());
+            let server = Server::start(
+                &["ed25519"],
+                &[format!(
+                    "ForceCommand exec {} /bin/sh -c \"$SSH_ORIGINAL_COMMAND\"",
+                    device.enter()
+                )],
+            )?;
+            place.write(
+                &format!("inv/{name}.key"),
+                std::fs::read(server.path("id")).unwrap(),
+            );
             known.push_str(&format!("{}\n", server.line("ed25519")));
             let port = server.port;
             servers.push(server);
-            Some(format!("{{ user: root, address: 127.0.0.1, port: {port}, identities: [{name}.key] }}"))
+            Some(format!(
+                "{{ user: root, address: 127.0.0.1, port: {port}, identities: [{name}.key] }}"
+            ))
         };
         let (mut nodes, mut switches) = (String::new(), String::new());
         for (number, host) in hosts.iter().enumerate() {
             let name = format!("gpu0{}", number + 1);
-            let ssh = if with_switches && number > 0 { "none".to_owned() } else { ssh(&name, host)? };
+            let ssh = if with_switches && number > 0 {
+                "none".to_owned()
+            } else {
+                ssh(&name, host)?
+            };
             nodes.push_str(&format!(
-                "  - {{ name: {name}, os: debian-12, nics: {{ model: soft-roce, rails: 2, netdev: 'ens{{rail}}f0np0', address: '10.10.{{rail}}.{{index}}/24' }}, \
-                 ssh: {ssh} }}\n"
+                "  - {{ name: {name}, os: debian-12, nics: {{ model: soft-roce, rails: 2, netdev: \
+                 'ens{{rail}}f0np0', address: '10.10.{{rail}}.{{index}}/24' }}, ssh: {ssh} }}\n"
             ));
         }
         for (number, leaf) in leaves.iter().enumerate() {
             let name = format!("leaf{}", number + 1);
-            let reached = if with_switches { format!(", os: cumulus, ssh: {}", ssh(&name, leaf)?) } else { String::new() };
+            let reached = if with_switches {
+                format!(", os: cumulus, ssh: {}", ssh(&name, leaf)?)
+            } else {
+                String::new()
+            };
             switches.push_str(&format!("  - {{ name: {name}{reached} }}\n"));
         }
         let spec = format!(
-            "cluster: cables\nfabric: {{ kind: rocev2 }}\nssh: {{ user: root, host_keys: known_hosts }}\nnodes:\n{nodes}switches:\n{switches}cabling: cabling.csv\n"
+            "cluster: cables\nfabric: {{ kind: rocev2 }}\nssh: {{ user: root, host_keys: \
+             known_hosts }}\nnodes:\n{nodes}switches:\n{switches}cabling: cabling.csv\n"
         );
-        std::fs::set_permissions(place.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        place.write("inv/cluster.yaml", spec).write("inv/known_hosts", known).write("inv/cabling.csv", TABLE);
+        std::fs::set_permissions(
+            place.path(),
+            std::os::unix::fs::PermissionsExt::from_mode(0o755),
+        )
+        .unwrap();
+        place
+            .write("inv/cluster.yaml", spec)
+            .write("inv/known_hosts", known)
+            .write("inv/cabling.csv", TABLE);
         if with_switches {
-            place.write("inv/cabling.csv", format!("{TABLE}leaf1,swp60,leaf2,swp60\n"));
+            place.write(
+                "inv/cabling.csv",
+                format!("{TABLE}leaf1,swp60,leaf2,swp60\n"),
+            );
         }
-        Some(Fabric { hosts, leaves, place, _servers: servers })
+        Some(Fabric {
+            hosts,
+            leaves,
+            place,
+            _servers: servers,
+        })
     }
 
     /// Until a host hears this on all its rails.
     fn until(&self, host: usize, is_so: impl Fn(&str) -> bool) {
         let began = Instant::now();
         while !is_so(&self.hosts[host].hears()) {
-            assert!(began.elapsed() < Duration::from_secs(90), "{}", self.hosts[host].hears());
+            assert!(
+                began.elapsed() < Duration::from_secs(90),
+                "{}",
+                self.hosts[host].hears()
+            );
             std::thread::sleep(Duration::from_millis(200));
         }
     }
@@ -173,12 +243,15 @@ fn switch_on(said: &str, netdev: &str) -> Option<String> {
 }
 
 fn is_right(said: &str) -> bool {
-    switch_on(said, "ens0f0np0").as_deref() == Some("leaf1") && switch_on(said, "ens1f0np0").as_deref() == Some("leaf2")
+    switch_on(said, "ens0f0np0").as_deref() == Some("leaf1")
+        && switch_on(said, "ens1f0np0").as_deref() == Some("leaf2")
 }
 
 #[test]
 fn cables_are_heard_swapped_unplugged_and_written_down() {
-    let Some(fabric) = Fabric::start(Reached::Hosts) else { return };
+    let Some(fabric) = Fabric::start(Reached::Hosts) else {
+        return;
+    };
     (0..2).for_each(|host| fabric.until(host, is_right));
     insta::assert_snapshot!(fabric.verify(), @r#"
     $ railwright verify cabling inv
@@ -195,16 +268,35 @@ fn cables_are_heard_swapped_unplugged_and_written_down() {
     gpu[01-02],ens1f0np0,leaf2,"swp[0,4]"
     --- exit 0 ---
     "#);
-    let refused = fabric.place.run(&["discover", "cabling", "inv", "-o", "inv/cabling.csv"]);
-    assert!(refused.contains("error RW1044: inv/cabling.csv is there already") && refused.ends_with("--- exit 4 ---\n"), "{refused}");
-    let written = fabric.place.run(&["discover", "cabling", "inv", "-o", "inv/cabling.csv", "--force"]);
-    assert!(written.contains("4 cables written to inv/cabling.csv") && written.ends_with("--- exit 0 ---\n"), "{written}");
+    let refused = fabric
+        .place
+        .run(&["discover", "cabling", "inv", "-o", "inv/cabling.csv"]);
+    assert!(
+        refused.contains("error RW1044: inv/cabling.csv is there already")
+            && refused.ends_with("--- exit 4 ---\n"),
+        "{refused}"
+    );
+    let written = fabric.place.run(&[
+        "discover",
+        "cabling",
+        "inv",
+        "-o",
+        "inv/cabling.csv",
+        "--force",
+    ]);
+    assert!(
+        written.contains("4 cables written to inv/cabling.csv")
+            && written.ends_with("--- exit 0 ---\n"),
+        "{written}"
+    );
     assert!(fabric.verify().ends_with("--- exit 0 ---\n"));
 
     // the plugs of gpu01 are swapped
     fabric.hosts[0].swaps_plugs();
-    let is_swapped =
-        |said: &str| switch_on(said, "ens0f0np0").as_deref() == Some("leaf2") && switch_on(said, "ens1f0np0").as_deref() == Some("leaf1");
+    let is_swapped = |said: &str| {
+        switch_on(said, "ens0f0np0").as_deref() == Some("leaf2")
+            && switch_on(said, "ens1f0np0").as_deref() == Some("leaf1")
+    };
     fabric.until(0, is_swapped);
     insta::assert_snapshot!(fabric.verify(), @r#"
     $ railwright verify cabling inv
@@ -221,17 +313,32 @@ fn cables_are_heard_swapped_unplugged_and_written_down() {
     The cables are not as the file has them. 4 cables: 2 right, 2 wrong.
     --- exit 1 ---
     "#);
-    let only = fabric.place.run(&["verify", "cabling", "inv", "--host", "gpu02"]);
-    assert!(only.contains("2 cables: 2 right.\n2 other cables were not looked at") && only.ends_with("--- exit 0 ---\n"), "{only}");
+    let only = fabric
+        .place
+        .run(&["verify", "cabling", "inv", "--host", "gpu02"]);
+    assert!(
+        only.contains("2 cables: 2 right.\n2 other cables were not looked at")
+            && only.ends_with("--- exit 0 ---\n"),
+        "{only}"
+    );
 
     // gpu02: one plug is pulled, and then its lldpd ends
     fabric.leaves[0].sh("ip link set swp4 down");
     fabric.until(1, |said| switch_on(said, "ens0f0np0").is_none());
-    let json = fabric.place.command(&["verify", "cabling", "inv", "--json"]).output().unwrap();
+    let json = fabric
+        .place
+        .command(&["verify", "cabling", "inv", "--json"])
+        .output()
+        .unwrap();
     assert_eq!(json.status.code(), Some(1));
     let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
     crate::documents::holds("cabling", &json);
-    let kinds: Vec<&str> = json["findings"].as_array().unwrap().iter().map(|finding| finding["kind"].as_str().unwrap()).collect();
+    let kinds: Vec<&str> = json["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| finding["kind"].as_str().unwrap())
+        .collect();
     assert_eq!(kinds, ["swapped", "no_link"]);
     fabric.hosts[1].falls_silent();
     insta::assert_snapshot!(fabric.place.run(&["verify", "cabling", "inv", "--host", "gpu02"]), @r#"
@@ -249,16 +356,26 @@ fn cables_are_heard_swapped_unplugged_and_written_down() {
     2 other cables were not looked at: of devices that were not asked.
     --- exit 3 ---
     "#);
-    let written = fabric.place.run(&["discover", "cabling", "inv", "-o", "new.csv"]);
-    assert!(written.contains("gpu02: lldpd does not answer") && written.ends_with("--- exit 3 ---\n"), "{written}");
+    let written = fabric
+        .place
+        .run(&["discover", "cabling", "inv", "-o", "new.csv"]);
+    assert!(
+        written.contains("gpu02: lldpd does not answer") && written.ends_with("--- exit 3 ---\n"),
+        "{written}"
+    );
     let table = std::fs::read_to_string(fabric.place.path().join("new.csv")).unwrap();
-    assert_eq!(table, "host,nic,switch,port\ngpu01,ens0f0np0,leaf2,swp0\ngpu01,ens1f0np0,leaf1,swp0\n");
+    assert_eq!(
+        table,
+        "host,nic,switch,port\ngpu01,ens0f0np0,leaf2,swp0\ngpu01,ens1f0np0,leaf1,swp0\n"
+    );
 }
 
 /// A host that nobody reaches, and the cable between the switches, are heard at the switches.
 #[test]
 fn switches_tell_of_their_side() {
-    let Some(fabric) = Fabric::start(Reached::Switches) else { return };
+    let Some(fabric) = Fabric::start(Reached::Switches) else {
+        return;
+    };
     (0..2).for_each(|host| fabric.until(host, is_right));
     let of_leaves = || fabric.leaves.iter().map(Device::hears).collect::<String>();
     let began = Instant::now();
@@ -285,17 +402,31 @@ fn switches_tell_of_their_side() {
     left out, because they have no SSH: gpu02
     --- exit 0 ---
     "#);
-    let only = fabric.place.run(&["verify", "cabling", "inv", "--host", "gpu01"]);
-    assert!(only.contains("2 cables: 2 right.\n3 other cables were not looked at") && only.ends_with("--- exit 0 ---\n"), "{only}");
+    let only = fabric
+        .place
+        .run(&["verify", "cabling", "inv", "--host", "gpu01"]);
+    assert!(
+        only.contains("2 cables: 2 right.\n3 other cables were not looked at")
+            && only.ends_with("--- exit 0 ---\n"),
+        "{only}"
+    );
 
     // the unreached host's plugs are swapped, and the first switch falls silent
     fabric.hosts[1].swaps_plugs();
     fabric.until(1, |said| {
-        switch_on(said, "ens0f0np0").as_deref() == Some("leaf2") && switch_on(said, "ens1f0np0").as_deref() == Some("leaf1")
+        switch_on(said, "ens0f0np0").as_deref() == Some("leaf2")
+            && switch_on(said, "ens1f0np0").as_deref() == Some("leaf1")
     });
     let began = Instant::now();
-    while !fabric.verify().contains("gpu02 ens0f0np0 and ens1f0np0 are swapped") {
-        assert!(began.elapsed() < Duration::from_secs(90), "{}", fabric.verify());
+    while !fabric
+        .verify()
+        .contains("gpu02 ens0f0np0 and ens1f0np0 are swapped")
+    {
+        assert!(
+            began.elapsed() < Duration::from_secs(90),
+            "{}",
+            fabric.verify()
+        );
         std::thread::sleep(Duration::from_millis(500));
     }
     fabric.leaves[0].falls_silent();
@@ -344,7 +475,8 @@ fn without_a_file_nothing_is_asked() {
     let place = Place::new();
     place.write(
         "inv/cluster.yaml",
-        "cluster: c\nfabric: { kind: rocev2 }\nnodes: [{ name: n1, nics: { model: soft-roce, netdev: rail0 } }]\n",
+        "cluster: c\nfabric: { kind: rocev2 }\nnodes: [{ name: n1, nics: \
+         { model: soft-roce, netdev: rail0 } }]\n",
     );
     insta::assert_snapshot!(place.run(&["verify", "cabling", "inv"]), @r#"
     $ railwright verify cabling inv
@@ -356,7 +488,10 @@ fn without_a_file_nothing_is_asked() {
       next:   then write `cabling: cabling.csv` in the spec
     --- exit 1 ---
     "#);
-    place.write("inv/cluster.yaml", "cluster: c\nnodes: []\ncabling: cabling.csv\n");
+    place.write(
+        "inv/cluster.yaml",
+        "cluster: c\nnodes: []\ncabling: cabling.csv\n",
+    );
     insta::assert_snapshot!(place.run(&["validate", "inv"]), @r#"
     $ railwright validate inv
     error RW0148: the cabling file cabling.csv is not there
@@ -373,8 +508,16 @@ fn without_a_file_nothing_is_asked() {
     inv: not valid. 1 error. `railwright explain CODE` tells more.
     --- exit 1 ---
     "#);
-    place.write("inv/cluster.yaml", "cluster: c\nfabric: { kind: rocev2 }\nnodes: [{ name: 'n[1-2]', nics: { model: soft-roce, netdev: rail0 } }]\nswitches: [{ name: leaf1 }]\ncabling: cabling.csv\n");
-    place.write("inv/cabling.csv", "# rack 1\nhost,nic,switch,port\nn[1-2],rail0,leaf1,swp[0-1]\nn1,rial0,laef1,swp0\n");
+    place.write(
+        "inv/cluster.yaml",
+        "cluster: c\nfabric: { kind: rocev2 }\nnodes: [{ name: 'n[1-2]', nics: \
+         { model: soft-roce, netdev: rail0 } }]\nswitches: [{ name: leaf1 }]\ncabling: \
+         cabling.csv\n",
+    );
+    place.write(
+        "inv/cabling.csv",
+        "# rack 1\nhost,nic,switch,port\nn[1-2],rail0,leaf1,swp[0-1]\nn1,rial0,laef1,swp0\n",
+    );
     insta::assert_snapshot!(place.run(&["validate", "inv"]), @r#"
     $ railwright validate inv
     error RW0153: n1 has no NIC `rial0`; did you mean `rail0`?

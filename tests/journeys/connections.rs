@@ -9,18 +9,33 @@ use std::process::{Command, Stdio};
 
 const NOTE: &str = "  - id: note\n    file: { path: /etc/note.conf, content: \"rails\\n\" }\n";
 
-/// Wherever the descriptors of the program end, it says so: that keys could not be opened is not told as keys that the host refused.
+/// Wherever the descriptors of the program end, it says so: that keys could not be opened is not
+/// told as keys that the host refused.
 #[test]
 fn a_program_without_descriptors_says_that_it_has_none() {
-    let Some(machine) = Machine::start("no descriptors", NOTE, &[]) else { return };
+    let Some(machine) = Machine::start("no descriptors", NOTE, &[]) else {
+        return;
+    };
     let told = |limit: u32| {
         let plain = machine.place.command(&["plan", "inv"]);
         let mut command = Command::new("prlimit");
-        command.arg(format!("--nofile={limit}:{limit}")).arg(plain.get_program()).args(plain.get_args());
-        command.current_dir(machine.place.path()).stdin(Stdio::null()).env_clear();
-        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command
+            .arg(format!("--nofile={limit}:{limit}"))
+            .arg(plain.get_program())
+            .args(plain.get_args());
+        command
+            .current_dir(machine.place.path())
+            .stdin(Stdio::null())
+            .env_clear();
+        command.envs(
+            plain
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
         let output = command.output().unwrap();
-        let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+        let said = [output.stdout, output.stderr]
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .concat();
         assert!(!said.contains("RW0406"), "{limit}: {said}");
         said
     };
@@ -33,18 +48,27 @@ fn a_program_without_descriptors_says_that_it_has_none() {
         let few: Vec<String> = (4..40).rev().map(told).collect();
         few.iter().any(|said| said.contains("RW0423"))
     };
-    assert!((0..10).any(ends_at_key), "no end of descriptors was met by a key");
+    assert!(
+        (0..10).any(ends_at_key),
+        "no end of descriptors was met by a key"
+    );
 }
 
 #[test]
 fn a_host_key_that_is_unknown_wrong_or_revoked() {
-    let Some(machine) = Machine::start("host keys", NOTE, &[]) else { return };
+    let Some(machine) = Machine::start("host keys", NOTE, &[]) else {
+        return;
+    };
     let key = public(&machine.server.path("host_ed25519"));
     keygen(&machine.server.path("other"), "ed25519", "");
     let other = public(&machine.server.path("other"));
     let (port, pinned) = (machine.server.port, machine.server.line("ed25519"));
     let mut screens = String::new();
-    for lines in [String::new(), format!("[127.0.0.1]:{port} {other}"), format!("{pinned}\n@revoked * {key}")] {
+    for lines in [
+        String::new(),
+        format!("[127.0.0.1]:{port} {other}"),
+        format!("{pinned}\n@revoked * {key}"),
+    ] {
         machine.pin(&lines);
         screens.push_str(&machine.run(&["plan", "inv"]).replace(&key, "KEY"));
     }
@@ -95,7 +119,11 @@ fn a_host_key_that_is_unknown_wrong_or_revoked() {
     "#);
     // The plan was made while the key held: nothing is done behind another one.
     machine.pin(&pinned);
-    assert!(machine.run(&["plan", "inv", "-o", "a.plan"]).ends_with("--- exit 0 ---\n"));
+    assert!(
+        machine
+            .run(&["plan", "inv", "-o", "a.plan"])
+            .ends_with("--- exit 0 ---\n")
+    );
     machine.pin(&format!("[127.0.0.1]:{port} {other}"));
     insta::assert_snapshot!(machine.run(&["apply", "a.plan", "--yes"]), @r#"
     $ railwright apply a.plan --yes
@@ -113,26 +141,45 @@ fn a_host_key_that_is_unknown_wrong_or_revoked() {
     "#);
     assert_eq!(machine.file("/etc/note.conf"), None);
     machine.pin(&pinned);
-    assert!(machine.run(&["apply", "a.plan", "--yes"]).ends_with("--- exit 0 ---\n"));
+    assert!(
+        machine
+            .run(&["apply", "a.plan", "--yes"])
+            .ends_with("--- exit 0 ---\n")
+    );
     assert_eq!(machine.file("/etc/note.conf").as_deref(), Some("rails\n"));
 }
 
 #[test]
 fn a_host_that_is_down_or_is_no_ssh_server() {
-    let Some(machine) = Machine::start("host down", NOTE, &[]) else { return };
-    assert!(machine.run(&["plan", "inv", "-o", "a.plan"]).ends_with("--- exit 0 ---\n"));
+    let Some(machine) = Machine::start("host down", NOTE, &[]) else {
+        return;
+    };
+    assert!(
+        machine
+            .run(&["plan", "inv", "-o", "a.plan"])
+            .ends_with("--- exit 0 ---\n")
+    );
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let garbage = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let _ = stream.unwrap().write_all(b"HTTP/1.0 400 \xff\xfe\x1b[31m garbage\r\n");
+            let _ = stream
+                .unwrap()
+                .write_all(b"HTTP/1.0 400 \xff\xfe\x1b[31m garbage\r\n");
         }
     });
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let nobody = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
     let spec = std::fs::read_to_string(machine.place.path().join("inv/cluster.yaml")).unwrap();
     let mut screens = String::new();
     for port in [nobody, garbage] {
-        machine.place.write("inv/cluster.yaml", spec.replace(&machine.server.port.to_string(), &port.to_string()));
+        machine.place.write(
+            "inv/cluster.yaml",
+            spec.replace(&machine.server.port.to_string(), &port.to_string()),
+        );
         for command in [&["plan", "inv"][..], &["drift", "inv"]] {
             screens.push_str(&machine.run(command).replace(&port.to_string(), "PORT"));
         }
@@ -200,10 +247,20 @@ fn a_host_that_is_down_or_is_no_ssh_server() {
 #[ignore = "long: make test-deep"]
 fn a_host_that_hangs_in_one_section_or_answers_a_gigabyte() {
     let command = |name: &str, probe: &str| {
-        format!("  - id: {name}\n    command: {{ name: {name}, run: \"touch /etc/{name}\", read: {{ probe: \"{probe}\" }} }}\n")
+        format!(
+            "  - id: {name}\n    command: {{ name: {name}, run: \"touch /etc/{name}\", read: {{ \
+             probe: \"{probe}\" }} }}\n"
+        )
     };
-    let wishes = [NOTE.to_owned(), command("hangs", "sleep 1000"), command("floods", "head -c 1000000000 /dev/zero")].concat();
-    let Some(machine) = Machine::start("a section hangs", &wishes, &[]) else { return };
+    let wishes = [
+        NOTE.to_owned(),
+        command("hangs", "sleep 1000"),
+        command("floods", "head -c 1000000000 /dev/zero"),
+    ]
+    .concat();
+    let Some(machine) = Machine::start("a section hangs", &wishes, &[]) else {
+        return;
+    };
     insta::assert_snapshot!(machine.run(&["apply", "inv", "--yes"]), @r##"
     $ railwright apply inv --yes
     run RUN incomplete: 1 changed, 2 could not be found out
@@ -234,39 +291,81 @@ fn a_host_that_hangs_in_one_section_or_answers_a_gigabyte() {
     CLOCK  n1  gate passed
     --- exit 3 ---
     "##);
-    assert_eq!(machine.file("/etc/note.conf").as_deref(), Some("rails\n"), "what could be read was done");
-    assert_eq!((machine.file("/etc/hangs"), machine.file("/etc/floods")), (None, None));
+    assert_eq!(
+        machine.file("/etc/note.conf").as_deref(),
+        Some("rails\n"),
+        "what could be read was done"
+    );
+    assert_eq!(
+        (machine.file("/etc/hangs"), machine.file("/etc/floods")),
+        (None, None)
+    );
 }
 
-/// Wishes of many kinds, some with a package that is not there and a command that is asked for: all that a host is asked
-/// travels over one connection as one program, for whatever command reads it.
+/// Wishes of many kinds, some with a package that is not there and a command that is asked for: all
+/// that a host is asked travels over one connection as one program, for whatever command reads it.
 #[test]
 fn no_host_is_connected_to_twice_for_one_plan() {
-    let Some(first) = Server::start(&["ed25519"], &["LogLevel VERBOSE".to_owned()]) else { return };
-    let Some(second) = Server::start(&["ed25519"], &["LogLevel VERBOSE".to_owned()]) else { return };
+    let Some(first) = Server::start(&["ed25519"], &["LogLevel VERBOSE".to_owned()]) else {
+        return;
+    };
+    let Some(second) = Server::start(&["ed25519"], &["LogLevel VERBOSE".to_owned()]) else {
+        return;
+    };
     let place = Place::new();
     let node = |name: &str, server: &Server, id: &str| {
-        place.write(&format!("inv/{id}"), std::fs::read(server.path("id")).unwrap());
-        format!("  - {{ name: {name}, os: debian-12, ssh: {{ address: 127.0.0.1, port: {}, identities: [{id}] }} }}\n", server.port)
+        place.write(
+            &format!("inv/{id}"),
+            std::fs::read(server.path("id")).unwrap(),
+        );
+        format!(
+            "  - {{ name: {name}, os: debian-12, ssh: {{ address: 127.0.0.1, port: {}, identities: \
+             [{id}] }} }}\n",
+            server.port
+        )
     };
     let nodes = [node("n1", &first, "id1"), node("n2", &second, "id2")].concat();
-    place.write("inv/cluster.yaml", format!("cluster: night\nssh: {{ user: root, host_keys: known_hosts }}\nnodes:\n{nodes}"));
-    place.write("inv/known_hosts", format!("{}\n{}\n", first.line("ed25519"), second.line("ed25519")));
+    place.write(
+        "inv/cluster.yaml",
+        format!("cluster: night\nssh: {{ user: root, host_keys: known_hosts }}\nnodes:\n{nodes}"),
+    );
+    place.write(
+        "inv/known_hosts",
+        format!("{}\n{}\n", first.line("ed25519"), second.line("ed25519")),
+    );
     let wishes = "  - id: note\n    file: { path: /etc/note.conf, content: \"rails\\n\" }
   - id: setting\n    sysctl: { key: vm.swappiness, value: 10 }
   - id: driver\n    kernel_module: { name: rdma_cm, at_boot: true }
   - id: tool\n    package: { name: no-such-package-anywhere }
   - id: unit\n    systemd_unit: { name: nobody.service, enabled: true }
   - id: asked\n    command: { name: asked, run: \"true\", read: { probe: \"echo asked\", expect: asked } }\n";
-    place.write("inv/modules/story/module.yaml", format!("module: story\nsummary: what the story needs\nresources:\n{wishes}"));
-    let counted = |server: &Server| ["Connection from", "Starting session"].map(|words| server.log().matches(words).count());
-    for words in [&["plan", "inv", "-o", "a.plan"][..], &["plan", "inv"], &["drift", "inv"], &["facts", "inv", "-o", "facts.json"]] {
+    place.write(
+        "inv/modules/story/module.yaml",
+        format!("module: story\nsummary: what the story needs\nresources:\n{wishes}"),
+    );
+    let counted = |server: &Server| {
+        ["Connection from", "Starting session"].map(|words| server.log().matches(words).count())
+    };
+    for words in [
+        &["plan", "inv", "-o", "a.plan"][..],
+        &["plan", "inv"],
+        &["drift", "inv"],
+        &["facts", "inv", "-o", "facts.json"],
+    ] {
         let before = [counted(&first), counted(&second)];
         let said = place.run(words);
-        assert!(!said.contains("UNREACHABLE") && !said.contains("error"), "{said}");
+        assert!(
+            !said.contains("UNREACHABLE") && !said.contains("error"),
+            "{said}"
+        );
         for (server, before) in [&first, &second].into_iter().zip(before) {
             let after = counted(server);
-            assert_eq!([after[0] - before[0], after[1] - before[1]], [1, 1], "{words:?}: {said}\n{}", server.log());
+            assert_eq!(
+                [after[0] - before[0], after[1] - before[1]],
+                [1, 1],
+                "{words:?}: {said}\n{}",
+                server.log()
+            );
         }
     }
 }

@@ -1,5 +1,6 @@
-//! A host that is a node of a real Kubernetes cluster: emptied before it is disturbed, given back once it is proven. The machine is
-//! real, the control plane is real; the node's kubelet is played by kwok.
+//! A host that is a node of a real Kubernetes cluster: emptied before it is disturbed, given back
+//! once it is proven. The machine is real, the control plane is real; the node's kubelet is played
+//! by kwok.
 
 use crate::control_plane::ControlPlane;
 use crate::machine::Machine;
@@ -37,17 +38,30 @@ impl Room {
 
     /// The way to the cluster.
     fn goes_by(&self, kubeconfig: &str) {
-        self.machine.place.write("inv/kubernetes.yaml", format!("kubernetes: {{ name: prod, kubeconfig: {kubeconfig} }}\n"));
+        self.machine.place.write(
+            "inv/kubernetes.yaml",
+            format!("kubernetes: {{ name: prod, kubeconfig: {kubeconfig} }}\n"),
+        );
     }
 
     /// The step is wished under a new name, and goes through as soon as it may.
     fn wish(&self, name: &str, may_go: bool) {
         self.machine.wish(&LOUD.replace("NAME", name));
-        self.machine.host.sh(if may_go { "rm -f /etc/log; touch /etc/go" } else { "rm -f /etc/log /etc/go" });
+        self.machine.host.sh(if may_go {
+            "rm -f /etc/log; touch /etc/go"
+        } else {
+            "rm -f /etc/log /etc/go"
+        });
     }
 
     fn begun(&self, words: &[&str]) -> Child {
-        self.machine.place.command(words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+        self.machine
+            .place
+            .command(words)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
     }
 
     /// Until the step is at work on the host.
@@ -74,13 +88,31 @@ impl Room {
     /// Whether pods are put on it, and whether it bears our mark.
     fn stands(&self) -> (bool, bool) {
         let node = self.node();
-        (node["spec"]["unschedulable"] != true, node["metadata"]["annotations"]["railwright.io/cordoned"].is_string())
+        (
+            node["spec"]["unschedulable"] != true,
+            node["metadata"]["annotations"]["railwright.io/cordoned"].is_string(),
+        )
     }
 
     /// Names of the pods of the node.
     fn pods(&self) -> Vec<String> {
-        let pods = self.plane.kubectl(&["get", "pods", "-A", "--field-selector=spec.nodeName=n1", "-o", "name"]);
-        pods.lines().map(|line| line.trim_start_matches("pod/").split('-').next().unwrap().to_owned()).collect()
+        let pods = self.plane.kubectl(&[
+            "get",
+            "pods",
+            "-A",
+            "--field-selector=spec.nodeName=n1",
+            "-o",
+            "name",
+        ]);
+        pods.lines()
+            .map(|line| {
+                line.trim_start_matches("pod/")
+                    .split('-')
+                    .next()
+                    .unwrap()
+                    .to_owned()
+            })
+            .collect()
     }
 
     fn gives(&self, gpus: &str) {
@@ -89,16 +121,17 @@ impl Room {
 
     /// What the node is said to be, since long.
     fn says_ready(&self, status: &str) {
-        let ready =
-            json!({ "type": "Ready", "status": status, "reason": "Said", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z" });
+        let ready = json!({ "type": "Ready", "status": status, "reason": "Said", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z" });
         let patch = json!({ "status": { "conditions": [ready] } }).to_string();
-        self.plane.kubectl(&["patch", "node", "n1", "--subresource=status", "-p", &patch]);
+        self.plane
+            .kubectl(&["patch", "node", "n1", "--subresource=status", "-p", &patch]);
     }
 
     fn gives_of(&self, resource: &str, amount: &str) {
         let gives = json!({ resource: amount });
         let patch = json!({ "status": { "allocatable": gives, "capacity": gives } }).to_string();
-        self.plane.kubectl(&["patch", "node", "n1", "--subresource=status", "-p", &patch]);
+        self.plane
+            .kubectl(&["patch", "node", "n1", "--subresource=status", "-p", &patch]);
     }
 }
 
@@ -111,7 +144,12 @@ fn until_said(child: &mut Child, wanted: &str) -> String {
     let (mut said, mut byte) = (Vec::new(), [0]);
     let stderr = child.stderr.as_mut().unwrap();
     while !flat(&String::from_utf8_lossy(&said)).contains(wanted) {
-        assert_eq!(stderr.read(&mut byte).unwrap(), 1, "it ended before it said {wanted:?}: {}", String::from_utf8_lossy(&said));
+        assert_eq!(
+            stderr.read(&mut byte).unwrap(),
+            1,
+            "it ended before it said {wanted:?}: {}",
+            String::from_utf8_lossy(&said)
+        );
         said.push(byte[0]);
     }
     flat(&String::from_utf8_lossy(&said))
@@ -125,7 +163,13 @@ fn ended(child: Child, code: i32) -> String {
 }
 
 fn signal(child: &Child, signal: &str) {
-    assert!(std::process::Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+    assert!(
+        std::process::Command::new("kill")
+            .args([signal, &child.id().to_string()])
+            .status()
+            .unwrap()
+            .success()
+    );
 }
 
 /// A workload whose pods want nothing.
@@ -158,9 +202,15 @@ spec: {{ minAvailable: {least}, selector: {{ matchLabels: {{ app: web }} }} }}
 #[test]
 fn a_node_is_emptied_before_its_host_is_disturbed_and_given_back_once_it_is_proven() {
     let Some(room) = Room::start() else { return };
-    room.plane.apply(&(workload("Deployment", "web", "replicas: 2") + &workload("DaemonSet", "plugin", "minReadySeconds: 0") + &budget(2)));
-    room.plane.kubectl(&["rollout", "status", "deployment/web", "--timeout=60s"]);
-    room.plane.kubectl(&["rollout", "status", "daemonset/plugin", "--timeout=60s"]);
+    room.plane.apply(
+        &(workload("Deployment", "web", "replicas: 2")
+            + &workload("DaemonSet", "plugin", "minReadySeconds: 0")
+            + &budget(2)),
+    );
+    room.plane
+        .kubectl(&["rollout", "status", "deployment/web", "--timeout=60s"]);
+    room.plane
+        .kubectl(&["rollout", "status", "daemonset/plugin", "--timeout=60s"]);
     room.plane.nodes(&["n2"], &[]);
 
     room.wish("first", true);
@@ -173,13 +223,26 @@ fn a_node_is_emptied_before_its_host_is_disturbed_and_given_back_once_it_is_prov
     }
     let mut run = room.begun(&["apply", "inv", "--yes"]);
     let said = until_said(&mut run, "needs 2 healthy pods");
-    assert!(said.contains("2 pods are on it still: default/web-"), "{said}");
-    assert_eq!((room.stands(), room.machine.file("/etc/log")), ((false, true), None), "the host waits");
+    assert!(
+        said.contains("2 pods are on it still: default/web-"),
+        "{said}"
+    );
+    assert_eq!(
+        (room.stands(), room.machine.file("/etc/log")),
+        ((false, true), None),
+        "the host waits"
+    );
     room.plane.apply(&budget(1));
     ended(run, 0);
-    assert_eq!((room.stands(), room.pods()), ((true, false), vec!["plugin".to_owned()]));
+    assert_eq!(
+        (room.stands(), room.pods()),
+        ((true, false), vec!["plugin".to_owned()])
+    );
     assert!(room.machine.file("/etc/first").is_some());
-    assert!(room.told(0, &["plan", "inv", "--detailed-exitcode"]).contains("No changes."));
+    assert!(
+        room.told(0, &["plan", "inv", "--detailed-exitcode"])
+            .contains("No changes.")
+    );
 
     a_pod_that_comes_after_the_node_was_emptied_holds_the_step(&room);
     a_pod_that_nothing_would_make_anew_keeps_its_node(&room);
@@ -196,12 +259,23 @@ fn a_node_is_emptied_before_its_host_is_disturbed_and_given_back_once_it_is_prov
     a_host_waits_for_what_its_cluster_brings(&room);
 }
 
-/// It names its node itself, so that no cordon keeps it away, and comes once the last look has found the node empty.
+/// It names its node itself, so that no cordon keeps it away, and comes once the last look has
+/// found the node empty.
 fn a_pod_that_comes_after_the_node_was_emptied_holds_the_step(room: &Room) {
-    let pod = ["run", "late", "--image=example.invalid/a:1", "--overrides", r#"{"spec":{"nodeName":"n1"}}"#];
+    let pod = [
+        "run",
+        "late",
+        "--image=example.invalid/a:1",
+        "--overrides",
+        r#"{"spec":{"nodeName":"n1"}}"#,
+    ];
     let pod = Mutex::new(room.plane.kubectl_command(&pod));
     // The cordon, the pods, and the node, which is read last.
-    let ahead = Mutex::new(vec!["GET /api/v1/nodes/n1", "GET /api/v1/pods?", "PATCH /api/v1/nodes/n1?"]);
+    let ahead = Mutex::new(vec![
+        "GET /api/v1/nodes/n1",
+        "GET /api/v1/pods?",
+        "PATCH /api/v1/nodes/n1?",
+    ]);
     let way = Meanwhile::watch(&room.plane, move |piece| {
         let (line, mut ahead) = (first_line(piece), ahead.lock().unwrap());
         if ahead.last().is_some_and(|next| line.starts_with(next)) {
@@ -211,28 +285,62 @@ fn a_pod_that_comes_after_the_node_was_emptied_holds_the_step(room: &Room) {
             }
         }
     });
-    room.machine.place.write("inv/way.kubeconfig", way.kubeconfig());
+    room.machine
+        .place
+        .write("inv/way.kubeconfig", way.kubeconfig());
     room.goes_by("way.kubeconfig");
     room.wish("late", true);
     let said = room.told(1, &["apply", "inv", "--yes"]);
-    assert!(said.contains("error RW0729: the node n1 is not empty any more: 1 pod is on it still: default/late"), "{said}");
-    assert_eq!((room.stands(), room.machine.file("/etc/log")), ((false, true), None), "nothing was begun on the host");
+    assert!(
+        said.contains(
+            "error RW0729: the node n1 is not empty any more: 1 pod is on it still: default/late"
+        ),
+        "{said}"
+    );
+    assert_eq!(
+        (room.stands(), room.machine.file("/etc/log")),
+        ((false, true), None),
+        "nothing was begun on the host"
+    );
     room.plane.kubectl(&["delete", "pod", "late"]);
     room.told(0, &["resume", "inv"]);
-    assert_eq!((room.stands(), room.pods()), ((true, false), vec!["plugin".to_owned()]));
+    assert_eq!(
+        (room.stands(), room.pods()),
+        ((true, false), vec!["plugin".to_owned()])
+    );
     room.goes_by(&room.plane.kubeconfig("admin").display().to_string());
 }
 
 fn a_pod_that_nothing_would_make_anew_keeps_its_node(room: &Room) {
-    room.plane.kubectl(&["run", "shell", "--image=example.invalid/a:1", "--overrides", r#"{"spec":{"nodeName":"n1"}}"#]);
+    room.plane.kubectl(&[
+        "run",
+        "shell",
+        "--image=example.invalid/a:1",
+        "--overrides",
+        r#"{"spec":{"nodeName":"n1"}}"#,
+    ]);
     room.wish("second", true);
     let said = room.told(1, &["apply", "inv", "--yes"]);
-    let wanted = "error RW0648: the node n1 cannot be emptied: no controller would make these pods anew (rollout.drain.evict_unmanaged): default/shell";
-    assert!(said.contains(wanted) && said.contains("this step did nothing to the host; the node takes pods again"), "{said}");
-    assert_eq!((room.stands(), room.machine.file("/etc/log")), ((true, false), None));
-    room.machine.place.write("inv/rollout.yaml", "rollout: { drain: { evict_unmanaged: true } }\n");
+    let wanted = "error RW0648: the node n1 cannot be emptied: no controller would make these pods \
+                  anew (rollout.drain.evict_unmanaged): default/shell";
+    assert!(
+        said.contains(wanted)
+            && said.contains("this step did nothing to the host; the node takes pods again"),
+        "{said}"
+    );
+    assert_eq!(
+        (room.stands(), room.machine.file("/etc/log")),
+        ((true, false), None)
+    );
+    room.machine.place.write(
+        "inv/rollout.yaml",
+        "rollout: { drain: { evict_unmanaged: true } }\n",
+    );
     room.told(0, &["apply", "inv", "--yes"]);
-    assert_eq!((room.stands(), room.pods()), ((true, false), vec!["plugin".to_owned()]));
+    assert_eq!(
+        (room.stands(), room.pods()),
+        ((true, false), vec!["plugin".to_owned()])
+    );
 }
 
 fn a_node_is_not_given_back_before_it_gives_what_it_gave(room: &Room) {
@@ -252,32 +360,56 @@ fn what_goes_wrong_leaves_the_node_cordoned_and_resume_gives_it_back(room: &Room
     room.wish("fourth", true);
     room.machine.host.sh("touch /etc/broken");
     let said = room.told(1, &["apply", "inv", "--yes"]);
-    assert!(said.contains("RW0652: n1 stays cordoned") && said.contains("railwright resume inv"), "{said}");
+    assert!(
+        said.contains("RW0652: n1 stays cordoned") && said.contains("railwright resume inv"),
+        "{said}"
+    );
     assert_eq!(room.stands(), (false, true));
     // Its host is half done, so it is not given back either where it cannot be emptied again.
     let bound = r#"{"spec":{"nodeName":"n1"}}"#;
-    room.plane.kubectl(&["run", "late", "--image=example.invalid/a:1", "--labels=app=web", "--overrides", bound]);
-    room.plane.kubectl(&["wait", "pod/late", "--for=condition=Ready", "--timeout=60s"]);
+    room.plane.kubectl(&[
+        "run",
+        "late",
+        "--image=example.invalid/a:1",
+        "--labels=app=web",
+        "--overrides",
+        bound,
+    ]);
+    room.plane
+        .kubectl(&["wait", "pod/late", "--for=condition=Ready", "--timeout=60s"]);
     room.plane.apply(&budget(3));
     let mut run = room.begun(&["resume", "inv"]);
     until_said(&mut run, "needs 3 healthy pods");
     signal(&run, "-INT");
     let said = ended(run, 130);
-    assert!(said.contains("the node stays cordoned, as it was found"), "{said}");
+    assert!(
+        said.contains("the node stays cordoned, as it was found"),
+        "{said}"
+    );
     assert_eq!(room.stands(), (false, true));
     room.plane.apply(&budget(1));
     room.machine.host.sh("rm /etc/broken");
     room.told(0, &["resume", "inv"]);
-    assert_eq!((room.stands(), room.pods()), ((true, false), vec!["plugin".to_owned()]));
+    assert_eq!(
+        (room.stands(), room.pods()),
+        ((true, false), vec!["plugin".to_owned()])
+    );
 
-    // Where the spec takes the step back instead, the next plan gives the node back, through a gate.
+    // Where the spec takes the step back instead, the next plan gives the node back, through a
+    // gate.
     room.wish("fifth", true);
     room.machine.host.sh("touch /etc/broken");
     room.told(1, &["apply", "inv", "--yes"]);
     room.wish("fourth", true);
     let plan = room.told(3, &["plan", "inv"]);
-    assert!(plan.contains(". n1 uncordon") && !plan.contains("n1 drain"), "{plan}");
-    assert!(plan.contains("n1 (out of service, verified first)"), "{plan}");
+    assert!(
+        plan.contains(". n1 uncordon") && !plan.contains("n1 drain"),
+        "{plan}"
+    );
+    assert!(
+        plan.contains("n1 (out of service, verified first)"),
+        "{plan}"
+    );
     room.told(0, &["apply", "inv", "--yes"]);
     room.machine.host.sh("rm /etc/broken");
     assert_eq!(room.stands(), (true, false));
@@ -286,8 +418,10 @@ fn what_goes_wrong_leaves_the_node_cordoned_and_resume_gives_it_back(room: &Room
 /// Pods of the workload are on n1 alone, and none of them may end.
 fn pods_that_stay(room: &Room) {
     room.plane.kubectl(&["cordon", "n2"]);
-    room.plane.kubectl(&["delete", "pods", "--selector=app=web"]);
-    room.plane.kubectl(&["rollout", "status", "deployment/web", "--timeout=60s"]);
+    room.plane
+        .kubectl(&["delete", "pods", "--selector=app=web"]);
+    room.plane
+        .kubectl(&["rollout", "status", "deployment/web", "--timeout=60s"]);
     room.plane.apply(&budget(2));
 }
 
@@ -298,14 +432,24 @@ fn what_others_do_to_the_node_meanwhile_is_heard(room: &Room) {
     until_said(&mut run, "needs 2 healthy pods");
     room.plane.kubectl(&["uncordon", "n1"]);
     let said = ended(run, 1);
-    assert!(said.contains("RW0648") && said.contains("somebody uncordoned it while it was emptied"), "{said}");
-    assert_eq!((room.stands(), room.machine.file("/etc/log")), ((true, false), None), "nobody's pods were ended in vain");
+    assert!(
+        said.contains("RW0648") && said.contains("somebody uncordoned it while it was emptied"),
+        "{said}"
+    );
+    assert_eq!(
+        (room.stands(), room.machine.file("/etc/log")),
+        ((true, false), None),
+        "nobody's pods were ended in vain"
+    );
 
     let mut run = room.begun(&["resume", "inv"]);
     until_said(&mut run, "needs 2 healthy pods");
     room.told(0, &["rollout", "abort", "inv"]);
     let said = ended(run, 130);
-    assert!(said.contains("RW0634: the run was stopped while the node n1 was emptied"), "{said}");
+    assert!(
+        said.contains("RW0634: the run was stopped while the node n1 was emptied"),
+        "{said}"
+    );
     room.plane.kubectl(&["uncordon", "n2"]);
     room.plane.apply(&budget(1));
     room.told(0, &["resume", "inv"]);
@@ -314,10 +458,14 @@ fn what_others_do_to_the_node_meanwhile_is_heard(room: &Room) {
     room.wish("unmarked", false);
     let run = room.begun(&["apply", "inv", "--yes"]);
     room.until_begun();
-    room.plane.kubectl(&["annotate", "node", "n1", "railwright.io/cordoned-"]);
+    room.plane
+        .kubectl(&["annotate", "node", "n1", "railwright.io/cordoned-"]);
     room.machine.host.sh("touch /etc/go");
     let said = ended(run, 0);
-    assert!(said.contains("RW0652: n1 stays cordoned: somebody else did that, or took our mark away"), "{said}");
+    assert!(
+        said.contains("RW0652: n1 stays cordoned: somebody else did that, or took our mark away"),
+        "{said}"
+    );
     room.plane.kubectl(&["uncordon", "n1"]);
 }
 
@@ -328,7 +476,10 @@ fn a_node_that_was_left_is_given_back_by_a_gate_that_proves_its_host(room: &Room
     // By hand, so that the next plan only takes note of it.
     room.machine.host.sh("rm /etc/broken; touch /etc/mended");
     let said = room.told(0, &["apply", "inv", "--yes"]);
-    assert!(said.contains("n1 gate: what `verify` proves") && said.contains("n1 uncordon done"), "{said}");
+    assert!(
+        said.contains("n1 gate: what `verify` proves") && said.contains("n1 uncordon done"),
+        "{said}"
+    );
     assert_eq!(room.stands(), (true, false));
 }
 
@@ -339,12 +490,21 @@ fn a_run_that_is_stopped_while_it_empties_gives_the_node_back(room: &Room) {
     until_said(&mut run, "needs 2 healthy pods");
     signal(&run, "-INT");
     let said = ended(run, 130);
-    assert!(said.contains("RW0634: the run was stopped while the node n1 was emptied"), "{said}");
-    assert_eq!((room.stands(), room.machine.file("/etc/log")), ((true, false), None));
+    assert!(
+        said.contains("RW0634: the run was stopped while the node n1 was emptied"),
+        "{said}"
+    );
+    assert_eq!(
+        (room.stands(), room.machine.file("/etc/log")),
+        ((true, false), None)
+    );
     room.plane.kubectl(&["uncordon", "n2"]);
     room.plane.apply(&budget(1));
     room.told(0, &["resume", "inv"]);
-    assert_eq!((room.stands(), room.pods()), ((true, false), vec!["plugin".to_owned()]));
+    assert_eq!(
+        (room.stands(), room.pods()),
+        ((true, false), vec!["plugin".to_owned()])
+    );
 }
 
 fn a_run_that_is_killed_goes_on_with_an_empty_node(room: &Room) {
@@ -356,12 +516,17 @@ fn a_run_that_is_killed_goes_on_with_an_empty_node(room: &Room) {
     // Somebody puts it back to work meanwhile, and pods come.
     room.plane.kubectl(&["uncordon", "n1"]);
     room.plane.kubectl(&["cordon", "n2"]);
-    room.plane.kubectl(&["delete", "pods", "--selector=app=web"]);
-    room.plane.kubectl(&["rollout", "status", "deployment/web", "--timeout=60s"]);
+    room.plane
+        .kubectl(&["delete", "pods", "--selector=app=web"]);
+    room.plane
+        .kubectl(&["rollout", "status", "deployment/web", "--timeout=60s"]);
     room.plane.kubectl(&["uncordon", "n2"]);
     room.machine.host.sh("touch /etc/go");
     room.told(0, &["resume", "inv"]);
-    assert_eq!((room.stands(), room.pods()), ((true, false), vec!["plugin".to_owned()]));
+    assert_eq!(
+        (room.stands(), room.pods()),
+        ((true, false), vec!["plugin".to_owned()])
+    );
 }
 
 fn a_run_that_is_given_up_names_the_nodes_that_it_may_leave_cordoned(room: &Room) {
@@ -371,7 +536,15 @@ fn a_run_that_is_given_up_names_the_nodes_that_it_may_leave_cordoned(room: &Room
     until_said(&mut run, "needs 2 healthy pods");
     // The store answers nobody, so that the first one cannot end it.
     let store = std::fs::read_to_string(room.plane.work().join("etcd.pid")).unwrap();
-    let store = |signal: &str| assert!(std::process::Command::new("kill").args([signal, store.trim()]).status().unwrap().success());
+    let store = |signal: &str| {
+        assert!(
+            std::process::Command::new("kill")
+                .args([signal, store.trim()])
+                .status()
+                .unwrap()
+                .success()
+        )
+    };
     store("-STOP");
     signal(&run, "-INT");
     until_said(&mut run, "Ctrl-C again leaves at once");
@@ -379,7 +552,10 @@ fn a_run_that_is_given_up_names_the_nodes_that_it_may_leave_cordoned(room: &Room
     // Not for longer: the controllers end where they cannot renew their leases.
     store("-CONT");
     let said = ended(run, 130);
-    assert!(said.contains("RW0652: n1 may be left cordoned") && said.contains("kubectl uncordon n1"), "{said}");
+    assert!(
+        said.contains("RW0652: n1 may be left cordoned") && said.contains("kubectl uncordon n1"),
+        "{said}"
+    );
     assert_eq!(room.stands(), (false, true));
     room.plane.kubectl(&["uncordon", "n2"]);
     room.plane.apply(&budget(1));
@@ -387,7 +563,8 @@ fn a_run_that_is_given_up_names_the_nodes_that_it_may_leave_cordoned(room: &Room
     assert_eq!(room.stands(), (true, false));
 }
 
-/// A kubelet that says that it is not ready still ends its pods; of one that is silent for long nobody hears when they ended.
+/// A kubelet that says that it is not ready still ends its pods; of one that is silent for long
+/// nobody hears when they ended.
 fn a_pod_that_ends_is_waited_for_while_its_kubelet_speaks(room: &Room) {
     room.plane.kubectl(&[
         "run",
@@ -396,13 +573,27 @@ fn a_pod_that_ends_is_waited_for_while_its_kubelet_speaks(room: &Room) {
         "--overrides",
         r#"{"spec":{"nodeName":"n1","terminationGracePeriodSeconds":1}}"#,
     ]);
-    room.plane.kubectl(&["wait", "pod/slow", "--for=condition=Ready", "--timeout=60s"]);
+    room.plane
+        .kubectl(&["wait", "pod/slow", "--for=condition=Ready", "--timeout=60s"]);
     let kubelets = std::fs::read_to_string(room.plane.work().join("kwok.pid")).unwrap();
-    let kubelets = |signal: &str| assert!(std::process::Command::new("kill").args([signal, kubelets.trim()]).status().unwrap().success());
+    let kubelets = |signal: &str| {
+        assert!(
+            std::process::Command::new("kill")
+                .args([signal, kubelets.trim()])
+                .status()
+                .unwrap()
+                .success()
+        )
+    };
     room.wish("checkpoint", true);
     kubelets("-STOP");
     let run = room.begun(&["apply", "inv", "--yes"]);
-    room.plane.kubectl(&["wait", "pod/slow", "--for=jsonpath={.metadata.deletionTimestamp}", "--timeout=60s"]);
+    room.plane.kubectl(&[
+        "wait",
+        "pod/slow",
+        "--for=jsonpath={.metadata.deletionTimestamp}",
+        "--timeout=60s",
+    ]);
     room.says_ready("False");
     // Longer than between two looks.
     std::thread::sleep(Duration::from_secs(8));
@@ -412,7 +603,12 @@ fn a_pod_that_ends_is_waited_for_while_its_kubelet_speaks(room: &Room) {
     kubelets("-CONT");
     room.says_ready("True");
     let said = ended(run, 0);
-    assert!(said.contains("RW0652: pods of the node n1 count as gone, and nobody has said so: default/slow"), "{said}");
+    assert!(
+        said.contains(
+            "RW0652: pods of the node n1 count as gone, and nobody has said so: default/slow"
+        ),
+        "{said}"
+    );
     assert_eq!(room.stands(), (true, false));
 }
 
@@ -423,9 +619,15 @@ fn a_node_that_goes_away_is_not_waited_for(room: &Room) {
     room.plane.kubectl(&["delete", "node", "n1"]);
     room.machine.host.sh("touch /etc/go");
     let said = ended(run, 0);
-    assert!(said.contains("RW0652: n1 is no longer a node of the cluster, so there is nothing to give back"), "{said}");
+    assert!(
+        said.contains(
+            "RW0652: n1 is no longer a node of the cluster, so there is nothing to give back"
+        ),
+        "{said}"
+    );
     room.plane.nodes(&["n1"], &[("nvidia.com/gpu", "8")]);
-    room.plane.kubectl(&["rollout", "status", "daemonset/plugin", "--timeout=60s"]);
+    room.plane
+        .kubectl(&["rollout", "status", "daemonset/plugin", "--timeout=60s"]);
 
     pods_that_stay(room);
     room.wish("going", true);
@@ -433,7 +635,12 @@ fn a_node_that_goes_away_is_not_waited_for(room: &Room) {
     until_said(&mut run, "needs 2 healthy pods");
     room.plane.kubectl(&["delete", "node", "n1"]);
     let said = ended(run, 0);
-    assert!(said.contains("RW0652: n1 is no longer a node of the cluster, so there is nothing to empty"), "{said}");
+    assert!(
+        said.contains(
+            "RW0652: n1 is no longer a node of the cluster, so there is nothing to empty"
+        ),
+        "{said}"
+    );
     room.plane.kubectl(&["uncordon", "n2"]);
     room.plane.apply(&budget(1));
     room.plane.nodes(&["n1"], &[("nvidia.com/gpu", "8")]);
@@ -446,7 +653,10 @@ fn what_somebody_else_cordoned_stays_cordoned(room: &Room) {
     assert_eq!(room.stands(), (false, false));
     room.plane.kubectl(&["delete", "node", "n1"]);
     room.wish("ninth", true);
-    assert!(!room.told(0, &["plan", "inv"]).contains("n1 drain"), "it is no node any more");
+    assert!(
+        !room.told(0, &["plan", "inv"]).contains("n1 drain"),
+        "it is no node any more"
+    );
 }
 
 fn a_host_waits_for_what_its_cluster_brings(room: &Room) {
@@ -457,26 +667,53 @@ resources:
   - id: devices
     node_allocatable: { resource: aliyun/erdma, nodes: [n1], amount: 200, within_s: 60, before_hosts: true }
 ";
-    room.machine.place.write("inv/modules/brings/module.yaml", wait);
-    room.machine.wish("  - id: note\n    file: { path: /etc/note.conf, content: \"rails\\n\" }\n");
+    room.machine
+        .place
+        .write("inv/modules/brings/module.yaml", wait);
+    room.machine
+        .wish("  - id: note\n    file: { path: /etc/note.conf, content: \"rails\\n\" }\n");
     let plan = room.told(0, &["plan", "inv"]);
-    assert!(plan.contains("first kube/prod/node_allocatable/aliyun%2Ferdma: the hosts' steps wait for it"), "{plan}");
+    assert!(
+        plan.contains(
+            "first kube/prod/node_allocatable/aliyun%2Ferdma: the hosts' steps wait for it"
+        ),
+        "{plan}"
+    );
     let mut run = room.begun(&["apply", "inv", "--yes"]);
     until_said(&mut run, "n1: 0 instead of 200");
     assert_eq!(room.machine.file("/etc/note.conf"), None);
     room.gives_of("aliyun/erdma", "200");
     ended(run, 0);
-    assert_eq!(room.machine.file("/etc/note.conf").as_deref(), Some("rails\n"));
-    assert!(room.told(0, &["plan", "inv", "--detailed-exitcode"]).contains("No changes."));
+    assert_eq!(
+        room.machine.file("/etc/note.conf").as_deref(),
+        Some("rails\n")
+    );
+    assert!(
+        room.told(0, &["plan", "inv", "--detailed-exitcode"])
+            .contains("No changes.")
+    );
 
     // A node that never comes to it holds its own host alone.
     let spec = std::fs::read_to_string(room.machine.place.path().join("inv/cluster.yaml")).unwrap();
     let second = "  - { name: n9, os: debian-12, ssh: { address: 127.0.0.1, port: 1 } }\n";
     room.machine.place.write("inv/cluster.yaml", spec + second);
     room.plane.nodes(&["n9"], &[]);
-    room.machine.place.write("inv/modules/brings/module.yaml", wait.replace("[n1]", "[n1, n9]").replace("within_s: 60", "within_s: 3"));
-    room.machine.wish("  - id: note\n    file: { path: /etc/note.conf, content: \"more rails\\n\" }\n");
+    room.machine.place.write(
+        "inv/modules/brings/module.yaml",
+        wait.replace("[n1]", "[n1, n9]")
+            .replace("within_s: 60", "within_s: 3"),
+    );
+    room.machine
+        .wish("  - id: note\n    file: { path: /etc/note.conf, content: \"more rails\\n\" }\n");
     let said = room.told(1, &["apply", "inv", "--yes"]);
-    assert!(said.contains("RW0633") && said.contains("n9: nothing of it") && said.contains("hosts whose nodes have it go on"), "{said}");
-    assert_eq!(room.machine.file("/etc/note.conf").as_deref(), Some("more rails\n"));
+    assert!(
+        said.contains("RW0633")
+            && said.contains("n9: nothing of it")
+            && said.contains("hosts whose nodes have it go on"),
+        "{said}"
+    );
+    assert_eq!(
+        room.machine.file("/etc/note.conf").as_deref(),
+        Some("more rails\n")
+    );
 }

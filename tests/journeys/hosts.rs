@@ -7,13 +7,17 @@ const PACKAGE: &str = "  - id: package\n    package: { name: no-such-thing }\n";
 
 fn without_sources(story: &str) -> Option<Machine> {
     let machine = Machine::start(story, PACKAGE, &[])?;
-    machine.host.must("rm -rf /etc/apt/sources.list /etc/apt/sources.list.d/*");
+    machine
+        .host
+        .must("rm -rf /etc/apt/sources.list /etc/apt/sources.list.d/*");
     Some(machine)
 }
 
 #[test]
 fn a_package_that_nobody_has() {
-    let Some(machine) = without_sources("package missing") else { return };
+    let Some(machine) = without_sources("package missing") else {
+        return;
+    };
     insta::assert_snapshot!(machine.run(&["apply", "inv", "--yes"]), @r##"
     $ railwright apply inv --yes
     run RUN failed: 1 failed
@@ -48,16 +52,27 @@ fn a_package_that_nobody_has() {
 
 #[test]
 fn a_package_manager_that_another_holds() {
-    let Some(machine) = without_sources("package manager locked") else { return };
+    let Some(machine) = without_sources("package manager locked") else {
+        return;
+    };
     // Of one without a version it would be told first that nobody has it.
     machine.wish("  - id: tool\n    package: { name: no-such-thing, version: \"1\" }\n");
     // one second instead of a minute: of two settings apt takes the later
-    machine.host.must("mv /usr/bin/apt-get /usr/bin/apt-get.real; printf '#!/bin/sh\\nexec apt-get.real \"$@\" -o DPkg::Lock::Timeout=1\\n' >/usr/bin/apt-get; chmod +x /usr/bin/apt-get");
+    machine.host.must(
+        "mv /usr/bin/apt-get /usr/bin/apt-get.real; printf '#!/bin/sh\\nexec apt-get.real \"$@\" \
+         -o DPkg::Lock::Timeout=1\\n' >/usr/bin/apt-get; chmod +x /usr/bin/apt-get",
+    );
     // fcntl locks, as apt takes them
-    let perl = "use Fcntl; open(F,'+>','/var/lib/dpkg/lock-frontend'); my \\$l=pack('s s l! l! i',F_WRLCK,0,0,0,0); fcntl(F,F_SETLK,\\$l) or die; \\$|=1; print qq(locked\\n); sleep 300";
-    let mut holder = machine.host.start_shell(&format!("exec perl -e \"{perl}\""));
+    let perl = "use Fcntl; open(F,'+>','/var/lib/dpkg/lock-frontend'); my \\$l=pack('s s l! l! \
+                i',F_WRLCK,0,0,0,0); fcntl(F,F_SETLK,\\$l) or die; \\$|=1; print qq(locked\\n); \
+                sleep 300";
+    let mut holder = machine
+        .host
+        .start_shell(&format!("exec perl -e \"{perl}\""));
     let mut line = String::new();
-    BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(holder.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
     assert_eq!(line, "locked\n");
     let screen = machine.run(&["apply", "inv", "--yes"]);
     holder.kill().unwrap();
@@ -95,8 +110,12 @@ fn a_package_manager_that_another_holds() {
 
 #[test]
 fn a_file_system_that_is_read_only() {
-    let wishes = "  - id: note\n    file: { path: /etc/rails/note.conf, content: \"rails\\n\" }\n  - id: after\n    after: [note]\n    file: { path: /etc/after.conf, content: x }\n";
-    let Some(machine) = Machine::start("read-only", wishes, &[]) else { return };
+    let wishes = "  - id: note\n    file: { path: /etc/rails/note.conf, content: \"rails\\n\" }\n  \
+                  - id: after\n    after: [note]\n    file: \
+                  { path: /etc/after.conf, content: x }\n";
+    let Some(machine) = Machine::start("read-only", wishes, &[]) else {
+        return;
+    };
     machine.host.must("mkdir /etc/rails");
     machine.host.mount(&["-t", "tmpfs", "none"], "/etc/rails");
     machine.host.must("echo old >/etc/rails/note.conf");
@@ -135,13 +154,31 @@ fn a_file_system_that_is_read_only() {
               railwright plan inv
     --- exit 1 ---
     "##);
-    assert_eq!((machine.file("/etc/rails/note.conf").as_deref(), machine.file("/etc/after.conf")), (Some("old\n"), None));
+    assert_eq!(
+        (
+            machine.file("/etc/rails/note.conf").as_deref(),
+            machine.file("/etc/after.conf")
+        ),
+        (Some("old\n"), None)
+    );
     machine.host.mount(&["-o", "remount,rw"], "/etc/rails");
-    assert!(machine.run(&["resume", "inv"]).ends_with("--- exit 0 ---\n"));
-    assert_eq!((machine.file("/etc/rails/note.conf").as_deref(), machine.file("/etc/after.conf").as_deref()), (Some("rails\n"), Some("x")));
+    assert!(
+        machine
+            .run(&["resume", "inv"])
+            .ends_with("--- exit 0 ---\n")
+    );
+    assert_eq!(
+        (
+            machine.file("/etc/rails/note.conf").as_deref(),
+            machine.file("/etc/after.conf").as_deref()
+        ),
+        (Some("rails\n"), Some("x"))
+    );
     // Where the host cannot even keep its lock, nothing is begun.
     machine.wish(&wishes.replace("rails\\n", "other\\n"));
-    machine.host.mount(&["-t", "tmpfs", "-o", "ro", "none"], "/var/lib/railwright");
+    machine
+        .host
+        .mount(&["-t", "tmpfs", "-o", "ro", "none"], "/var/lib/railwright");
     insta::assert_snapshot!(machine.run(&["apply", "inv", "--yes"]), @r##"
     $ railwright apply inv --yes
     refused: nothing was changed
@@ -168,5 +205,8 @@ fn a_file_system_that_is_read_only() {
               the same command again
     --- exit 4 ---
     "##);
-    assert_eq!(machine.file("/etc/rails/note.conf").as_deref(), Some("rails\n"));
+    assert_eq!(
+        machine.file("/etc/rails/note.conf").as_deref(),
+        Some("rails\n")
+    );
 }

@@ -15,7 +15,10 @@ const NOBODY: &str = r#"{ "format_version": "1.0", "recorded_at": "2026-01-01T00
 
 fn place(spec: &str) -> Place {
     let place = Place::new();
-    place.write("inv/cluster.yaml", spec).write("inv/known_hosts", "").write("nobody.json", NOBODY);
+    place
+        .write("inv/cluster.yaml", spec)
+        .write("inv/known_hosts", "")
+        .write("nobody.json", NOBODY);
     place
 }
 
@@ -23,7 +26,10 @@ fn place(spec: &str) -> Place {
 fn a_row_of_the_catalogue_says_what_is_known_and_by_whom() {
     let place = Place::new();
     let all = place.run(&["catalog", "gpu"]);
-    assert!(all.contains("A100-SXM4-80GB   ampere") && all.contains("railwright catalog gpu NAME"), "{all}");
+    assert!(
+        all.contains("A100-SXM4-80GB   ampere") && all.contains("railwright catalog gpu NAME"),
+        "{all}"
+    );
     assert!(all.lines().all(|line| line.chars().count() <= 100), "{all}");
     for sort in [
         "nic",
@@ -43,7 +49,11 @@ fn a_row_of_the_catalogue_says_what_is_known_and_by_whom() {
         "example",
     ] {
         let all = place.run(&["catalog", sort]);
-        assert!(all.ends_with("--- exit 0 ---\n") && all.lines().all(|line| line.chars().count() <= 100), "{all}");
+        assert!(
+            all.ends_with("--- exit 0 ---\n")
+                && all.lines().all(|line| line.chars().count() <= 100),
+            "{all}"
+        );
     }
     insta::assert_snapshot!(place.run(&["catalog", "acs", "GU8TF"]), @r#"
     $ railwright catalog acs GU8TF
@@ -67,7 +77,11 @@ fn a_row_of_the_catalogue_says_what_is_known_and_by_whom() {
 
 #[test]
 fn a_model_that_nobody_knows_is_an_error_until_it_is_added() {
-    let place = place(&ERDMA.replace("mtu: 9000", "mtu: 8500").replace("eRDMA", "eRDMA-9"));
+    let place = place(
+        &ERDMA
+            .replace("mtu: 9000", "mtu: 8500")
+            .replace("eRDMA", "eRDMA-9"),
+    );
     insta::assert_snapshot!(place.run(&["validate", "inv"]), @r#"
     $ railwright validate inv
     error RW0127: the catalogue knows no NIC `eRDMA-9`
@@ -87,56 +101,106 @@ fn a_model_that_nobody_knows_is_an_error_until_it_is_added() {
     inv: not valid. 1 error. `railwright explain CODE` tells more.
     --- exit 1 ---
     "#);
-    place
-        .write("inv/modules/catalog/site.yaml", "nic: [{ name: eRDMA-9, vendor: alibaba, driver: erdma, fabrics: [erdma], source: us }]\n");
-    assert!(place.run(&["validate", "inv"]).ends_with("--- exit 0 ---\n"), "{}", place.run(&["validate", "inv"]));
+    place.write(
+        "inv/modules/catalog/site.yaml",
+        "nic: [{ name: eRDMA-9, vendor: alibaba, driver: erdma, fabrics: [erdma], source: us }]\n",
+    );
+    assert!(
+        place
+            .run(&["validate", "inv"])
+            .ends_with("--- exit 0 ---\n"),
+        "{}",
+        place.run(&["validate", "inv"])
+    );
     // a row that takes a shipped one's place is shown with both places
     place.write(
         "inv/modules/catalog/more.yaml",
-        "nic: [{ name: ConnectX-6, vendor: us, driver: mlx5_core, fabrics: [rocev2], source: us }]\n",
+        "nic: \
+         [{ name: ConnectX-6, vendor: us, driver: mlx5_core, fabrics: [rocev2], source: us }]\n",
     );
     let said = place.run(&["validate", "inv"]);
     assert!(
-        said.contains("RW0223") && said.contains("inv/modules/catalog/more.yaml:1") && said.contains("modules/catalog/nic.yaml:"),
+        said.contains("RW0223")
+            && said.contains("inv/modules/catalog/more.yaml:1")
+            && said.contains("modules/catalog/nic.yaml:"),
         "{said}"
     );
     place.write("inv/modules/catalog/more.yaml", "nics: []\n");
     let said = place.run(&["plan", "inv", "--observations", "nobody.json"]);
-    assert!(said.contains("RW0220") && said.contains("did you mean `nic`?") && said.ends_with("--- exit 1 ---\n"), "{said}");
+    assert!(
+        said.contains("RW0220")
+            && said.contains("did you mean `nic`?")
+            && said.ends_with("--- exit 1 ---\n"),
+        "{said}"
+    );
 }
 
-/// A switch of the spec is looked up like a NIC, its own row stands over the shipped one, and rules see both.
+/// A switch of the spec is looked up like a NIC, its own row stands over the shipped one, and rules
+/// see both.
 #[test]
 fn a_switch_is_known_by_its_row_and_its_system() {
     let spec = |switch: &str| {
-        let fabric = "{ kind: rocev2, mtu: 9000, lossless: { priority: 3, dscp: 26, cnp: { priority: 6, dscp: 48 } } }";
+        let fabric = "{ kind: rocev2, mtu: 9000, lossless: { priority: 3, dscp: 26, cnp: \
+                      { priority: 6, dscp: 48 } } }";
         let ssh = "{ user: root, host_keys: known_hosts }";
         format!(
-            "cluster: jobs\nfabric: {fabric}\nssh: {ssh}\nnodes: [{{ name: n1, os: ubuntu-22.04 }}]\nswitches:\n  - {{ name: leaf1, {switch} }}\n"
+            "cluster: jobs\nfabric: {fabric}\nssh: {ssh}\nnodes: [{{ name: n1, os: ubuntu-22.04 \
+             }}]\nswitches:\n  - {{ name: leaf1, {switch} }}\n"
         )
     };
-    let place = place(&spec("os: sonic, model: SN5600, mtu: 9216, pfc: [3], dscp: { 26: 3 }, cable_length_m: 5, port_speed_gbps: 400"));
+    let place = place(&spec(
+        "os: sonic, model: SN5600, mtu: 9216, pfc: [3], dscp: { 26: 3 }, cable_length_m: 5, \
+         port_speed_gbps: 400",
+    ));
     let said = place.run(&["validate", "inv"]);
-    assert!(said.ends_with("--- exit 0 ---\n") && !said.contains("RW29"), "{said}");
+    assert!(
+        said.ends_with("--- exit 0 ---\n") && !said.contains("RW29"),
+        "{said}"
+    );
     place.write("inv/cluster.yaml", spec("os: sonic, model: SN5600X"));
     let said = place.run(&["validate", "inv"]);
-    assert!(said.contains("RW0127: the catalogue knows no switch `SN5600X`") && said.contains("did you mean `SN5600`"), "{said}");
+    assert!(
+        said.contains("RW0127: the catalogue knows no switch `SN5600X`")
+            && said.contains("did you mean `SN5600`"),
+        "{said}"
+    );
     place.write(
         "inv/cluster.yaml",
-        spec("os: sonic, model: IXR7220-H5-64D, pfc: [3], dscp: { 26: 3 }, cable_length_m: 40, port_speed_gbps: 400"),
+        spec(
+            "os: sonic, model: IXR7220-H5-64D, pfc: [3], dscp: { 26: 3 }, cable_length_m: 40, \
+             port_speed_gbps: 400",
+        ),
     );
-    assert!(!place.run(&["validate", "inv"]).contains("RW2943"), "nothing is said of a table that nobody has");
+    assert!(
+        !place.run(&["validate", "inv"]).contains("RW2943"),
+        "nothing is said of a table that nobody has"
+    );
     let table = "headroom: [{ sku: ours, speed_gbps: 400, cable_m: 5, xoff_bytes: 400000 }]";
     let row = format!(
-        "switch: [{{ name: IXR7220-H5-64D, vendor: nokia, asic: T, systems: [sonic], buffer_model: traditional, {table}, source: us }}]\n"
+        "switch: [{{ name: IXR7220-H5-64D, vendor: nokia, asic: T, systems: [sonic], buffer_model: \
+         traditional, {table}, source: us }}]\n"
     );
     place.write("inv/modules/catalog/ours.yaml", row);
     let said = place.run(&["validate", "inv"]);
-    assert!(said.contains("RW2943: no table of IXR7220-H5-64D that the catalogue knows has a row for 400 Gb/s and 40 m"), "{said}");
+    assert!(
+        said.contains(
+            "RW2943: no table of IXR7220-H5-64D that the catalogue knows has a row for 400 Gb/s \
+             and 40 m"
+        ),
+        "{said}"
+    );
     let said = place.run(&["catalog", "switch", "MSN2700"]);
-    assert!(said.starts_with("$ railwright catalog switch MSN2700\nswitch SN2700") && said.contains("Spectrum-1"), "{said}");
+    assert!(
+        said.starts_with("$ railwright catalog switch MSN2700\nswitch SN2700")
+            && said.contains("Spectrum-1"),
+        "{said}"
+    );
     let said = place.run(&["catalog", "switch-system", "eos"]);
-    assert!(said.contains("0-7: 1, 8-15: 0, 24-31: 3, 48-55: 6") && said.lines().all(|line| line.chars().count() <= 100), "{said}");
+    assert!(
+        said.contains("0-7: 1, 8-15: 0, 24-31: 3, 48-55: 6")
+            && said.lines().all(|line| line.chars().count() <= 100),
+        "{said}"
+    );
 }
 
 #[test]
@@ -161,15 +225,25 @@ fn a_spec_that_breaks_a_rule_is_not_planned() {
     No host was asked or changed. `railwright explain CODE` tells more, `railwright validate` checks the files alone.
     --- exit 1 ---
     "#);
-    assert!(place.run(&["validate", "inv"]).ends_with("--- exit 1 ---\n"));
+    assert!(
+        place
+            .run(&["validate", "inv"])
+            .ends_with("--- exit 1 ---\n")
+    );
     let drift = place.run(&["drift", "inv", "--observations", "nobody.json"]);
-    assert!(drift.contains("rules: 1 error (RW2201); railwright validate inv tells more."), "{drift}");
+    assert!(
+        drift.contains("rules: 1 error (RW2201); railwright validate inv tells more."),
+        "{drift}"
+    );
 }
 
 #[test]
 fn a_waiver_is_shown_until_it_ends() {
     let waived = |until: &str| {
-        format!("{ERDMA}rules: {{ waive: [{{ code: RW2201, reason: jumbo frames are on trial, owner: ada, until: {until} }}] }}\n")
+        format!(
+            "{ERDMA}rules: {{ waive: [{{ code: RW2201, reason: jumbo frames are on trial, owner: \
+             ada, until: {until} }}] }}\n"
+        )
     };
     let place = place(&waived("2026-03-31"));
     insta::assert_snapshot!(place.run(&["validate", "inv"]), @r#"
@@ -182,24 +256,45 @@ fn a_waiver_is_shown_until_it_ends() {
     "#);
     for command in ["plan", "drift"] {
         let said = place.run(&[command, "inv", "--observations", "nobody.json"]);
-        assert!(said.contains("WAIVED") && said.contains("accepted by ada until 2026-03-31: jumbo frames are on trial"), "{said}");
+        assert!(
+            said.contains("WAIVED")
+                && said.contains("accepted by ada until 2026-03-31: jumbo frames are on trial"),
+            "{said}"
+        );
         let json = place.run(&[command, "inv", "--observations", "nobody.json", "--json"]);
-        assert!(json.contains("\"waived\": [\n") && json.contains("\"until\": \"2026-03-31\""), "{json}");
+        assert!(
+            json.contains("\"waived\": [\n") && json.contains("\"until\": \"2026-03-31\""),
+            "{json}"
+        );
     }
     place.write("inv/cluster.yaml", waived("2025-12-31"));
     let said = place.run(&["plan", "inv", "--observations", "nobody.json"]);
-    assert!(said.contains("error RW2201") && said.ends_with("--- exit 1 ---\n"), "{said}");
+    assert!(
+        said.contains("error RW2201") && said.ends_with("--- exit 1 ---\n"),
+        "{said}"
+    );
     let said = place.run(&["validate", "inv"]);
-    assert!(said.contains("warning RW0131: the waiver of RW2201 ended on 2025-12-31"), "{said}");
+    assert!(
+        said.contains("warning RW0131: the waiver of RW2201 ended on 2025-12-31"),
+        "{said}"
+    );
     place.write("inv/cluster.yaml", waived("soon"));
-    assert!(place.run(&["validate", "inv"]).contains("RW0131: `soon` is no date"));
+    assert!(
+        place
+            .run(&["validate", "inv"])
+            .contains("RW0131: `soon` is no date")
+    );
 }
 
 #[test]
 fn rules_are_listed_and_each_is_explained() {
     let place = Place::new();
     let all = place.run(&["rules"]);
-    assert!(all.contains("RW2201 error   MTU above what eRDMA carries") && all.contains("railwright explain CODE"), "{all}");
+    assert!(
+        all.contains("RW2201 error   MTU above what eRDMA carries")
+            && all.contains("railwright explain CODE"),
+        "{all}"
+    );
     assert!(all.lines().all(|line| line.chars().count() <= 100), "{all}");
     insta::assert_snapshot!(place.run(&["explain", "rw2201"]), @r#"
     $ railwright explain rw2201
@@ -223,7 +318,10 @@ fn rules_are_listed_and_each_is_explained() {
     --- exit 0 ---
     "#);
     let said = place.run(&["explain", "RW2299"]);
-    assert!(said.contains("RW1008") && said.contains("did you mean"), "{said}");
+    assert!(
+        said.contains("RW1008") && said.contains("did you mean"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -264,9 +362,20 @@ rules:
       source: our handbook
     --- exit 0 ---
     "#);
-    assert!(place.run(&["explain", "OP0001", "inv"]).contains("our handbook"));
-    assert!(place.run(&["rules", "inv"]).contains("OP0001 warning fabric without jumbo frames (yours)"));
-    place.write("inv/modules/rules/site.yaml", rule.replace("fabric.mtu <", "fabric.mtuu <"));
+    assert!(
+        place
+            .run(&["explain", "OP0001", "inv"])
+            .contains("our handbook")
+    );
+    assert!(
+        place
+            .run(&["rules", "inv"])
+            .contains("OP0001 warning fabric without jumbo frames (yours)")
+    );
+    place.write(
+        "inv/modules/rules/site.yaml",
+        rule.replace("fabric.mtu <", "fabric.mtuu <"),
+    );
     insta::assert_snapshot!(place.run(&["validate", "inv"]), @r#"
     $ railwright validate inv
     error RW0203: `fabric` has no `mtuu`
@@ -288,11 +397,14 @@ rules:
 #[test]
 fn hostile_rows_and_rules_are_refused() {
     let place = place(&ERDMA.replace("mtu: 9000", "mtu: 8500"));
-    let row = |name: &str, more: &str| format!("gpu: [{{ name: \"{name}\", vendor: us, architecture: a, source: us{more} }}]\n");
+    let row = |name: &str, more: &str| {
+        format!("gpu: [{{ name: \"{name}\", vendor: us, architecture: a, source: us{more} }}]\n")
+    };
     let rule = |says: &str, fails: &str| {
         format!(
-            "family: site\nsummary: s\nrules: [{{ code: OP0001, title: t, severity: error, when: fabric.mtu == 1, at: fabric.mtu, says: \"{says}\", \
-             means: m, mend: m, source: s, passes: {{}}, fails: {fails} }}]\n"
+            "family: site\nsummary: s\nrules: [{{ code: OP0001, title: t, severity: error, when: \
+             fabric.mtu == 1, at: fabric.mtu, says: \"{says}\", means: m, mend: m, source: s, \
+             passes: {{}}, fails: {fails} }}]\n"
         )
     };
     for (file, text, said) in [
@@ -304,24 +416,42 @@ fn hostile_rows_and_rules_are_refused() {
             "release: [{ name: driver-x, part: driver, release: x, source: us }]".to_owned(),
             "railwright catalog release driver-",
         ),
-        ("rules/a.yaml", rule("{% for i in range(end=1000) %}{% for k in range(end=1000) %}{% endfor %}{% endfor %}", "{}"), "RW0224"),
+        (
+            "rules/a.yaml",
+            rule(
+                "{% for i in range(end=1000) %}{% for k in range(end=1000) %}{% endfor %}{% endfor %}",
+                "{}",
+            ),
+            "RW0224",
+        ),
         (
             "rules/a.yaml",
             rule("x", "{ fabric: { mtu: 9000 } }"),
             "RW0226: the case `fails` of OP0001 does not hold: the rule finds nothing in it",
         ),
-        ("rules/a.yaml", rule("x", "{ nope: 1 }"), "RW0226: the case `fails` of OP0001 does not hold: unknown key `nope`"),
+        (
+            "rules/a.yaml",
+            rule("x", "{ nope: 1 }"),
+            "RW0226: the case `fails` of OP0001 does not hold: unknown key `nope`",
+        ),
     ] {
         place.write(&format!("inv/modules/{file}"), &text);
         let told = place.run(&["validate", "inv"]);
-        assert!(told.contains(said) && told.ends_with("--- exit 1 ---\n") && !told.contains('\u{202e}'), "{said}\n{told}");
+        assert!(
+            told.contains(said) && told.ends_with("--- exit 1 ---\n") && !told.contains('\u{202e}'),
+            "{said}\n{told}"
+        );
         std::fs::remove_file(place.path().join(format!("inv/modules/{file}"))).unwrap();
     }
     // a line end in what a rule says begins no line
-    let text = rule("a\\nerror RW0000: fake", "{ fabric: { mtu: 1 } }").replace("fabric.mtu == 1,", "'fabric.mtu == 8500',");
+    let text = rule("a\\nerror RW0000: fake", "{ fabric: { mtu: 1 } }")
+        .replace("fabric.mtu == 1,", "'fabric.mtu == 8500',");
     place.write("inv/modules/rules/a.yaml", text);
     let told = place.run(&["plan", "inv", "--observations", "nobody.json"]);
-    assert!(told.contains("error OP0001: a error RW0000: fake") && !told.contains("\nerror RW0000"), "{told}");
+    assert!(
+        told.contains("error OP0001: a error RW0000: fake") && !told.contains("\nerror RW0000"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -340,10 +470,23 @@ fn why_a_host_gets_what_it_gets() {
     --- exit 0 ---
     "#);
     let all = place.run(&["explain", "host/gpu2", "inv"]);
-    assert!(all.contains("modules/catalog/nic.yaml:") && all.contains("kernel_module erdma"), "{all}");
+    assert!(
+        all.contains("modules/catalog/nic.yaml:") && all.contains("kernel_module erdma"),
+        "{all}"
+    );
     // a source is one word, however long
-    assert!(all.lines().all(|line| line.chars().count() <= 100 || line.contains("http")), "{all}");
-    let same = place.run(&["explain", "host/gpu2", "inv", "--attribute", "link/eth1/mtu"]);
+    assert!(
+        all.lines()
+            .all(|line| line.chars().count() <= 100 || line.contains("http")),
+        "{all}"
+    );
+    let same = place.run(&[
+        "explain",
+        "host/gpu2",
+        "inv",
+        "--attribute",
+        "link/eth1/mtu",
+    ]);
     assert!(same.contains("mtu: 8500"), "{same}");
     insta::assert_snapshot!(place.run(&["explain", "host/gpu9", "inv"]), @r#"
     $ railwright explain host/gpu9 inv
@@ -352,7 +495,11 @@ fn why_a_host_gets_what_it_gets() {
       next:   did you mean `host/gpu1`?
     --- exit 1 ---
     "#);
-    assert!(place.run(&["explain", "host/gpu2/link/eth9", "inv"]).contains("did you mean `host/gpu2/link/eth1`?"));
+    assert!(
+        place
+            .run(&["explain", "host/gpu2/link/eth9", "inv"])
+            .contains("did you mean `host/gpu2/link/eth1`?")
+    );
 }
 
 const WISHES: &str = r#"cluster: train
@@ -365,7 +512,8 @@ nodes:
     nics: { model: ConnectX-6, netdev: ens1f0np0 }
 "#;
 
-/// Wishes that exclude each other stop a plan, a row of one's own lets them through, and what is left open is chosen.
+/// Wishes that exclude each other stop a plan, a row of one's own lets them through, and what is
+/// left open is chosen.
 #[test]
 fn wishes_that_exclude_each_other_are_named_and_the_rest_is_chosen() {
     let place = place(WISHES);
@@ -407,113 +555,234 @@ fn wishes_that_exclude_each_other_are_named_and_the_rest_is_chosen() {
     --- exit 1 ---
     "#);
     let said = place.run(&["explain", "host/gpu1", "inv"]);
-    assert!(said.contains("RW0132") && said.contains("not chosen: too little is known, or the wishes exclude each other"), "{said}");
+    assert!(
+        said.contains("RW0132")
+            && said.contains("not chosen: too little is known, or the wishes exclude each other"),
+        "{said}"
+    );
     // a release that goes together with the rest
     place.write("inv/cluster.yaml", WISHES.replace("510", "535"));
-    assert!(place.run(&["validate", "inv"]).ends_with("--- exit 0 ---\n"));
-    let said = place.run(&["explain", "host/gpu1", "inv"]);
-    let releases: Vec<&str> = said.lines().skip_while(|line| !line.starts_with("RELEASES")).take_while(|line| !line.is_empty()).collect();
-    let releases = releases.join("\n");
-    assert!(releases.contains(" . driver    535: of the spec, inv/cluster.yaml:7 nodes[0].gpu.driver"), "{releases}");
     assert!(
-        releases.contains(" . cuda      12.9: chosen") && releases.contains("not a newer one: CUDA 13 needs the GPU driver 580"),
+        place
+            .run(&["validate", "inv"])
+            .ends_with("--- exit 0 ---\n")
+    );
+    let said = place.run(&["explain", "host/gpu1", "inv"]);
+    let releases: Vec<&str> = said
+        .lines()
+        .skip_while(|line| !line.starts_with("RELEASES"))
+        .take_while(|line| !line.is_empty())
+        .collect();
+    let releases = releases.join("\n");
+    assert!(
+        releases.contains(" . driver    535: of the spec, inv/cluster.yaml:7 nodes[0].gpu.driver"),
+        "{releases}"
+    );
+    assert!(
+        releases.contains(" . cuda      12.9: chosen")
+            && releases.contains("not a newer one: CUDA 13 needs the GPU driver 580"),
         "{releases}"
     );
     let json = place.run(&["explain", "host/gpu1", "inv", "--json"]);
-    assert!(json.contains("\"part\": \"cuda\"") && json.contains("\"row\": \"modules/catalog/release.yaml:"), "{json}");
+    assert!(
+        json.contains("\"part\": \"cuda\"")
+            && json.contains("\"row\": \"modules/catalog/release.yaml:"),
+        "{json}"
+    );
     // the toolkit is asked for without a release: the chosen one
-    place.write("inv/cluster.yaml", WISHES.replace("510", "535") + "modules: { cuda-toolkit: { enabled: true } }\n");
-    assert!(place.run(&["explain", "host/gpu1", "inv"]).contains("package cuda-toolkit-12-9"));
+    place.write(
+        "inv/cluster.yaml",
+        WISHES.replace("510", "535") + "modules: { cuda-toolkit: { enabled: true } }\n",
+    );
+    assert!(
+        place
+            .run(&["explain", "host/gpu1", "inv"])
+            .contains("package cuda-toolkit-12-9")
+    );
 }
 
-/// A system that is like a known one is mistyped, another one may be right; nodes without a GPU get no toolkit, and say so.
+/// A system that is like a known one is mistyped, another one may be right; nodes without a GPU get
+/// no toolkit, and say so.
 #[test]
 fn systems_that_no_row_is_about_and_nodes_without_a_gpu() {
-    let of = |os: &str| WISHES.replace("ubuntu-22.04", os).replace("\"510\", modules: open, direct: { path: dmabuf }", "\"535\"");
+    let of = |os: &str| {
+        WISHES.replace("ubuntu-22.04", os).replace(
+            "\"510\", modules: open, direct: { path: dmabuf }",
+            "\"535\"",
+        )
+    };
     let place = place(&of("Ubuntu-20.04"));
     let said = place.run(&["validate", "inv"]);
-    assert!(said.contains("error RW0120: `Ubuntu-20.04` is no operating system that railwright knows"), "{said}");
+    assert!(
+        said.contains("error RW0120: `Ubuntu-20.04` is no operating system that railwright knows"),
+        "{said}"
+    );
     assert!(
         said.contains("next:   did you mean `ubuntu-20.04`?")
             && said.contains("── not in the catalogue")
             && said.ends_with("--- exit 1 ---\n"),
         "{said}"
     );
-    for (os, meant) in
-        [("openeuler-22.03", "openEuler-22.03"), ("debain-12", "debian-12"), ("rokcy-9.4", "rocky-9.4"), ("centso-7", "centos")]
-    {
+    for (os, meant) in [
+        ("openeuler-22.03", "openEuler-22.03"),
+        ("debain-12", "debian-12"),
+        ("rokcy-9.4", "rocky-9.4"),
+        ("centso-7", "centos"),
+    ] {
         place.write("inv/cluster.yaml", of(os));
         let said = place.run(&["validate", "inv"]);
-        assert!(said.contains(&format!("did you mean `{meant}`?")) && said.ends_with("--- exit 1 ---\n"), "{said}");
+        assert!(
+            said.contains(&format!("did you mean `{meant}`?"))
+                && said.ends_with("--- exit 1 ---\n"),
+            "{said}"
+        );
     }
     for os in ["debian-11", "sles-15.5", "gentoo-2.15"] {
         place.write("inv/cluster.yaml", of(os));
         let said = place.run(&["validate", "inv"]);
-        assert!(said.contains(&format!("warning RW0127: the catalogue knows no operating system `{os}`")), "{said}");
-        assert!(said.contains("package_manager: ..., kernel: ..., source: ... }]") && said.ends_with("--- exit 0 ---\n"), "{said}");
+        assert!(
+            said.contains(&format!(
+                "warning RW0127: the catalogue knows no operating system `{os}`"
+            )),
+            "{said}"
+        );
+        assert!(
+            said.contains("package_manager: ..., kernel: ..., source: ... }]")
+                && said.ends_with("--- exit 0 ---\n"),
+            "{said}"
+        );
     }
-    let login = "  - { name: login1, os: ubuntu-22.04 }\nmodules: { cuda-toolkit: { enabled: true } }\n";
+    let login =
+        "  - { name: login1, os: ubuntu-22.04 }\nmodules: { cuda-toolkit: { enabled: true } }\n";
     place.write("inv/cluster.yaml", of("ubuntu-22.04") + login);
-    assert!(place.run(&["validate", "inv"]).ends_with("--- exit 0 ---\n"));
-    assert!(place.run(&["explain", "host/gpu1", "inv"]).contains("package cuda-toolkit-12-9"));
+    assert!(
+        place
+            .run(&["validate", "inv"])
+            .ends_with("--- exit 0 ---\n")
+    );
+    assert!(
+        place
+            .run(&["explain", "host/gpu1", "inv"])
+            .contains("package cuda-toolkit-12-9")
+    );
     let said = place.run(&["explain", "host/login1", "inv"]);
     assert!(
-        said.contains("NOT HERE: modules that the spec enables") && said.contains("\n - cuda-toolkit needs host.gpu is defined\n"),
+        said.contains("NOT HERE: modules that the spec enables")
+            && said.contains("\n - cuda-toolkit needs host.gpu is defined\n"),
         "{said}"
     );
     let json = place.run(&["explain", "host/login1", "inv", "--json"]);
-    assert!(json.contains("\"needs\": \"host.gpu is defined\""), "{json}");
+    assert!(
+        json.contains("\"needs\": \"host.gpu is defined\""),
+        "{json}"
+    );
 }
 
-/// What rests on rows is accepted like a rule: shown, until the day is over, on the hosts that are named; the rest is chosen.
+/// What rests on rows is accepted like a rule: shown, until the day is over, on the hosts that are
+/// named; the rest is chosen.
 #[test]
 fn wishes_that_exclude_each_other_can_be_waived() {
     let wishes = WISHES.to_owned() + "modules: { cuda-toolkit: { enabled: true } }\n";
     let signed = "reason: on trial, owner: ada, until:";
     let waived = |nodes: &str, until: &str| {
         let rule = format!("{{ code: RW2405, {signed} 2026-12-31 }}");
-        format!("{wishes}rules: {{ waive: [{rule}, {{ code: rw0132, {nodes}{signed} {until} }}] }}\n")
+        format!(
+            "{wishes}rules: {{ waive: [{rule}, {{ code: rw0132, {nodes}{signed} {until} }}] }}\n"
+        )
     };
     let place = place(&wishes);
     let said = place.run(&["plan", "inv", "--observations", "nobody.json"]);
-    assert!(said.contains("error RW0132: `gpu.driver: 510` and `gpu.direct.path: dmabuf`") && said.ends_with("--- exit 1 ---\n"), "{said}");
+    assert!(
+        said.contains("error RW0132: `gpu.driver: 510` and `gpu.direct.path: dmabuf`")
+            && said.ends_with("--- exit 1 ---\n"),
+        "{said}"
+    );
     place.write("inv/cluster.yaml", waived("", "2026-03-31"));
-    let shown = " . RW0132 gpu[1-4]: `gpu.driver: 510` and `gpu.direct.path: dmabuf` exclude each other\n          accepted by ada until 2026-03-31: on trial";
+    let shown = " . RW0132 gpu[1-4]: `gpu.driver: 510` and `gpu.direct.path: dmabuf` exclude each \
+                 other\n          accepted by ada until 2026-03-31: on trial";
     for command in ["plan", "drift"] {
         let said = place.run(&[command, "inv", "--observations", "nobody.json"]);
-        assert!(said.contains(shown) && said.ends_with("--- exit 3 ---\n"), "{said}");
+        assert!(
+            said.contains(shown) && said.ends_with("--- exit 3 ---\n"),
+            "{said}"
+        );
     }
     let said = place.run(&["explain", "host/gpu1", "inv"]);
-    assert!(said.contains("RW0132") && said.contains("(waived)") && said.contains("package cuda-toolkit-11-8"), "{said}");
-    place.write("inv/cluster.yaml", waived("nodes: \"gpu[2-3]\", ", "2026-03-31"));
-    let said = place.run(&["validate", "inv"]);
-    assert!(said.contains("error RW0132") && said.contains("on:     gpu[1,4]") && !said.contains("RW0131"), "{said}");
-    place.write("inv/cluster.yaml", waived("", "2025-12-31"));
-    let said = place.run(&["validate", "inv"]);
-    assert!(said.contains("error RW0132") && said.contains("warning RW0131: the waiver of rw0132 ended on 2025-12-31"), "{said}");
-    place.write("inv/cluster.yaml", waived("", "2026-03-31").replace("path: dmabuf", "path: peermem"));
-    let said = place.run(&["validate", "inv"]);
-    assert!(said.contains("warning RW0131: the waiver of rw0132 waives nothing"), "{said}");
-}
-
-/// A rule that found the same pair is told alone, and a waiver of it stands for both; combinations of one's own are tried.
-#[test]
-fn nothing_is_told_twice_and_own_combinations_are_tried() {
-    let wishes = WISHES.replace("driver: \"510\", modules: open, direct: { path: dmabuf }", "driver: \"535\", cuda: \"13.0\"");
-    let place = place(&wishes);
-    let said = place.run(&["validate", "inv"]);
-    assert!(said.contains("RW2414") && !said.contains("RW0132") && said.ends_with("--- exit 1 ---\n"), "{said}");
-    let waived = "rules: { waive: [{ code: RW2414, reason: jobs bring cuda-compat, owner: ada, until: 2026-12-31 }] }\n";
-    place.write("inv/cluster.yaml", wishes + waived);
-    let said = place.run(&["validate", "inv"]);
-    assert!(!said.contains("RW0132") && said.ends_with("--- exit 0 ---\n"), "{said}");
+    assert!(
+        said.contains("RW0132")
+            && said.contains("(waived)")
+            && said.contains("package cuda-toolkit-11-8"),
+        "{said}"
+    );
     place.write(
-        "inv/modules/catalog/site.yaml",
-        "combination: [{ name: ours, source: us, spec: { nodes: [{ name: n1, gpu: { model: A100, count: 8, driver: '470', cuda: '12.4' } }] } }]\n",
+        "inv/cluster.yaml",
+        waived("nodes: \"gpu[2-3]\", ", "2026-03-31"),
     );
     let said = place.run(&["validate", "inv"]);
-    assert!(said.contains("RW0226: the combination `ours` does not hold: gpu.cuda and gpu.driver exclude each other"), "{said}");
-    place.write("inv/modules/catalog/site.yaml", "release: [{ name: cuda-12, part: cuda, release: '12', line: true, source: us }]\n");
+    assert!(
+        said.contains("error RW0132")
+            && said.contains("on:     gpu[1,4]")
+            && !said.contains("RW0131"),
+        "{said}"
+    );
+    place.write("inv/cluster.yaml", waived("", "2025-12-31"));
+    let said = place.run(&["validate", "inv"]);
+    assert!(
+        said.contains("error RW0132")
+            && said.contains("warning RW0131: the waiver of rw0132 ended on 2025-12-31"),
+        "{said}"
+    );
+    place.write(
+        "inv/cluster.yaml",
+        waived("", "2026-03-31").replace("path: dmabuf", "path: peermem"),
+    );
+    let said = place.run(&["validate", "inv"]);
+    assert!(
+        said.contains("warning RW0131: the waiver of rw0132 waives nothing"),
+        "{said}"
+    );
+}
+
+/// A rule that found the same pair is told alone, and a waiver of it stands for both; combinations
+/// of one's own are tried.
+#[test]
+fn nothing_is_told_twice_and_own_combinations_are_tried() {
+    let wishes = WISHES.replace(
+        "driver: \"510\", modules: open, direct: { path: dmabuf }",
+        "driver: \"535\", cuda: \"13.0\"",
+    );
+    let place = place(&wishes);
+    let said = place.run(&["validate", "inv"]);
+    assert!(
+        said.contains("RW2414") && !said.contains("RW0132") && said.ends_with("--- exit 1 ---\n"),
+        "{said}"
+    );
+    let waived = "rules: { waive: \
+                  [{ code: RW2414, reason: jobs bring cuda-compat, owner: ada, until: 2026-12-31 }] \
+                  }\n";
+    place.write("inv/cluster.yaml", wishes + waived);
+    let said = place.run(&["validate", "inv"]);
+    assert!(
+        !said.contains("RW0132") && said.ends_with("--- exit 0 ---\n"),
+        "{said}"
+    );
+    place.write(
+        "inv/modules/catalog/site.yaml",
+        "combination: [{ name: ours, source: us, spec: { nodes: [{ name: n1, gpu: \
+         { model: A100, count: 8, driver: '470', cuda: '12.4' } }] } }]\n",
+    );
+    let said = place.run(&["validate", "inv"]);
+    assert!(
+        said.contains(
+            "RW0226: the combination `ours` does not hold: gpu.cuda and gpu.driver exclude each \
+             other"
+        ),
+        "{said}"
+    );
+    place.write(
+        "inv/modules/catalog/site.yaml",
+        "release: [{ name: cuda-12, part: cuda, release: '12', line: true, source: us }]\n",
+    );
     assert!(place.run(&["validate", "inv"]).contains("RW0223"));
 }
 
@@ -526,5 +795,10 @@ fn rules_are_told_without_their_templates() {
         assert!(said.contains("<host.") && !said.contains("{{"), "{said}");
     }
     let help = place.run(&["schema", "--help"]);
-    assert!(help.contains("spec, plan, observation") && help.contains("explanation") && help.contains("translation"), "{help}");
+    assert!(
+        help.contains("spec, plan, observation")
+            && help.contains("explanation")
+            && help.contains("translation"),
+        "{help}"
+    );
 }

@@ -1,5 +1,5 @@
-//! What a NIC keeps only until its driver is loaded anew: found to be lost, and brought back by the unit at the next boot. On a
-//! fixture host; the NIC's tools are stand-ins.
+//! What a NIC keeps only until its driver is loaded anew: found to be lost, and brought back by the
+//! unit at the next boot. On a fixture host; the NIC's tools are stand-ins.
 
 use crate::fixture::models::MODELS;
 use crate::fixture::{Fixture, repository};
@@ -34,15 +34,27 @@ impl Story {
         fixture.0.must(prepare);
         let server = fixture.serve(&[])?;
         let place = Place::new();
-        place.write("inv/cluster.yaml", SPEC.replace("PORT", &server.port.to_string()));
+        place.write(
+            "inv/cluster.yaml",
+            SPEC.replace("PORT", &server.port.to_string()),
+        );
         place.write("inv/id", std::fs::read(server.path("id")).unwrap());
         place.write("inv/known_hosts", server.line("ed25519") + "\n");
         place.write("inv/modules/story/module.yaml", CLASS);
-        Some(Story { fixture, server, place })
+        Some(Story {
+            fixture,
+            server,
+            place,
+        })
     }
 
     fn run(&self, words: &[&str]) -> String {
-        scrub(&self.place.run(words).replace(&format!(":{}", self.server.port), ":PORT"))
+        scrub(
+            &self
+                .place
+                .run(words)
+                .replace(&format!(":{}", self.server.port), ":PORT"),
+        )
     }
 
     fn pfc(&self) -> String {
@@ -52,7 +64,9 @@ impl Story {
 
 #[test]
 fn a_class_that_the_driver_lost_is_drift_and_comes_back_with_the_boot() {
-    let Some(mut story) = Story::start("lost class", &[], "") else { return };
+    let Some(mut story) = Story::start("lost class", &[], "") else {
+        return;
+    };
     let applied = story.run(&["apply", "inv", "--yes"]);
     assert!(applied.ends_with("--- exit 0 ---\n"), "{applied}");
     let lossless = "\"prio_pfc\":[false,false,false,true,false,false,false,false]";
@@ -60,17 +74,29 @@ fn a_class_that_the_driver_lost_is_drift_and_comes_back_with_the_boot() {
     assert!(story.run(&["drift", "inv"]).ends_with("--- exit 0 ---\n"));
 
     // what a driver that is loaded anew does
-    story.fixture.0.must("rm -rf /run/stand-ins/qos /run/stand-ins/pause");
+    story
+        .fixture
+        .0
+        .must("rm -rf /run/stand-ins/qos /run/stand-ins/pause");
     let lost = story.run(&["drift", "inv"]);
     assert!(
-        lost.contains("pfc, running: found none") && lost.contains("pause, running: found yes") && lost.ends_with("--- exit 2 ---\n"),
+        lost.contains("pfc, running: found none")
+            && lost.contains("pause, running: found yes")
+            && lost.ends_with("--- exit 2 ---\n"),
         "{lost}"
     );
     let mended = story.run(&["apply", "inv", "--yes"]);
-    assert!(mended.ends_with("--- exit 0 ---\n") && story.pfc().contains(lossless), "{mended}");
+    assert!(
+        mended.ends_with("--- exit 0 ---\n") && story.pfc().contains(lossless),
+        "{mended}"
+    );
 
     story.fixture.reboot(&mut story.server);
-    assert!(story.pfc().contains(lossless), "the unit did not bring it back: {}", story.pfc());
+    assert!(
+        story.pfc().contains(lossless),
+        "the unit did not bring it back: {}",
+        story.pfc()
+    );
     let whole = story.run(&["drift", "inv"]);
     assert!(whole.ends_with("--- exit 0 ---\n"), "{whole}");
 }
@@ -81,15 +107,32 @@ fn a_class_that_the_driver_lost_is_drift_and_comes_back_with_the_boot() {
 fn a_class_that_mlnx_qos_set_is_lost_and_comes_back_as_well() {
     let besides = [(repository("tests/stand-ins/mlnx_qos"), "usr/bin/mlnx_qos")];
     let without_dcb = "mkdir -p /usr/lib/stand-ins && mv /usr/sbin/dcb /usr/lib/stand-ins/";
-    let Some(mut story) = Story::start("lost class of mlnx_qos", &besides, without_dcb) else { return };
-    let enabled = |story: &Story| story.fixture.0.must("mlnx_qos -i ens0f0np0").contains("enabled     0   0   0   1   0   0   0   0");
+    let Some(mut story) = Story::start("lost class of mlnx_qos", &besides, without_dcb) else {
+        return;
+    };
+    let enabled = |story: &Story| {
+        story
+            .fixture
+            .0
+            .must("mlnx_qos -i ens0f0np0")
+            .contains("enabled     0   0   0   1   0   0   0   0")
+    };
     assert!(!enabled(&story));
     let applied = story.run(&["apply", "inv", "--yes"]);
-    assert!(applied.ends_with("--- exit 0 ---\n") && enabled(&story), "{applied}");
+    assert!(
+        applied.ends_with("--- exit 0 ---\n") && enabled(&story),
+        "{applied}"
+    );
 
-    story.fixture.0.must("rm -rf /run/stand-ins/qos /run/stand-ins/pause");
+    story
+        .fixture
+        .0
+        .must("rm -rf /run/stand-ins/qos /run/stand-ins/pause");
     let lost = story.run(&["drift", "inv"]);
-    assert!(lost.contains("pfc, running: found none") && lost.ends_with("--- exit 2 ---\n"), "{lost}");
+    assert!(
+        lost.contains("pfc, running: found none") && lost.ends_with("--- exit 2 ---\n"),
+        "{lost}"
+    );
 
     story.fixture.reboot(&mut story.server);
     assert!(enabled(&story), "the unit did not bring it back");

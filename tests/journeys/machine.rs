@@ -1,5 +1,5 @@
-//! A machine behind a real OpenSSH server: a Debian root with namespaces, apt and files of its own, so that what a story
-//! changes is neither this machine's nor another story's.
+//! A machine behind a real OpenSSH server: a Debian root with namespaces, apt and files of its own,
+//! so that what a story changes is neither this machine's nor another story's.
 
 use crate::rig::Host;
 use crate::server::Server;
@@ -25,11 +25,24 @@ impl Machine {
     pub fn start(story: &str, resources: &str, copies: &[(&Path, &str)]) -> Option<Machine> {
         let host = Host::start(story, copies)?;
         // Every session of the server is a shell in the machine.
-        let server = Server::start(&["ed25519"], &[format!("ForceCommand exec {} /bin/sh -c \"$SSH_ORIGINAL_COMMAND\"", host.entry())])?;
+        let server = Server::start(
+            &["ed25519"],
+            &[format!(
+                "ForceCommand exec {} /bin/sh -c \"$SSH_ORIGINAL_COMMAND\"",
+                host.entry()
+            )],
+        )?;
         let place = Place::new();
-        place.write("inv/cluster.yaml", SPEC.replace("PORT", &server.port.to_string()));
+        place.write(
+            "inv/cluster.yaml",
+            SPEC.replace("PORT", &server.port.to_string()),
+        );
         place.write("inv/id", std::fs::read(server.path("id")).unwrap());
-        let machine = Machine { place, server, host };
+        let machine = Machine {
+            place,
+            server,
+            host,
+        };
         machine.pin(&machine.server.line("ed25519"));
         machine.wish(resources);
         Some(machine)
@@ -48,7 +61,12 @@ impl Machine {
 
     /// What the program says, without what differs from run to run.
     pub fn run(&self, words: &[&str]) -> String {
-        scrub(&self.place.run(words).replace(&format!(":{}", self.server.port), ":PORT"))
+        scrub(
+            &self
+                .place
+                .run(words)
+                .replace(&format!(":{}", self.server.port), ":PORT"),
+        )
     }
 
     /// A file of the machine; nothing where there is none.
@@ -70,7 +88,14 @@ pub fn scrub(text: &str) -> String {
             let token = bare.trim_end_matches([':', ')', ',', ';']);
             let name = match token.split_once('-') {
                 _ if token.len() == 12 && hex(token) => Some("DIGEST"),
-                Some((run, digest)) if run.starts_with('r') && digits(&run[1..]) && digest.len() == 6 && hex(digest) => Some("RUN"),
+                Some((run, digest))
+                    if run.starts_with('r')
+                        && digits(&run[1..])
+                        && digest.len() == 6
+                        && hex(digest) =>
+                {
+                    Some("RUN")
+                }
                 _ if token.len() == 8 && token.starts_with("00:") => Some("CLOCK"),
                 _ if token.starts_with("SHA256:") => Some("SHA256:FINGERPRINT"),
                 _ if matches!(previous, "(process" | "pid") && digits(token) => Some("PROCESS"),

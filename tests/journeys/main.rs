@@ -1,4 +1,5 @@
-//! Journeys at the seam of the command line, as transcripts. One binary for all of them: linking is what costs.
+//! Journeys at the seam of the command line, as transcripts. One binary for all of them: linking is
+//! what costs.
 
 // A journey that cannot go on stops where it is; that is what `unwrap` says here.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
@@ -7,7 +8,11 @@ mod cabling;
 mod chain;
 mod connections;
 #[path = "../kubernetes/rig.rs"]
-#[allow(dead_code, clippy::print_stderr, reason = "the stories of Kubernetes use the rest of it; it says what it skips")]
+#[allow(
+    dead_code,
+    clippy::print_stderr,
+    reason = "the stories of Kubernetes use the rest of it; it says what it skips"
+)]
 mod control_plane;
 mod documents;
 mod drains;

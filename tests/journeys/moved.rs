@@ -9,15 +9,34 @@ const NOTE: &str = "  - id: note\n    file: { path: /etc/note.conf, content: \"r
 
 #[test]
 fn a_plan_whose_ground_has_moved() {
-    let Some(machine) = Machine::start("stale plan", NOTE, &[]) else { return };
-    let plan = || assert!(machine.run(&["plan", "inv", "-o", "a.plan"]).ends_with("--- exit 0 ---\n"));
+    let Some(machine) = Machine::start("stale plan", NOTE, &[]) else {
+        return;
+    };
+    let plan = || {
+        assert!(
+            machine
+                .run(&["plan", "inv", "-o", "a.plan"])
+                .ends_with("--- exit 0 ---\n")
+        )
+    };
     plan();
     // the plan file
     let text = std::fs::read_to_string(machine.place.path().join("a.plan")).unwrap();
-    machine.place.write("edited.plan", text.replace("rails", "roads"));
-    machine.place.write("newer.plan", text.replacen("\"format_version\": \"3.0\"", "\"format_version\": \"4.0\"", 1));
+    machine
+        .place
+        .write("edited.plan", text.replace("rails", "roads"));
+    machine.place.write(
+        "newer.plan",
+        text.replacen(
+            "\"format_version\": \"3.0\"",
+            "\"format_version\": \"4.0\"",
+            1,
+        ),
+    );
     machine.place.write("cut.plan", &text[..text.len() / 2]);
-    let screens = ["edited.plan", "newer.plan", "cut.plan"].map(|file| machine.run(&["apply", file, "--yes"])).concat();
+    let screens = ["edited.plan", "newer.plan", "cut.plan"]
+        .map(|file| machine.run(&["apply", file, "--yes"]))
+        .concat();
     insta::assert_snapshot!(screens, @r##"
     $ railwright apply edited.plan --yes
     --- stderr ---
@@ -59,11 +78,16 @@ fn a_plan_whose_ground_has_moved() {
       next:   railwright plan inv shows what is to be done now
     --- exit 3 ---
     "##);
-    assert_eq!(machine.file("/etc/note.conf").as_deref(), Some("somebody else\n"));
+    assert_eq!(
+        machine.file("/etc/note.conf").as_deref(),
+        Some("somebody else\n")
+    );
     // the spec
     plan();
     let spec = std::fs::read_to_string(machine.place.path().join("inv/cluster.yaml")).unwrap();
-    machine.place.write("inv/cluster.yaml", spec.replace("night", "day"));
+    machine
+        .place
+        .write("inv/cluster.yaml", spec.replace("night", "day"));
     insta::assert_snapshot!(machine.run(&["apply", "a.plan", "--yes"]), @r##"
     $ railwright apply a.plan --yes
     refused: nothing was changed
@@ -76,9 +100,16 @@ fn a_plan_whose_ground_has_moved() {
     --- exit 4 ---
     "##);
     machine.place.write("inv/cluster.yaml", spec);
-    assert_eq!(machine.file("/etc/note.conf").as_deref(), Some("somebody else\n"));
+    assert_eq!(
+        machine.file("/etc/note.conf").as_deref(),
+        Some("somebody else\n")
+    );
     // the state: the same plan twice
-    assert!(machine.run(&["apply", "a.plan", "--yes"]).ends_with("--- exit 0 ---\n"));
+    assert!(
+        machine
+            .run(&["apply", "a.plan", "--yes"])
+            .ends_with("--- exit 0 ---\n")
+    );
     insta::assert_snapshot!(machine.run(&["apply", "a.plan", "--yes"]), @r##"
     $ railwright apply a.plan --yes
     refused: nothing was changed
@@ -95,10 +126,14 @@ fn a_plan_whose_ground_has_moved() {
 #[test]
 fn a_module_that_is_wrong_is_shown_before_any_host_is_asked() {
     let place = Place::new();
-    place.write("inv/cluster.yaml", "cluster: night\nnodes: [{ name: n1, ssh: { address: 127.0.0.1, port: 1 } }]\n");
+    place.write(
+        "inv/cluster.yaml",
+        "cluster: night\nnodes: [{ name: n1, ssh: { address: 127.0.0.1, port: 1 } }]\n",
+    );
     place.write(
         "inv/modules/story/module.yaml",
-        "module: story\nsummary: x\nwhen: fabric.kid == \"rocev2\"\nresources:\n  - id: note\n    file: { path: /etc/note.conf, content: \"{{ host.name\" }\n",
+        "module: story\nsummary: x\nwhen: fabric.kid == \"rocev2\"\nresources:\n  - id: note\n    \
+         file: { path: /etc/note.conf, content: \"{{ host.name\" }\n",
     );
     insta::assert_snapshot!(["plan", "validate"].map(|command| place.run(&[command, "inv"])).concat(), @r##"
     $ railwright plan inv
@@ -151,18 +186,39 @@ fn a_module_that_is_wrong_is_shown_before_any_host_is_asked() {
 
 #[test]
 fn two_applies_at_once() {
-    let slow = "  - id: slow\n    command: { name: slow, run: \"touch /begun; while [ ! -e /go ]; do sleep 0.1; done; touch /etc/slow\", read: { probe: \"test -e /etc/slow\" } }\n";
-    let Some(machine) = Machine::start("two at once", slow, &[]) else { return };
-    let mut first = machine.place.command(&["apply", "inv", "--yes"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let slow = "  - id: slow\n    command: { name: slow, run: \"touch /begun; while [ ! -e /go ]; \
+                do sleep 0.1; done; touch /etc/slow\", read: { probe: \"test -e /etc/slow\" } }\n";
+    let Some(machine) = Machine::start("two at once", slow, &[]) else {
+        return;
+    };
+    let mut first = machine
+        .place
+        .command(&["apply", "inv", "--yes"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut stderr = BufReader::new(first.stderr.take().unwrap());
     while machine.file("/begun").is_none() {
-        assert_eq!(first.try_wait().unwrap(), None, "the first has ended before its step");
+        assert_eq!(
+            first.try_wait().unwrap(),
+            None,
+            "the first has ended before its step"
+        );
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
     // from the same folder, and from a copy of it elsewhere, as a colleague would have it
     let here = machine.run(&["apply", "inv", "--yes"]);
-    for file in ["cluster.yaml", "id", "known_hosts", "modules/story/module.yaml"] {
-        machine.place.write(&format!("copy/{file}"), std::fs::read(machine.place.path().join("inv").join(file)).unwrap());
+    for file in [
+        "cluster.yaml",
+        "id",
+        "known_hosts",
+        "modules/story/module.yaml",
+    ] {
+        machine.place.write(
+            &format!("copy/{file}"),
+            std::fs::read(machine.place.path().join("inv").join(file)).unwrap(),
+        );
     }
     let elsewhere = machine.run(&["apply", "copy", "--yes"]);
     // reading is not kept from anybody
@@ -176,12 +232,18 @@ fn two_applies_at_once() {
     let said = screens.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in [
         "error RW0704: the cluster is being changed already: apply by unknown on ",
-        "state: this run changed nothing; the other one goes on next: wait until it ends, then make a new plan",
+        "state: this run changed nothing; the other one goes on next: wait until it ends, then \
+         make a new plan",
         "error RW0608: the host is being changed from elsewhere: apply by unknown on ",
-        "state: nothing was changed on any host next: wait until that run ends, then make a new plan",
+        "state: nothing was changed on any host next: wait until that run ends, then make a new \
+         plan",
     ] {
         assert!(said.contains(part), "{part}\n{screens}");
     }
-    assert_eq!(said.matches("refused: nothing was changed").count(), 2, "{screens}");
+    assert_eq!(
+        said.matches("refused: nothing was changed").count(),
+        2,
+        "{screens}"
+    );
     assert_eq!(said.matches("--- exit 4 ---").count(), 2, "{screens}");
 }

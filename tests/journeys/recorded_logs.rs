@@ -1,4 +1,5 @@
-//! What `job prove` and `doctor` say of logs that NCCL and PyTorch wrote on a host with a GPU (`logs/README.md`).
+//! What `job prove` and `doctor` say of logs that NCCL and PyTorch wrote on a host with a GPU
+//! (`logs/README.md`).
 
 use crate::support::Place;
 
@@ -14,14 +15,31 @@ struct Said {
 const ALL: [Said; 9] = [
     Said {
         log: "tcp",
-        prove: &["TCP sockets: NCCL found no RDMA device", "20 steps, the median 37.2 ms", "8 over TCP", "NCCL 2.28.9+cuda13.0"],
+        prove: &[
+            "TCP sockets: NCCL found no RDMA device",
+            "20 steps, the median 37.2 ms",
+            "8 over TCP",
+            "NCCL 2.28.9+cuda13.0",
+        ],
         doctor: &["! pod RW1361"],
     },
     // "NET/Socket : GPU Direct RDMA Disabled for HCA 0 'eth0'" is no driver that lacks something
-    Said { log: "all-subsystems", prove: &["TCP sockets: NCCL found no RDMA device", "8 over TCP"], doctor: &["! pod RW1361"] },
-    Said { log: "no-such-hca", prove: &["2 hosts, 2 ranks", "NCCL_IB_HCA==mlx5_0"], doctor: &["! environment RW1383"] },
+    Said {
+        log: "all-subsystems",
+        prove: &["TCP sockets: NCCL found no RDMA device", "8 over TCP"],
+        doctor: &["! pod RW1361"],
+    },
+    Said {
+        log: "no-such-hca",
+        prove: &["2 hosts, 2 ranks", "NCCL_IB_HCA==mlx5_0"],
+        doctor: &["! environment RW1383"],
+    },
     // NCCL_NET=Socket is not printed
-    Said { log: "held-to-tcp", prove: &["lacks libibverbs, or with NCCL_NET=Socket", "10 steps"], doctor: &["! environment RW1294"] },
+    Said {
+        log: "held-to-tcp",
+        prove: &["lacks libibverbs, or with NCCL_NET=Socket", "10 steps"],
+        doctor: &["! environment RW1294"],
+    },
     Said {
         log: "no-network",
         prove: &[
@@ -32,23 +50,34 @@ const ALL: [Said; 9] = [
     },
     Said {
         log: "no-interface",
-        prove: &["NCCL says nothing of what carries the data", "RW1211 found line 4 on gpu01: Bootstrap : no socket interface found"],
+        prove: &[
+            "NCCL says nothing of what carries the data",
+            "RW1211 found line 4 on gpu01: Bootstrap : no socket interface found",
+        ],
         doctor: &["! environment RW1384"],
     },
     Said {
         log: "shared-gpu",
         prove: &[
-            "RW1211 found line 19 on gpu01: Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 60",
+            "RW1211 found line 19 on gpu01: Duplicate GPU detected : rank 0 and rank 1 both on \
+             CUDA device 60",
             "NCCL 2.28.9+cuda13.0 env",
         ],
         doctor: &["! environment RW1390"],
     },
     Said {
         log: "rank-killed",
-        prove: &["RW1211 found line 420 on gpu01: socketProgress: Connection closed by remote peer", "another rank was gone"],
+        prove: &[
+            "RW1211 found line 420 on gpu01: socketProgress: Connection closed by remote peer",
+            "another rank was gone",
+        ],
         doctor: &["! pod RW1361", "~ fabric RW1410"],
     },
-    Said { log: "out-of-memory", prove: &["RW1211 found line 98: torch.OutOfMemoryError: CUDA out of memory"], doctor: &["! pod RW1295"] },
+    Said {
+        log: "out-of-memory",
+        prove: &["RW1211 found line 98: torch.OutOfMemoryError: CUDA out of memory"],
+        doctor: &["! pod RW1295"],
+    },
 ];
 
 #[test]
@@ -60,10 +89,19 @@ fn recorded_logs_are_judged() {
         place.write("job.log", text);
         let proof = flat(place.run(&["job", "prove", "--log", "job.log"]));
         let cause = flat(place.run(&["doctor", "--log", "job.log"]));
-        assert!(proof.ends_with("--- exit 1 ---") && cause.ends_with("--- exit 1 ---"), "{log}: {proof}\n{cause}");
+        assert!(
+            proof.ends_with("--- exit 1 ---") && cause.ends_with("--- exit 1 ---"),
+            "{log}: {proof}\n{cause}"
+        );
         let missing = |said: &str, words: &[&str]| {
-            words.iter().find(|words| !said.contains(*words)).map(|words| format!("{log}: {words}\nin {said}"))
+            words
+                .iter()
+                .find(|words| !said.contains(*words))
+                .map(|words| format!("{log}: {words}\nin {said}"))
         };
-        assert_eq!((missing(&proof, prove), missing(&cause, doctor)), (None, None));
+        assert_eq!(
+            (missing(&proof, prove), missing(&cause, doctor)),
+            (None, None)
+        );
     }
 }

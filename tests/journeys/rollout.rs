@@ -1,4 +1,5 @@
-//! A rollout from other terminals: windows, a run that is watched, paused and let go on, and locks that outlive their holder.
+//! A rollout from other terminals: windows, a run that is watched, paused and let go on, and locks
+//! that outlive their holder.
 
 use crate::machine::Machine;
 use std::process::{Child, Stdio};
@@ -15,7 +16,13 @@ const TWO_STEPS: &str = "  - id: slow
 /// Begins to apply; comes back when the slow step runs.
 fn begun(machine: &Machine) -> Child {
     let errors = std::fs::File::create(machine.place.path().join("errors")).unwrap();
-    let mut child = machine.place.command(&["apply", "inv", "--yes"]).stdout(Stdio::null()).stderr(errors).spawn().unwrap();
+    let mut child = machine
+        .place
+        .command(&["apply", "inv", "--yes"])
+        .stdout(Stdio::null())
+        .stderr(errors)
+        .spawn()
+        .unwrap();
     while machine.file("/etc/log").is_none() {
         assert!(child.try_wait().unwrap().is_none(), "{}", said(machine));
         std::thread::sleep(Duration::from_millis(50));
@@ -31,7 +38,10 @@ fn said(machine: &Machine) -> String {
 fn status(machine: &Machine) -> String {
     let text = machine.run(&["rollout", "status", "inv"]);
     let (before, rest) = text.split_once(" begun by ").unwrap();
-    format!("{before} begun by WHOM at {}", rest.split_once(" at ").unwrap().1)
+    format!(
+        "{before} begun by WHOM at {}",
+        rest.split_once(" at ").unwrap().1
+    )
 }
 
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
@@ -46,8 +56,12 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 
 #[test]
 fn outside_of_the_maintenance_windows_nothing_is_changed() {
-    let Some(machine) = Machine::start("maintenance windows", TWO_STEPS, &[]) else { return };
-    let windows = "rollout:\n  windows: [{ days: [sat, sun], from: 22:00, for: 6h, zone: Europe/Berlin }]\n  windows_for: none\n";
+    let Some(machine) = Machine::start("maintenance windows", TWO_STEPS, &[]) else {
+        return;
+    };
+    let windows = "rollout:\n  windows: \
+                   [{ days: [sat, sun], from: 22:00, for: 6h, zone: Europe/Berlin }]\n  \
+                   windows_for: none\n";
     machine.place.write("inv/rollout.yaml", windows);
     insta::assert_snapshot!(machine.run(&["apply", "inv", "--yes"]), @r#"
     $ railwright apply inv --yes
@@ -85,7 +99,9 @@ fn outside_of_the_maintenance_windows_nothing_is_changed() {
 
 #[test]
 fn a_run_is_watched_paused_and_let_go_on_from_another_terminal() {
-    let Some(machine) = Machine::start("a rollout is watched", TWO_STEPS, &[]) else { return };
+    let Some(machine) = Machine::start("a rollout is watched", TWO_STEPS, &[]) else {
+        return;
+    };
     insta::assert_snapshot!(["status", "pause"].map(|word| machine.run(&["rollout", word, "inv"])).concat(), @r##"
     $ railwright rollout status inv
     --- stderr ---
@@ -125,11 +141,22 @@ fn a_run_is_watched_paused_and_let_go_on_from_another_terminal() {
     "##);
     until("the pause", || said(&machine).contains("PAUSED by "));
     machine.host.must(": >/etc/go");
-    until("the end of the step", || machine.run(&["rollout", "status", "inv"]).contains("steps    1 of 2 over\n"));
+    until("the end of the step", || {
+        machine
+            .run(&["rollout", "status", "inv"])
+            .contains("steps    1 of 2 over\n")
+    });
     let paused = machine.run(&["rollout", "status", "inv"]);
-    assert!(paused.contains("run      RUN paused, ") && !paused.contains("NOW: "), "{paused}");
+    assert!(
+        paused.contains("run      RUN paused, ") && !paused.contains("NOW: "),
+        "{paused}"
+    );
     assert_eq!(machine.file("/etc/note.conf"), None);
-    assert!(machine.run(&["rollout", "continue", "inv"]).ends_with("--- exit 0 ---\n"));
+    assert!(
+        machine
+            .run(&["rollout", "continue", "inv"])
+            .ends_with("--- exit 0 ---\n")
+    );
     assert_eq!(child.wait().unwrap().code(), Some(0), "{}", said(&machine));
     assert_eq!(machine.file("/etc/note.conf").as_deref(), Some("rails\n"));
     insta::assert_snapshot!(status(&machine), @r##"
@@ -144,31 +171,58 @@ fn a_run_is_watched_paused_and_let_go_on_from_another_terminal() {
     "##);
     machine.host.must("rm /etc/note.conf");
     let plan = machine.run(&["plan", "inv"]);
-    assert!(plan.contains("\ntime     under a minute, by the journals of 1 run\n"), "{plan}");
+    assert!(
+        plan.contains("\ntime     under a minute, by the journals of 1 run\n"),
+        "{plan}"
+    );
 }
 
 #[test]
 fn locks_of_a_run_that_died_are_seen_and_taken_away() {
-    let Some(machine) = Machine::start("a run dies with its locks", TWO_STEPS, &[]) else { return };
+    let Some(machine) = Machine::start("a run dies with its locks", TWO_STEPS, &[]) else {
+        return;
+    };
     let mut child = begun(&machine);
     let live = machine.run(&["lock", "list", "inv"]);
-    assert!(live.contains("\nn1             apply by ") && live.contains("here           apply by "), "{live}");
+    assert!(
+        live.contains("\nn1             apply by ") && live.contains("here           apply by "),
+        "{live}"
+    );
     let refused = machine.run(&["lock", "steal", "inv", "--reason", "I am in a hurry"]);
-    assert!(refused.contains("error RW0711: the cluster's lock is held by a process that lives on this machine: apply by "), "{refused}");
+    assert!(
+        refused.contains(
+            "error RW0711: the cluster's lock is held by a process that lives on this machine: \
+             apply by "
+        ),
+        "{refused}"
+    );
     assert!(refused.ends_with("--- exit 4 ---\n"), "{refused}");
-    assert!(refused.contains("railwright lock steal ") && refused.contains("/inv --force --reason 'why'\n"), "{refused}");
+    assert!(
+        refused.contains("railwright lock steal ")
+            && refused.contains("/inv --force --reason 'why'\n"),
+        "{refused}"
+    );
     child.kill().unwrap();
     child.wait().unwrap();
     let status = machine.run(&["rollout", "status", "inv"]);
-    assert!(status.contains("run      RUN dead, ") && status.contains("n1 running   gate waiting"), "{status}");
+    assert!(
+        status.contains("run      RUN dead, ") && status.contains("n1 running   gate waiting"),
+        "{status}"
+    );
     // Somebody else's lock is not taken away while that one lives.
     let other = r#"{"who":"bob","machine":"ops2","machine_id":"m2","boot_id":"b","pid_namespace":"p","process":7,"started":1,"since":"2026-01-01T00:00:00Z","command":"apply","taking":"t"}"#;
-    machine.host.must(&format!("cd /var/lib/railwright && {{ echo '{other}'; sed 1d lock; }} >theirs && mv theirs lock && rm -f beat"));
+    machine.host.must(&format!(
+        "cd /var/lib/railwright && {{ echo '{other}'; sed 1d lock; }} >theirs && mv theirs lock && \
+         rm -f beat"
+    ));
     // How long ago it was seen is the machine's own haste.
     let refused = machine.run(&["lock", "steal", "inv", "--reason", "ops2 is gone"]);
     let (seen, rest) = refused.split_once("ago\n").unwrap();
     assert!(
-        seen.contains("\nn1             NOT TAKEN: apply by bob on ops2 (process PROCESS) since 2026-01-01T00:00:00Z; seen alive"),
+        seen.contains(
+            "\nn1             NOT TAKEN: apply by bob on ops2 (process PROCESS) since \
+             2026-01-01T00:00:00Z; seen alive"
+        ),
         "{seen}"
     );
     insta::assert_snapshot!(rest, @r##"
@@ -178,9 +232,17 @@ fn locks_of_a_run_that_died_are_seen_and_taken_away() {
     next: railwright lock list inv shows who has the locks that were not taken
     --- exit 4 ---
     "##);
-    // The time of day of a file says nothing; a heartbeat of another boot was silent since the host's own.
-    machine.host.must("cd /var/lib/railwright && touch -d '1 hour ago' lock && printf 'x\\nanother-boot\\n1\\n' >beat");
-    until("a silence of three minutes", || machine.run(&["lock", "list", "inv"]).contains("likely dead"));
+    // The time of day of a file says nothing; a heartbeat of another boot was silent since the
+    // host's own.
+    machine.host.must(
+        "cd /var/lib/railwright && touch -d '1 hour ago' lock && printf 'x\\nanother-boot\\n1\\n' \
+         >beat",
+    );
+    until("a silence of three minutes", || {
+        machine
+            .run(&["lock", "list", "inv"])
+            .contains("likely dead")
+    });
     insta::assert_snapshot!(machine.run(&["lock", "steal", "inv", "--reason", "ops2 is gone"]), @r##"
     $ railwright lock steal inv --reason ops2 is gone
     n1             taken away from apply by bob on ops2 (process PROCESS) since 2026-01-01T00:00:00Z, x
@@ -189,12 +251,24 @@ fn locks_of_a_run_that_died_are_seen_and_taken_away() {
     "##);
     assert_eq!(machine.file("/var/lib/railwright/lock"), None);
     let runs = machine.place.path().join("inv/.railwright/runs");
-    let run = std::fs::read_dir(&runs).unwrap().next().unwrap().unwrap().path();
+    let run = std::fs::read_dir(&runs)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
     let journal = std::fs::read_to_string(run.join("journal.jsonl")).unwrap();
-    assert!(journal.contains("\"record\":\"lock_stolen\"") && journal.contains("ops2 is gone"), "{journal}");
+    assert!(
+        journal.contains("\"record\":\"lock_stolen\"") && journal.contains("ops2 is gone"),
+        "{journal}"
+    );
     // The run itself goes on as ever.
     machine.host.must(": >/etc/go");
-    assert!(machine.run(&["resume", "inv"]).ends_with("--- exit 0 ---\n"));
+    assert!(
+        machine
+            .run(&["resume", "inv"])
+            .ends_with("--- exit 0 ---\n")
+    );
     assert_eq!(
         machine.run(&["lock", "list", "inv"]),
         "$ railwright lock list inv\nhere           free\nn1             free\n--- exit 0 ---\n"

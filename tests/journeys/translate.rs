@@ -211,7 +211,8 @@ fn one_command_is_one_answer() {
 #[test]
 fn what_is_not_known_is_said_plainly() {
     let place = Place::new();
-    let script = "frobnicate --now\napt-get install -y perftest emacs; mlnx_qos -i ens1 --pfc 0,0,0,1,0,0,0,0 --cable_len 7\nmake\n";
+    let script = "frobnicate --now\napt-get install -y perftest emacs; mlnx_qos -i ens1 --pfc \
+                  0,0,0,1,0,0,0,0 --cable_len 7\nmake\n";
     insta::assert_snapshot!(place.run(&["translate", script]), @r#"
     $ railwright translate frobnicate --now
     apt-get install -y perftest emacs; mlnx_qos -i ens1 --pfc 0,0,0,1,0,0,0,0 --cable_len 7
@@ -265,8 +266,14 @@ fn what_is_not_known_is_said_plainly() {
 #[test]
 fn two_commands_that_differ_are_warned_of() {
     let place = Place::new();
-    let said = place.run(&["translate", "ip link set ens1 mtu 9000; ip link set ens1 mtu 4200"]);
-    assert!(said.contains("warning RW1036: the commands say 9000 and 4200 for `fabric.mtu`"), "{said}");
+    let said = place.run(&[
+        "translate",
+        "ip link set ens1 mtu 9000; ip link set ens1 mtu 4200",
+    ]);
+    assert!(
+        said.contains("warning RW1036: the commands say 9000 and 4200 for `fabric.mtu`"),
+        "{said}"
+    );
     assert!(said.ends_with("--- exit 0 ---\n"), "{said}");
 }
 
@@ -274,20 +281,44 @@ fn two_commands_that_differ_are_warned_of() {
 fn the_standard_input_is_a_script_too() {
     let place = Place::new();
     for words in [&["translate", "-"][..], &["translate", "--file", "-"]] {
-        let mut child = place.command(words).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(b"export NCCL_IB_TC=106\n").unwrap();
+        let mut child = place
+            .command(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(b"export NCCL_IB_TC=106\n")
+            .unwrap();
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(0));
-        assert!(String::from_utf8(output.stdout).unwrap().contains("NCCL_IB_TC: \"106\""));
+        assert!(
+            String::from_utf8(output.stdout)
+                .unwrap()
+                .contains("NCCL_IB_TC: \"106\"")
+        );
     }
 }
 
 #[test]
 fn what_cannot_be_read_is_an_error() {
     let place = Place::new();
-    place.write("latin.sh", b"echo \xff\n").write("empty.sh", "# nothing\n");
-    let screens = [&["--file", "nowhere.sh"][..], &["--file", "latin.sh"], &["--file", "empty.sh"], &["echo 'a"]];
-    let screens: Vec<String> = screens.iter().map(|words| place.run(&[&["translate"], *words].concat())).collect();
+    place
+        .write("latin.sh", b"echo \xff\n")
+        .write("empty.sh", "# nothing\n");
+    let screens = [
+        &["--file", "nowhere.sh"][..],
+        &["--file", "latin.sh"],
+        &["--file", "empty.sh"],
+        &["echo 'a"],
+    ];
+    let screens: Vec<String> = screens
+        .iter()
+        .map(|words| place.run(&[&["translate"], *words].concat()))
+        .collect();
     insta::assert_snapshot!(screens.join("\n"), @r#"
     $ railwright translate --file nowhere.sh
     --- stderr ---
@@ -322,32 +353,59 @@ fn what_cannot_be_read_is_an_error() {
 #[test]
 fn nothing_of_a_script_is_run() {
     let place = Place::new();
-    let said = place.run(&["translate", "touch made; echo $(touch made) `touch made` > made"]);
-    assert!(said.ends_with("--- exit 3 ---\n") && !place.path().join("made").exists(), "{said}");
+    let said = place.run(&[
+        "translate",
+        "touch made; echo $(touch made) `touch made` > made",
+    ]);
+    assert!(
+        said.ends_with("--- exit 3 ---\n") && !place.path().join("made").exists(),
+        "{said}"
+    );
 }
 
 /// A page around the commands is counted, and environments for different NICs are not one.
 #[test]
 fn a_whole_page_is_told_from_its_commands() {
     let place = Place::new();
-    let page = "RDMA on the platform\n更新時間:2025\n\nNIC type 1\nexport NCCL_IB_HCA=mlx5\n\nNIC type 2\n\
-                export NCCL_IB_DISABLE=1\nexport NCCL_IB_HCA=\n";
+    let page = "RDMA on the platform\n更新時間:2025\n\nNIC type 1\nexport NCCL_IB_HCA=mlx5\n\nNIC type \
+                2\nexport NCCL_IB_DISABLE=1\nexport NCCL_IB_HCA=\n";
     place.write("page.txt", page);
     let said = place.run(&["translate", "--file", "page.txt"]);
-    assert!(said.contains("4 lines are text and no command: 1-2, 4, 7\n3 commands, all understood."), "{said}");
+    assert!(
+        said.contains("4 lines are text and no command: 1-2, 4, 7\n3 commands, all understood."),
+        "{said}"
+    );
     let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    let apart = "they exclude each other: the first is for NICs of type 1 (GU8TEF, GU8TF, GX8SF), the second for NICs of type 2 (P16EN)";
+    let apart = "they exclude each other: the first is for NICs of type 1 (GU8TEF, GU8TF, GX8SF), \
+                 the second for NICs of type 2 (P16EN)";
     assert!(words.contains(apart), "{said}");
     place.write("prose.txt", "Nothing but words\n");
-    assert!(place.run(&["translate", "--file", "prose.txt"]).contains("RW1033"));
+    assert!(
+        place
+            .run(&["translate", "--file", "prose.txt"])
+            .contains("RW1033")
+    );
 }
 
 /// A job is no line of a spec, and there is a command for it.
 #[test]
 fn a_line_of_arena_names_the_command_that_reads_it() {
     let place = Place::new();
-    let said = place.run(&["translate", "arena submit pytorch --name=a --image=own/a:1 --gpus=1 'torchrun main.py'"]);
-    assert!(said.contains("railwright job from-arena") && said.ends_with("--- exit 0 ---\n"), "{said}");
-    let said = place.run(&["translate", "arena submit mpijob --name=a --image=own/a:1 mpirun"]);
-    assert!(said.contains("only trainings of PyTorch are translated") && said.ends_with("--- exit 3 ---\n"), "{said}");
+    let said = place.run(&[
+        "translate",
+        "arena submit pytorch --name=a --image=own/a:1 --gpus=1 'torchrun main.py'",
+    ]);
+    assert!(
+        said.contains("railwright job from-arena") && said.ends_with("--- exit 0 ---\n"),
+        "{said}"
+    );
+    let said = place.run(&[
+        "translate",
+        "arena submit mpijob --name=a --image=own/a:1 mpirun",
+    ]);
+    assert!(
+        said.contains("only trainings of PyTorch are translated")
+            && said.ends_with("--- exit 3 ---\n"),
+        "{said}"
+    );
 }

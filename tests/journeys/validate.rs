@@ -18,7 +18,9 @@ nodes:
 #[test]
 fn a_good_inventory_is_one_line() {
     let place = Place::new();
-    place.write("lab/cluster.yaml", GOOD).write("lab/known_hosts", "");
+    place
+        .write("lab/cluster.yaml", GOOD)
+        .write("lab/known_hosts", "");
     insta::assert_snapshot!(place.run(&["validate", "lab"]), @r#"
     $ railwright validate lab
     lab: valid. Cluster lab, fabric rocev2, 2 hosts (node[1-2]), 2 rails.
@@ -51,8 +53,16 @@ fn a_missing_file_is_only_a_warning() {
 #[test]
 fn every_error_of_every_file_has_its_caret() {
     let place = Place::new();
-    place.write("lab/a.yaml", GOOD.replace("mtu: 9000", "mtu: 90000").replace("nics:", "nisc:"));
-    place.write("lab/b.yml", "nodes:\n  - name: node[2-3],old[9-7]\n    os: debian\nrollout: { max_unavailable: half, canry: 1 }\n");
+    place.write(
+        "lab/a.yaml",
+        GOOD.replace("mtu: 9000", "mtu: 90000")
+            .replace("nics:", "nisc:"),
+    );
+    place.write(
+        "lab/b.yml",
+        "nodes:\n  - name: node[2-3],old[9-7]\n    os: debian\nrollout: \
+         { max_unavailable: half, canry: 1 }\n",
+    );
     insta::assert_snapshot!(place.run(&["validate", "lab"]), @r#"
     $ railwright validate lab
     error RW0112: an MTU of 90000 bytes is out of range
@@ -129,7 +139,10 @@ fn every_error_of_every_file_has_its_caret() {
 #[test]
 fn what_is_no_yaml_is_told_in_words_with_its_caret() {
     let place = Place::new();
-    place.write("lab/cluster.yaml", "cluster: lab\nnodes:\n  - name: gpu01-16\n     os: debian-12\n");
+    place.write(
+        "lab/cluster.yaml",
+        "cluster: lab\nnodes:\n  - name: gpu01-16\n     os: debian-12\n",
+    );
     insta::assert_snapshot!(place.run(&["validate", "lab"]), @r#"
     $ railwright validate lab
     error RW0101: this is not valid YAML
@@ -144,7 +157,10 @@ fn what_is_no_yaml_is_told_in_words_with_its_caret() {
     lab: not valid. 1 error. `railwright explain CODE` tells more.
     --- exit 1 ---
     "#);
-    place.write("lab/cluster.yaml", "cluster: lab\nnodes:\n  - name: gpu01-16\n");
+    place.write(
+        "lab/cluster.yaml",
+        "cluster: lab\nnodes:\n  - name: gpu01-16\n",
+    );
     insta::assert_snapshot!(place.run(&["validate", "lab"]), @r#"
     $ railwright validate lab
     lab: valid. Cluster lab, fabric none, 1 host (gpu01-16), 0 rails. 1 warning.
@@ -166,11 +182,19 @@ fn what_is_no_yaml_is_told_in_words_with_its_caret() {
 #[test]
 fn our_own_record_on_a_host_is_no_modules_to_wish_for() {
     let place = Place::new();
-    place.write("lab/cluster.yaml", GOOD).write("lab/known_hosts", "");
-    let module = "module: bad\nsummary: s\nresources:\n  - id: record\n    file: { path: /var/lib/railwright/record.json, content: x }\n";
+    place
+        .write("lab/cluster.yaml", GOOD)
+        .write("lab/known_hosts", "");
+    let module = "module: bad\nsummary: s\nresources:\n  - id: record\n    file: \
+                  { path: /var/lib/railwright/record.json, content: x }\n";
     place.write("lab/modules/bad/module.yaml", module);
     let said = place.run(&["validate", "lab"]);
-    assert!(said.contains("RW0208") && said.contains("bad/module.yaml:5:19") && said.ends_with("--- exit 1 ---\n"), "{said}");
+    assert!(
+        said.contains("RW0208")
+            && said.contains("bad/module.yaml:5:19")
+            && said.ends_with("--- exit 1 ---\n"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -215,7 +239,10 @@ fn the_same_as_json() {
     }
     --- exit 1 ---
     "#);
-    place.write("lab/cluster.yaml", "cluster: lab\nnodes: [{ name: 'n[1-2]' }]\n");
+    place.write(
+        "lab/cluster.yaml",
+        "cluster: lab\nnodes: [{ name: 'n[1-2]' }]\n",
+    );
     insta::assert_snapshot!(place.run(&["validate", "lab", "--json"]), @r#"
     $ railwright validate lab --json
     {
@@ -245,11 +272,18 @@ fn the_same_as_json() {
 #[test]
 fn an_inventory_that_is_none() {
     let place = Place::new();
-    place.write("file.yaml", "cluster: a").write("empty/notes.txt", "").write("bad/a.yaml", b"cluster: \xff\n");
-    place.write("outside.yaml", "cluster: a").write("linked/b.yaml", "nodes: []");
+    place
+        .write("file.yaml", "cluster: a")
+        .write("empty/notes.txt", "")
+        .write("bad/a.yaml", b"cluster: \xff\n");
+    place
+        .write("outside.yaml", "cluster: a")
+        .write("linked/b.yaml", "nodes: []");
     std::os::unix::fs::symlink("../outside.yaml", place.path().join("linked/a.yaml")).unwrap();
-    let screens: Vec<String> =
-        ["nowhere", "file.yaml", "empty", "bad", "linked"].iter().map(|path| place.run(&["validate", path])).collect();
+    let screens: Vec<String> = ["nowhere", "file.yaml", "empty", "bad", "linked"]
+        .iter()
+        .map(|path| place.run(&["validate", path]))
+        .collect();
     insta::assert_snapshot!(screens.join("\n"), @r#"
     $ railwright validate nowhere
     error RW1001: the inventory nowhere cannot be opened: No such file or directory (os error 2)
@@ -293,16 +327,36 @@ fn an_inventory_that_is_none() {
 fn a_pipe_instead_of_a_file_does_not_hang() {
     let place = Place::new();
     place.write("lab/cluster.yaml", GOOD);
-    let made = std::process::Command::new("mkfifo").arg(place.path().join("lab/pipe.yaml")).status().unwrap();
+    let made = std::process::Command::new("mkfifo")
+        .arg(place.path().join("lab/pipe.yaml"))
+        .status()
+        .unwrap();
     assert!(made.success());
     let screen = place.run(&["validate", "lab"]);
-    assert!(screen.contains("error RW1007: lab/pipe.yaml is no ordinary file") && screen.ends_with("--- exit 1 ---\n"), "{screen}");
+    assert!(
+        screen.contains("error RW1007: lab/pipe.yaml is no ordinary file")
+            && screen.ends_with("--- exit 1 ---\n"),
+        "{screen}"
+    );
 }
 
 fn git(place: &Place, words: &[&str]) {
-    let identity = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"];
+    let identity = [
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@example.org",
+        "-c",
+        "commit.gpgsign=false",
+    ];
     let mut git = std::process::Command::new("git");
-    let done = git.current_dir(place.path()).env("HOME", place.path()).args(identity).args(words).output().unwrap();
+    let done = git
+        .current_dir(place.path())
+        .env("HOME", place.path())
+        .args(identity)
+        .args(words)
+        .output()
+        .unwrap();
     assert!(done.status.success(), "{done:?}");
 }
 
@@ -312,7 +366,11 @@ fn git_says_where_the_spec_came_from() {
     place.write("lab/cluster.yaml", "cluster: lab\n");
     let git = |words: &[&str]| git(&place, words);
     let origin = || {
-        let json = place.command(&["validate", "lab", "--json"]).output().unwrap().stdout;
+        let json = place
+            .command(&["validate", "lab", "--json"])
+            .output()
+            .unwrap()
+            .stdout;
         let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
         let commit = json["spec"]["origin"]["commit"].as_str().map(str::len);
         (commit, json["spec"]["origin"]["dirty"].as_bool().unwrap())
@@ -323,13 +381,21 @@ fn git_says_where_the_spec_came_from() {
     git(&["commit", "-qm", "first"]);
     assert_eq!(origin(), (Some(40), false));
     place.write("lab/.railwright/state.json", "{}");
-    assert_eq!(origin(), (Some(40), false), "what railwright keeps there is no change of the spec");
+    assert_eq!(
+        origin(),
+        (Some(40), false),
+        "what railwright keeps there is no change of the spec"
+    );
     place.write("lab/more.yaml", "nodes: []");
     assert_eq!(origin(), (Some(40), true));
     // What a key of the inventory says comes to the hosts like the spec itself.
     let key = include_str!("../../modules/package-repositories/tests/apt-and-dnf/key.asc");
-    let repository = "repositories: [{ name: x, url: 'https://x.example/', suite: ./, key: keys/k.asc }]";
-    place.write("lab/more.yaml", repository).write("lab/keys/k.asc", key).write("lab/keys/other", "");
+    let repository =
+        "repositories: [{ name: x, url: 'https://x.example/', suite: ./, key: keys/k.asc }]";
+    place
+        .write("lab/more.yaml", repository)
+        .write("lab/keys/k.asc", key)
+        .write("lab/keys/other", "");
     git(&["add", "."]);
     git(&["commit", "-qm", "second"]);
     assert_eq!(origin(), (Some(40), false));
@@ -347,17 +413,39 @@ fn git_says_where_the_spec_came_from() {
 #[test]
 fn a_plan_with_a_chart_of_this_machine_is_not_said_to_be_of_a_commit() {
     let place = Place::new();
-    place.write("lab/cluster.yaml", "cluster: lab\nkubernetes: { kubeconfig: kubeconfig }\nmodules: { m: { enabled: true } }\n");
-    let release =
-        "module: m\nsummary: a chart\nresources:\n  - { id: x, helm_release: { name: x, namespace: default, chart: charts/x } }\n";
-    place.write("lab/modules/m/module.yaml", release).write("lab/charts/x/Chart.yaml", "name: x\nversion: 0.1.0\n");
-    place.write("observations.json", serde_json::to_string(&Observation::at("2026-01-01T00:00:00Z".to_owned())).unwrap());
+    place.write(
+        "lab/cluster.yaml",
+        "cluster: lab\nkubernetes: { kubeconfig: kubeconfig }\nmodules: { m: { enabled: true } }\n",
+    );
+    let release = "module: m\nsummary: a chart\nresources:\n  - { id: x, helm_release: \
+                   { name: x, namespace: default, chart: charts/x } }\n";
+    place
+        .write("lab/modules/m/module.yaml", release)
+        .write("lab/charts/x/Chart.yaml", "name: x\nversion: 0.1.0\n");
+    place.write(
+        "observations.json",
+        serde_json::to_string(&Observation::at("2026-01-01T00:00:00Z".to_owned())).unwrap(),
+    );
     git(&place, &["init", "-q"]);
     git(&place, &["add", "."]);
     git(&place, &["commit", "-qm", "first"]);
-    let json = place.command(&["plan", "lab", "--observations", "observations.json", "--json"]).output().unwrap();
-    let plan: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap_or_else(|_| panic!("{json:?}"));
-    assert!(plan["inventory"]["commit"].is_string() && plan["inventory"]["dirty"].is_null(), "{}", plan["inventory"]);
+    let json = place
+        .command(&[
+            "plan",
+            "lab",
+            "--observations",
+            "observations.json",
+            "--json",
+        ])
+        .output()
+        .unwrap();
+    let plan: serde_json::Value =
+        serde_json::from_slice(&json.stdout).unwrap_or_else(|_| panic!("{json:?}"));
+    assert!(
+        plan["inventory"]["commit"].is_string() && plan["inventory"]["dirty"].is_null(),
+        "{}",
+        plan["inventory"]
+    );
 }
 
 #[test]
@@ -367,7 +455,11 @@ fn an_editor_says_the_unknown_word_first() {
     let schema: serde_json::Value = serde_json::from_slice(&printed).unwrap();
     // A word that the schema does not know is one that the loader refuses.
     assert_eq!(schema["$defs"]["NodeGroup"]["additionalProperties"], false);
-    assert!(schema["$defs"]["Disruption"].to_string().contains("link_blip"));
+    assert!(
+        schema["$defs"]["Disruption"]
+            .to_string()
+            .contains("link_blip")
+    );
 }
 
 #[test]
@@ -376,7 +468,8 @@ fn a_module_is_checked_with_its_inventory() {
     place.write("lab/cluster.yaml", "cluster: lab\nnodes: [{ name: n1 }]\n");
     place.write(
         "lab/modules/motd/module.yaml",
-        "module: motd\nsummary: A greeting\nresources:\n  - id: text\n    file: { path: /etc/motd, content: \"{{ cluser }}\" }\n",
+        "module: motd\nsummary: A greeting\nresources:\n  - id: text\n    file: { path: /etc/motd, \
+         content: \"{{ cluser }}\" }\n",
     );
     insta::assert_snapshot!(place.run(&["validate", "lab"]), @r#"
     $ railwright validate lab
@@ -422,15 +515,38 @@ fn a_code_is_explained() {
 #[test]
 fn a_closed_pipe_is_no_error_and_a_full_disk_is() {
     let place = Place::new();
-    let mut child = place.command(&["schema"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = place
+        .command(&["schema"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     drop(child.stdout.take());
     let mut stderr = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
-    assert_eq!((child.wait().unwrap().code(), stderr.as_str()), (Some(0), ""));
-    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let output = place.command(&["schema"]).stdout(full).stderr(Stdio::piped()).output().unwrap();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut stderr)
+        .unwrap();
+    assert_eq!(
+        (child.wait().unwrap().code(), stderr.as_str()),
+        (Some(0), "")
+    );
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let output = place
+        .command(&["schema"])
+        .stdout(full)
+        .stderr(Stdio::piped())
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).starts_with("the output could not be written: "));
+    assert!(
+        String::from_utf8_lossy(&output.stderr).starts_with("the output could not be written: ")
+    );
 }
 
 const GPUS: &str = "cluster: lab
@@ -444,7 +560,8 @@ nodes:
     rdma_stack: { flavour: doca, version: 3.2.1 }
 ";
 
-/// Releases that cannot be are errors, others that nobody knows are warnings, and a row of one's own makes them known.
+/// Releases that cannot be are errors, others that nobody knows are warnings, and a row of one's
+/// own makes them known.
 #[test]
 fn a_release_that_does_not_exist_is_named_with_its_neighbours() {
     let place = Place::new();
@@ -454,7 +571,10 @@ fn a_release_that_does_not_exist_is_named_with_its_neighbours() {
         place.run(&["validate", "lab"])
     };
     let known = said("535", "535");
-    assert!(!known.contains("RW0128") && known.ends_with("--- exit 0 ---\n"), "{known}");
+    assert!(
+        !known.contains("RW0128") && known.ends_with("--- exit 0 ---\n"),
+        "{known}"
+    );
     insta::assert_snapshot!(said("'535'", "'5350'"), @r#"
     $ railwright validate lab
     error RW0128: there is no such release: the GPU driver 5350
@@ -475,24 +595,65 @@ fn a_release_that_does_not_exist_is_named_with_its_neighbours() {
     --- exit 1 ---
     "#);
     for (from, to, line) in [
-        ("'12.4'", "'99.1'", "error RW0128: there is no such release: CUDA 99.1"),
-        ("'12.4'", "'12.7'", "error RW0128: there is no such release: CUDA 12.7"),
-        ("3.2.1", "9.9.9", "error RW0128: there is no such release: DOCA 9.9.9"),
-        ("'535', cuda: '12.4'", "'580', cuda: '13.9'", "warning RW0128: no such release is known to the catalogue: CUDA 13.9"),
-        ("'535'", "'536'", "warning RW0128: no such release is known to the catalogue: the GPU driver 536"),
-        ("ubuntu-22.04", "ubuntu-22.4", "error RW0120: `ubuntu-22.4` is no operating system that railwright knows"),
-        ("ubuntu-22.04", "ubuntu-2204", "error RW0120: `ubuntu-2204` is no operating system that railwright knows"),
+        (
+            "'12.4'",
+            "'99.1'",
+            "error RW0128: there is no such release: CUDA 99.1",
+        ),
+        (
+            "'12.4'",
+            "'12.7'",
+            "error RW0128: there is no such release: CUDA 12.7",
+        ),
+        (
+            "3.2.1",
+            "9.9.9",
+            "error RW0128: there is no such release: DOCA 9.9.9",
+        ),
+        (
+            "'535', cuda: '12.4'",
+            "'580', cuda: '13.9'",
+            "warning RW0128: no such release is known to the catalogue: CUDA 13.9",
+        ),
+        (
+            "'535'",
+            "'536'",
+            "warning RW0128: no such release is known to the catalogue: the GPU driver 536",
+        ),
+        (
+            "ubuntu-22.04",
+            "ubuntu-22.4",
+            "error RW0120: `ubuntu-22.4` is no operating system that railwright knows",
+        ),
+        (
+            "ubuntu-22.04",
+            "ubuntu-2204",
+            "error RW0120: `ubuntu-2204` is no operating system that railwright knows",
+        ),
     ] {
         let text = said(from, to);
-        let code = if line.starts_with("error") { "--- exit 1 ---\n" } else { "--- exit 0 ---\n" };
+        let code = if line.starts_with("error") {
+            "--- exit 1 ---\n"
+        } else {
+            "--- exit 0 ---\n"
+        };
         assert!(text.contains(line) && text.ends_with(code), "{text}");
     }
     let mistyped = said("ubuntu-22.04", "ubuntu-22.4");
-    assert!(mistyped.contains("did you mean `ubuntu-22.04`?"), "{mistyped}");
-    place.write("lab/modules/catalog/own.yaml", "release: [{ name: driver-536, part: driver, release: '536', source: me }]\n");
+    assert!(
+        mistyped.contains("did you mean `ubuntu-22.04`?"),
+        "{mistyped}"
+    );
+    place.write(
+        "lab/modules/catalog/own.yaml",
+        "release: [{ name: driver-536, part: driver, release: '536', source: me }]\n",
+    );
     let own = said("'535'", "'536'");
     assert!(!own.contains("RW0128"), "{own}");
-    place.write("lab/modules/catalog/own.yaml", "os: [{ name: ubuntu-22.4, package_manager: apt, kernel: '5.15', source: me }]\n");
+    place.write(
+        "lab/modules/catalog/own.yaml",
+        "os: [{ name: ubuntu-22.4, package_manager: apt, kernel: '5.15', source: me }]\n",
+    );
     let own = said("ubuntu-22.04", "ubuntu-22.4");
     assert!(!own.contains("RW0120"), "{own}");
 }
@@ -501,7 +662,10 @@ fn a_release_that_does_not_exist_is_named_with_its_neighbours() {
 #[test]
 fn what_contradicts_itself_is_told_before_anything_is_done() {
     let place = Place::new();
-    place.write("lab/known_hosts", "").write("lab/key.asc", include_str!("../../modules/package-repositories/tests/apt-and-dnf/key.asc"));
+    place.write("lab/known_hosts", "").write(
+        "lab/key.asc",
+        include_str!("../../modules/package-repositories/tests/apt-and-dnf/key.asc"),
+    );
     let said = |more: &str| {
         place.write("lab/cluster.yaml", format!("{GPUS}{more}\n"));
         place.run(&["validate", "lab"])
@@ -509,16 +673,27 @@ fn what_contradicts_itself_is_told_before_anything_is_done() {
     for (more, line) in [
         (
             "verify: { write_bandwidth_gbps: 390 }",
-            "error RW2905: a pair is to deliver more than the 200 Gb/s that a port of ConnectX-6 has",
-        ),
-        ("rollout: { canary: 2 }", "warning RW0129: 2 canary hosts, and 1 host may be out of service at the same time, as nothing else"),
-        ("rollout: { max_unavailable: 1, batches: [2] }", "warning RW0129: a wave of 2 hosts, and 1 may be out of service"),
-        (
-            "repositories: [{ name: cuda, url: 'https://x.example/cuda/ubuntu2404/x86_64/', suite: /, key: key.asc }]",
-            "warning RW0136: the repository `cuda` is for another system (`ubuntu2404`) than nodes that get it (ubuntu-22.04)",
+            "error RW2905: a pair is to deliver more than the 200 Gb/s that a port of ConnectX-6 \
+             has",
         ),
         (
-            "repositories: [{ name: os, url: 'https://x.example/ubuntu/', suite: noble-updates, components: [main], key: key.asc }]",
+            "rollout: { canary: 2 }",
+            "warning RW0129: 2 canary hosts, and 1 host may be out of service at the same time, as \
+             nothing else",
+        ),
+        (
+            "rollout: { max_unavailable: 1, batches: [2] }",
+            "warning RW0129: a wave of 2 hosts, and 1 may be out of service",
+        ),
+        (
+            "repositories: \
+             [{ name: cuda, url: 'https://x.example/cuda/ubuntu2404/x86_64/', suite: /, key: key.asc }]",
+            "warning RW0136: the repository `cuda` is for another system (`ubuntu2404`) than nodes \
+             that get it (ubuntu-22.04)",
+        ),
+        (
+            "repositories: \
+             [{ name: os, url: 'https://x.example/ubuntu/', suite: noble-updates, components: [main], key: key.asc }]",
             "warning RW0136: the repository `os` is for another system (`noble-updates`)",
         ),
     ] {
@@ -528,32 +703,68 @@ fn what_contradicts_itself_is_told_before_anything_is_done() {
     for more in [
         "verify: { write_bandwidth_gbps: 180 }",
         "rollout: { max_unavailable: 2, canary: 2, batches: [1, 2] }",
-        "repositories: [{ name: cuda, url: 'https://x.example/cuda/ubuntu2204/x86_64/', suite: /, key: key.asc }]",
+        "repositories: \
+         [{ name: cuda, url: 'https://x.example/cuda/ubuntu2204/x86_64/', suite: /, key: key.asc }]",
     ] {
-        assert!(said(more).ends_with(" 2 rails.\n--- exit 0 ---\n"), "{}", said(more));
+        assert!(
+            said(more).ends_with(" 2 rails.\n--- exit 0 ---\n"),
+            "{}",
+            said(more)
+        );
     }
 }
 
-/// What a kind refuses is mostly what the spec says: the caret is there, and not in a module that nobody of us wrote.
+/// What a kind refuses is mostly what the spec says: the caret is there, and not in a module that
+/// nobody of us wrote.
 #[test]
 fn a_value_of_the_spec_that_a_kind_refuses_has_its_caret_in_the_spec() {
     let place = Place::new();
     place.write("lab/known_hosts", "");
-    place.write("lab/modules/note/module.yaml", "module: note\nsummary: a note\nparameters: { where: { type: string, doc: a path } }\nresources:\n  - id: file\n    file: { path: '{{ where }}', content: x, mode: '0644' }\n");
-    place.write("lab/cluster.yaml", format!("{GOOD}modules: {{ note: {{ parameters: {{ where: not/absolute }} }} }}\n"));
+    place.write(
+        "lab/modules/note/module.yaml",
+        "module: note\nsummary: a note\nparameters: { where: { type: string, doc: a path } \
+         }\nresources:\n  - id: file\n    file: { path: '{{ where }}', content: x, mode: '0644' \
+         }\n",
+    );
+    place.write(
+        "lab/cluster.yaml",
+        format!("{GOOD}modules: {{ note: {{ parameters: {{ where: not/absolute }} }} }}\n"),
+    );
     let said = place.run(&["validate", "lab"]);
-    assert!(said.contains("error RW0208: note/file: the path must be absolute") && said.contains("lab/cluster.yaml:9:41"), "{said}");
+    assert!(
+        said.contains("error RW0208: note/file: the path must be absolute")
+            && said.contains("lab/cluster.yaml:9:41"),
+        "{said}"
+    );
 }
 
 /// Lines of a spec end where the screen ends, and the caret is on it.
 #[test]
 fn no_line_of_a_drawing_is_wider_than_the_screen() {
     let place = Place::new();
-    let far = format!("labels: {{ {} }}, nisc: x", (0..20).map(|n| format!("l{n}: v")).collect::<Vec<_>>().join(", "));
-    for group in [format!("{{ name: n1, nisc: x, {} }}", far.replace("nisc", "os")), format!("{{ name: n1, {far} }}")] {
-        place.write("lab/cluster.yaml", format!("cluster: lab\nfabric: {{ kind: none }}\nnodes:\n  - {group}\n"));
+    let far = format!(
+        "labels: {{ {} }}, nisc: x",
+        (0..20)
+            .map(|n| format!("l{n}: v"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    );
+    for group in [
+        format!("{{ name: n1, nisc: x, {} }}", far.replace("nisc", "os")),
+        format!("{{ name: n1, {far} }}"),
+    ] {
+        place.write(
+            "lab/cluster.yaml",
+            format!("cluster: lab\nfabric: {{ kind: none }}\nnodes:\n  - {group}\n"),
+        );
         let said = place.run(&["validate", "lab"]);
-        assert!(said.contains("unknown key `nisc`") && said.contains("╰── did you mean `nics`?"), "{said}");
-        assert!(said.lines().all(|line| line.chars().count() <= 100), "{said}");
+        assert!(
+            said.contains("unknown key `nisc`") && said.contains("╰── did you mean `nics`?"),
+            "{said}"
+        );
+        assert!(
+            said.lines().all(|line| line.chars().count() <= 100),
+            "{said}"
+        );
     }
 }

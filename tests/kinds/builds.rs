@@ -1,29 +1,34 @@
-//! `kernel_module_build` with the real git, tar, gcc, kernel headers and DKMS. The running kernel is not the one whose
-//! headers the root has, so `uname` is a stand-in that names the latter.
+//! `kernel_module_build` with the real git, tar, gcc, kernel headers and DKMS. The running kernel
+//! is not the one whose headers the root has, so `uname` is a stand-in that names the latter.
 
 use crate::rig::{Host, Root, live, wish};
 use railwright_resource::complaint::find_failure_message;
 use railwright_resource::{Action, DesiredResource};
 use serde_json::{Value, json};
 
-const CONF: &str = "PACKAGE_NAME=\"rail\"\nPACKAGE_VERSION=\"1.0\"\nBUILT_MODULE_NAME[0]=\"rail\"\nDEST_MODULE_LOCATION[0]=\"/updates\"\nAUTOINSTALL=\"yes\"\n\
-    MAKE[0]=\"make -C /lib/modules/${kernelver}/build M=${dkms_tree}/${PACKAGE_NAME}/${PACKAGE_VERSION}/build modules\"\n";
+const CONF: &str = "PACKAGE_NAME=\"rail\"\nPACKAGE_VERSION=\"1.0\"\nBUILT_MODULE_NAME[0]=\"rail\"\nDEST_MODULE_LOCATION[0]=\"/updates\"\nAUTOINSTALL=\"yes\"\nMAKE[0]=\"make \
+                    -C /lib/modules/${kernelver}/build \
+                    M=${dkms_tree}/${PACKAGE_NAME}/${PACKAGE_VERSION}/build modules\"\n";
 
 fn host(story: &str) -> Option<Host> {
     let host = Host::start_from(Root::Builder, story, &[])?;
     host.must(
-        "k=$(basename /lib/modules/*); mv /usr/bin/uname /usr/bin/uname.real\n\
-         printf '#!/bin/sh\\n[ \"$*\" = -r ] && { echo %s; exit; }\\nexec /usr/bin/uname.real \"$@\"\\n' \"$k\" >/usr/bin/uname; chmod +x /usr/bin/uname\n\
-         depmod -a \"$k\"; mkdir -p /srv/rail && cd /srv/rail\n\
-         printf '#include <linux/module.h>\\nMODULE_LICENSE(\"GPL\");\\n' >rail.c; echo 'obj-m := rail.o' >Makefile\n\
-         git init -q . && git add . && git -c user.name=n -c user.email=n@example.org commit -qm one && git tag 1.0-9\n\
-         cd /srv && tar -cJf rail.tar.xz --exclude .git rail",
+        "k=$(basename /lib/modules/*); mv /usr/bin/uname /usr/bin/uname.real\nprintf \
+         '#!/bin/sh\\n[ \"$*\" = -r ] && { echo %s; exit; }\\nexec /usr/bin/uname.real \"$@\"\\n' \
+         \"$k\" >/usr/bin/uname; chmod +x /usr/bin/uname\ndepmod -a \"$k\"; mkdir -p /srv/rail && \
+         cd /srv/rail\nprintf '#include <linux/module.h>\\nMODULE_LICENSE(\"GPL\");\\n' >rail.c; \
+         echo 'obj-m := rail.o' >Makefile\ngit init -q . && git add . && git -c user.name=n -c \
+         user.email=n@example.org commit -qm one && git tag 1.0-9\ncd /srv && tar -cJf rail.tar.xz \
+         --exclude .git rail",
     );
     Some(host)
 }
 
 fn build(source: Value) -> DesiredResource {
-    wish("kernel_module_build", json!({ "name": "rail", "version": "1.0", "source": source, "dkms_conf": CONF }))
+    wish(
+        "kernel_module_build",
+        json!({ "name": "rail", "version": "1.0", "source": source, "dkms_conf": CONF }),
+    )
 }
 
 fn git(revision: &str) -> DesiredResource {
@@ -32,50 +37,92 @@ fn git(revision: &str) -> DesiredResource {
 
 #[test]
 fn a_git_tag_becomes_an_installed_module_and_goes_again() {
-    let Some(host) = host("kernel_module_build git") else { return };
+    let Some(host) = host("kernel_module_build git") else {
+        return;
+    };
     live(&host, &git("1.0-9"));
     host.perform(&host.assess(&git("1.0-9")).actions);
     let commit = host.must("git -C /srv/rail rev-parse HEAD");
-    assert!(host.must("cat /usr/src/rail-1.0.railwright").contains(&format!("commit {commit}")));
-    assert!(host.must("modinfo -k $(uname -r) -F filename rail").contains("/updates/"));
+    assert!(
+        host.must("cat /usr/src/rail-1.0.railwright")
+            .contains(&format!("commit {commit}"))
+    );
+    assert!(
+        host.must("modinfo -k $(uname -r) -F filename rail")
+            .contains("/updates/")
+    );
     // another source of the same version is built in its place
-    host.must("cd /srv/rail && echo '// two' >>rail.c && git -c user.name=n -c user.email=n@example.org commit -qam two");
+    host.must(
+        "cd /srv/rail && echo '// two' >>rail.c && git -c user.name=n -c user.email=n@example.org \
+         commit -qam two",
+    );
     let newer = git(commit_of(&host, "HEAD").as_str());
     let changed = host.assess(&newer);
-    assert_eq!(changed.actions.iter().map(Action::word).collect::<Vec<_>>(), ["fetch_module_source", "build_module"]);
+    assert_eq!(
+        changed.actions.iter().map(Action::word).collect::<Vec<_>>(),
+        ["fetch_module_source", "build_module"]
+    );
     host.perform(&changed.actions);
     assert!(host.assess(&newer).is_met() && !host.assess(&git("1.0-9")).is_met());
 }
 
 fn commit_of(host: &Host, revision: &str) -> String {
-    host.must(&format!("git -C /srv/rail rev-parse {revision}")).trim().to_owned()
+    host.must(&format!("git -C /srv/rail rev-parse {revision}"))
+        .trim()
+        .to_owned()
 }
 
 #[test]
 fn an_archive_is_proven_before_it_is_unpacked() {
-    let Some(host) = host("kernel_module_build archive") else { return };
-    let sha256 = host.must("sha256sum </srv/rail.tar.xz | cut -d' ' -f1").trim().to_owned();
+    let Some(host) = host("kernel_module_build archive") else {
+        return;
+    };
+    let sha256 = host
+        .must("sha256sum </srv/rail.tar.xz | cut -d' ' -f1")
+        .trim()
+        .to_owned();
     let archive = |sha256: &str| json!({ "archive": "/srv/rail.tar.xz", "sha256": sha256 });
     let wrong = host.assess(&build(archive(&"0".repeat(64))));
     let (code, _, err) = host.sh(&wrong.actions[0].script());
-    assert!(code == 77 && find_failure_message(&err).unwrap().contains("nothing of it was unpacked"), "{err}");
+    assert!(
+        code == 77
+            && find_failure_message(&err)
+                .unwrap()
+                .contains("nothing of it was unpacked"),
+        "{err}"
+    );
     assert!(host.assess(&build(archive(&sha256))).is_absent());
     live(&host, &build(archive(&sha256)));
-    let body = json!({ "name": "rail", "version": "1.0", "source": archive(&sha256), "dkms": false });
+    let body =
+        json!({ "name": "rail", "version": "1.0", "source": archive(&sha256), "dkms": false });
     live(&host, &wish("kernel_module_build", body));
 }
 
 #[test]
 fn what_is_missing_is_named() {
-    let Some(host) = host("kernel_module_build missing") else { return };
+    let Some(host) = host("kernel_module_build missing") else {
+        return;
+    };
     let gone = |wish: &DesiredResource| {
         let (code, _, err) = host.sh(&host.assess(wish).actions[0].script());
         (code, find_failure_message(&err).unwrap_or(err))
     };
-    assert_eq!(gone(&git("no-such-tag")), (66, "the repository has no revision no-such-tag".to_owned()));
-    assert_eq!(gone(&git(&"a".repeat(40))), (66, format!("the repository has no revision {}", "a".repeat(40))));
+    assert_eq!(
+        gone(&git("no-such-tag")),
+        (66, "the repository has no revision no-such-tag".to_owned())
+    );
+    assert_eq!(
+        gone(&git(&"a".repeat(40))),
+        (
+            66,
+            format!("the repository has no revision {}", "a".repeat(40))
+        )
+    );
     let nowhere = build(json!({ "git": "file:///srv/none", "revision": "main" }));
-    assert_eq!(gone(&nowhere).1, "the repository file:///srv/none could not be fetched");
+    assert_eq!(
+        gone(&nowhere).1,
+        "the repository file:///srv/none could not be fetched"
+    );
 
     let wish = git("1.0-9");
     let actions = host.assess(&wish).actions;
@@ -86,10 +133,18 @@ fn what_is_missing_is_named() {
         (code, find_failure_message(&err).unwrap_or(err))
     };
     let (code, sentence) = fails(&host);
-    assert!(code == 1 && sentence.contains("rail 1.0 does not build for") && sentence.contains("the rails do not fit"), "{sentence}");
+    assert!(
+        code == 1
+            && sentence.contains("rail 1.0 does not build for")
+            && sentence.contains("the rails do not fit"),
+        "{sentence}"
+    );
     host.must("rm /lib/modules/*/build");
     let (code, sentence) = fails(&host);
-    assert!(code == 66 && sentence.contains("wish the package linux-headers-"), "{sentence}");
+    assert!(
+        code == 66 && sentence.contains("wish the package linux-headers-"),
+        "{sentence}"
+    );
     host.must("mv /usr/bin/gcc /usr/bin/gcc.gone");
     assert!(fails(&host).1.starts_with("gcc is not on this host"));
     let half = host.undo(&wish, &json!({ "tree": false }));
@@ -97,10 +152,11 @@ fn what_is_missing_is_named() {
     assert!(host.undo(&wish, &json!({ "tree": false })).is_met());
 }
 
-/// The layout of Mellanox/nv_peer_memory at tag 1.0-9 as its public files have it, in words of ours: `all` first takes the
-/// symbol versions of the NVIDIA driver's module by a script beside it, then the header of the driver or one of its own, then
-/// the symbols of MLNX_OFED; `PWD`, `KVER` and `KDIR` are set in the Makefile; its DKMS configuration names version 1.0 and
-/// builds for the kernel that runs.
+/// The layout of Mellanox/nv_peer_memory at tag 1.0-9 as its public files have it, in words of
+/// ours: `all` first takes the symbol versions of the NVIDIA driver's module by a script beside it,
+/// then the header of the driver or one of its own, then the symbols of MLNX_OFED; `PWD`, `KVER`
+/// and `KDIR` are set in the Makefile; its DKMS configuration names version 1.0 and builds for the
+/// kernel that runs.
 const LAYOUT: &str = r##"mkdir -p /srv/nv_peer_memory && cd /srv/nv_peer_memory
 cat >Makefile <<'END'
 obj-m += nv_peer_mem.o
@@ -141,7 +197,8 @@ printf 'PACKAGE_NAME="nv_peer_mem"\nPACKAGE_VERSION="1.0"\nBUILT_MODULE_NAME[0]=
 git init -q . && git add . && git -c user.name=n -c user.email=n@example.org commit -qm one && git tag 1.0-9
 "##;
 
-/// A stand-in of the NVIDIA driver's module, which has the symbols and nothing behind them, built by the kernel's own make.
+/// A stand-in of the NVIDIA driver's module, which has the symbols and nothing behind them, built
+/// by the kernel's own make.
 const DRIVER: &str = r##"mkdir -p /root/nvidia && cd /root/nvidia && k=$(uname -r)
 printf '#include <linux/module.h>\nint nvidia_p2p_get_pages(void);\nint nvidia_p2p_get_pages(void) { return 0; }\nEXPORT_SYMBOL(nvidia_p2p_get_pages);\nMODULE_LICENSE("GPL");\n' >nvidia.c
 echo 'obj-m := nvidia.o' >Makefile && make -C /lib/modules/$k/build M=$PWD modules >/dev/null
@@ -157,12 +214,19 @@ printf '0x00000000\tib_register_peer_memory_client\tdrivers/infiniband/core/ib_c
 /// What the shipped module wishes of a source.
 fn of_module(source: &str) -> DesiredResource {
     let text = format!(
-        "cluster: c\nnodes:\n  - {{ name: n1, os: debian-12, gpu: {{ model: A100, count: 1, direct: {{ path: nv-peer-mem, source: \"{source}\" }} }} }}\n"
+        "cluster: c\nnodes:\n  - {{ name: n1, os: debian-12, gpu: {{ model: A100, count: 1, \
+         direct: {{ path: nv-peer-mem, source: \"{source}\" }} }} }}\n"
     );
-    let loaded = railwright_knowledge::spec::load_spec(vec![railwright_knowledge::spec::SourceFile { name: "a.yaml".into(), text }]);
+    let loaded =
+        railwright_knowledge::spec::load_spec(vec![railwright_knowledge::spec::SourceFile {
+            name: "a.yaml".into(),
+            text,
+        }]);
     let loaded = loaded.unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
-    let modules = railwright_knowledge::module::load_modules(railwright_knowledge::module::collect_shipped_modules())
-        .unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
+    let modules = railwright_knowledge::module::load_modules(
+        railwright_knowledge::module::collect_shipped_modules(),
+    )
+    .unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
     let desired = railwright_knowledge::module::compute_desired_state(
         &loaded,
         &Default::default(),
@@ -171,13 +235,19 @@ fn of_module(source: &str) -> DesiredResource {
         &std::collections::BTreeMap::new(),
     )
     .unwrap();
-    desired.wishes.into_iter().find(|wish| wish.kind == "kernel_module_build").unwrap()
+    desired
+        .wishes
+        .into_iter()
+        .find(|wish| wish.kind == "kernel_module_build")
+        .unwrap()
 }
 
 #[test]
 #[ignore = "long: make test-deep"]
 fn nv_peer_mem_is_built_from_its_tag_and_says_what_it_misses() {
-    let Some(host) = host("kernel_module_build nv_peer_mem") else { return };
+    let Some(host) = host("kernel_module_build nv_peer_mem") else {
+        return;
+    };
     host.must(LAYOUT);
     let wish = of_module("file:///srv/nv_peer_memory#1.0-9");
     let actions = host.assess(&wish).actions;
@@ -187,14 +257,30 @@ fn nv_peer_mem_is_built_from_its_tag_and_says_what_it_misses() {
         assert_eq!(code, 1, "{err}");
         find_failure_message(&err).unwrap()
     };
-    assert!(why().ends_with("CUDA driver must be installed before installing this package!"), "{}", why());
+    assert!(
+        why().ends_with("CUDA driver must be installed before installing this package!"),
+        "{}",
+        why()
+    );
     host.must(DRIVER);
     assert!(why().contains("cannot stat '/Module.symvers'"), "{}", why());
     host.must(OFED);
     host.perform(&actions[1..]);
     assert!(host.assess(&wish).is_met());
-    let kept = host.must("modinfo -k $(uname -r) -F filename nv_peer_mem; modinfo -k $(uname -r) -F depends nv_peer_mem; dkms status");
-    assert!(kept.contains("/updates/dkms/nv_peer_mem.ko") && kept.contains("nv_peer_mem/1.0-9") && kept.contains("nvidia"), "{kept}");
+    let kept = host.must(
+        "modinfo -k $(uname -r) -F filename nv_peer_mem; modinfo -k $(uname -r) -F depends \
+         nv_peer_mem; dkms status",
+    );
+    assert!(
+        kept.contains("/updates/dkms/nv_peer_mem.ko")
+            && kept.contains("nv_peer_mem/1.0-9")
+            && kept.contains("nvidia"),
+        "{kept}"
+    );
     host.perform(&host.undo(&wish, &json!({ "tree": false })).actions);
-    assert!(host.must("dkms status; ls /usr/src").lines().all(|line| !line.contains("nv_peer_mem")));
+    assert!(
+        host.must("dkms status; ls /usr/src")
+            .lines()
+            .all(|line| !line.contains("nv_peer_mem"))
+    );
 }

@@ -1,5 +1,5 @@
-//! The script that sets a lossless class, with a stand-in for dcb that fails as the real one does when the second turns between two
-//! of its requests.
+//! The script that sets a lossless class, with a stand-in for dcb that fails as the real one does
+//! when the second turns between two of its requests.
 
 use railwright_resource::Action;
 use std::fs;
@@ -10,23 +10,42 @@ use std::process::Command;
 fn told(complaint: &str) -> (i32, String) {
     let folder = tempfile::tempdir().unwrap();
     let stand_in = format!(
-        "#!/bin/sh\ncd {folder}\necho \"$@\" >>asked\n[ -e said ] && exit 0\n: >said\necho '{complaint}' >&2\nexit 1\n",
+        "#!/bin/sh\ncd {folder}\necho \"$@\" >>asked\n[ -e said ] && exit 0\n: >said\necho \
+         '{complaint}' >&2\nexit 1\n",
         folder = folder.path().display()
     );
     let program = folder.path().join("dcb");
     fs::write(&program, stand_in).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-    let script =
-        Action::SetDcb { commands: vec![words("pfc set dev ens1 prio-pfc all:off 3:on"), words("dcbx set dev ens1 host")] }.script();
+    let script = Action::SetDcb {
+        commands: vec![
+            words("pfc set dev ens1 prio-pfc all:off 3:on"),
+            words("dcbx set dev ens1 host"),
+        ],
+    }
+    .script();
     let path = format!("{}:/usr/bin:/bin", folder.path().display());
-    let ended = Command::new("sh").args(["-c", &script]).env("PATH", path).output().unwrap();
-    (ended.status.code().unwrap(), fs::read_to_string(folder.path().join("asked")).unwrap())
+    let ended = Command::new("sh")
+        .args(["-c", &script])
+        .env("PATH", path)
+        .output()
+        .unwrap();
+    (
+        ended.status.code().unwrap(),
+        fs::read_to_string(folder.path().join("asked")).unwrap(),
+    )
 }
 
 #[test]
 fn a_reply_out_of_sequence_is_no_failure_and_anything_else_is() {
     let pfc = "pfc set dev ens1 prio-pfc all:off 3:on\n";
-    assert_eq!(told("Attribute write: Protocol error"), (0, format!("{pfc}{pfc}dcbx set dev ens1 host\n")));
-    assert_eq!(told("Attribute write: Operation not supported"), (1, pfc.to_owned()));
+    assert_eq!(
+        told("Attribute write: Protocol error"),
+        (0, format!("{pfc}{pfc}dcbx set dev ens1 host\n"))
+    );
+    assert_eq!(
+        told("Attribute write: Operation not supported"),
+        (1, pfc.to_owned())
+    );
 }

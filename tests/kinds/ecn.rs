@@ -6,19 +6,39 @@ use serde_json::json;
 
 #[test]
 fn points_of_ecn_are_switched_kept_and_put_back() {
-    let Some(host) = Host::start("ecn", &[]) else { return };
+    let Some(host) = Host::start("ecn", &[]) else {
+        return;
+    };
     host.must(
-        "mkdir -p /etc/udev/rules.d; for p in roce_rp roce_np; do mkdir -p /sys/class/net/ens1/ecn/$p/enable; for n in 0 1 2 3 4 5 6 7; do echo 0 >/sys/class/net/ens1/ecn/$p/enable/$n; done; done\n\
-         echo 0 >/sys/class/net/ens1/ecn/roce_np/cnp_dscp; echo 6 >/sys/class/net/ens1/ecn/roce_np/cnp_802p_prio; mkdir /sys/class/net/inbox\n",
+        "mkdir -p /etc/udev/rules.d; for p in roce_rp roce_np; do mkdir -p \
+         /sys/class/net/ens1/ecn/$p/enable; for n in 0 1 2 3 4 5 6 7; do echo 0 \
+         >/sys/class/net/ens1/ecn/$p/enable/$n; done; done\necho 0 \
+         >/sys/class/net/ens1/ecn/roce_np/cnp_dscp; echo 6 \
+         >/sys/class/net/ens1/ecn/roce_np/cnp_802p_prio; mkdir /sys/class/net/inbox\n",
     );
-    let say = "cd /sys/class/net/ens1/ecn && cat roce_rp/enable/3 roce_np/enable/3 roce_np/cnp_dscp roce_np/enable/4";
+    let say = "cd /sys/class/net/ens1/ecn && cat roce_rp/enable/3 roce_np/enable/3 \
+               roce_np/cnp_dscp roce_np/enable/4";
     let before = host.must(say);
-    let ours = wish("link_ecn", json!({ "netdev": "ens1", "priorities": [3], "cnp_dscp": 48, "cnp_priority": 6 }));
+    let ours = wish(
+        "link_ecn",
+        json!({ "netdev": "ens1", "priorities": [3], "cnp_dscp": 48, "cnp_priority": 6 }),
+    );
     // Everything but telling systemd, which is not on this host.
-    let perform = |actions: Vec<Action>| host.perform(&actions.into_iter().filter(|a| *a != Action::ReloadSystemd).collect::<Vec<_>>());
+    let perform = |actions: Vec<Action>| {
+        host.perform(
+            &actions
+                .into_iter()
+                .filter(|a| *a != Action::ReloadSystemd)
+                .collect::<Vec<_>>(),
+        )
+    };
     let tree = host.tree();
     let fresh = host.assess(&ours);
-    assert_eq!(changes(&tree, &host.tree()), [] as [&str; 0], "reading changed the host");
+    assert_eq!(
+        changes(&tree, &host.tree()),
+        [] as [&str; 0],
+        "reading changed the host"
+    );
     perform(fresh.actions.clone());
     assert_eq!(host.must(say), "1\n1\n48\n0\n");
     assert!(host.assess(&ours).is_met());
@@ -28,14 +48,30 @@ fn points_of_ecn_are_switched_kept_and_put_back() {
     host.must("sh /etc/railwright/link-ecn/ens1.sh");
     assert!(host.assess(&ours).is_met());
     perform(host.undo(&ours, &fresh.before).actions);
-    assert_eq!((host.must(say), changes(&tree, &host.tree())), (before, vec![]), "undone to the value");
+    assert_eq!(
+        (host.must(say), changes(&tree, &host.tree())),
+        (before, vec![]),
+        "undone to the value"
+    );
 
-    let inbox = host.assess(&wish("link_ecn", json!({ "netdev": "inbox", "priorities": [3] })));
-    assert!(inbox.refusal.unwrap().contains("the mlx5_core of DOCA and MLNX_OFED has"));
-    let refused = Action::SetLinkEcn { netdev: "inbox".into(), settings: [("roce_np/cnp_dscp".to_owned(), "48".to_owned())].into() };
+    let inbox = host.assess(&wish(
+        "link_ecn",
+        json!({ "netdev": "inbox", "priorities": [3] }),
+    ));
+    assert!(
+        inbox
+            .refusal
+            .unwrap()
+            .contains("the mlx5_core of DOCA and MLNX_OFED has")
+    );
+    let refused = Action::SetLinkEcn {
+        netdev: "inbox".into(),
+        settings: [("roce_np/cnp_dscp".to_owned(), "48".to_owned())].into(),
+    };
     let (code, _, err) = host.sh(&refused.script());
     assert!(
-        code == 1 && err.contains("the driver refuses '48' for 'roce_np/cnp_dscp'") || err.contains("the driver refuses 48"),
+        code == 1 && err.contains("the driver refuses '48' for 'roce_np/cnp_dscp'")
+            || err.contains("the driver refuses 48"),
         "{code} {err}"
     );
 }

@@ -1,8 +1,9 @@
-//! The resource kinds against real programs: a small Debian root below an overlay, in namespaces of its own, so that
-//! this machine is not changed. Each story reads, acts, reads again, and undoes; the file tree must come back.
+//! The resource kinds against real programs: a small Debian root below an overlay, in namespaces of
+//! its own, so that this machine is not changed. Each story reads, acts, reads again, and undoes;
+//! the file tree must come back.
 //!
-//! Needs root, mmdebstrap, gpg, apt-ftparchive and, for dnf, rpmbuild and createrepo_c. Without them a story is skipped
-//! by name, unless `RAILWRIGHT_REQUIRE_RIGS=1`.
+//! Needs root, mmdebstrap, gpg, apt-ftparchive and, for dnf, rpmbuild and createrepo_c. Without
+//! them a story is skipped by name, unless `RAILWRIGHT_REQUIRE_RIGS=1`.
 
 #![allow(clippy::unwrap_used)] // a rig that cannot be built ends its story
 

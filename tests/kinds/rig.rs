@@ -1,7 +1,9 @@
 //! The rig: a host of its own for each story.
 
 use railwright_base::{Address, Digest};
-use railwright_resource::{Action, Assessment, DesiredResource, Read, ReadResults, ResourceKind, Want, kind_named, program};
+use railwright_resource::{
+    Action, Assessment, DesiredResource, Read, ReadResults, ResourceKind, Want, kind_named, program,
+};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -49,13 +51,21 @@ fn rigs() -> PathBuf {
 
 fn has(program: &str) -> bool {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-    path.split(':').any(|folder| Path::new(folder).join(program).exists())
+    path.split(':')
+        .any(|folder| Path::new(folder).join(program).exists())
 }
 
 /// Runs a program of this machine to its end; it must succeed.
 pub fn must(command: &mut Command) -> String {
-    let output = command.stdin(Stdio::null()).output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    assert!(
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
@@ -65,12 +75,24 @@ fn base(root: Root) -> Option<&'static Path> {
     BASES[root as usize]
         .get_or_init(|| {
             let is_root = fs::metadata("/proc/self").is_ok_and(|of| of.uid() == 0);
-            let missing: Vec<_> = ["mmdebstrap", "unshare", "nsenter", "gpg", "apt-ftparchive", "rpmbuild", "rpmsign", "createrepo_c"]
-                .into_iter()
-                .filter(|program| !has(program))
-                .collect();
+            let missing: Vec<_> = [
+                "mmdebstrap",
+                "unshare",
+                "nsenter",
+                "gpg",
+                "apt-ftparchive",
+                "rpmbuild",
+                "rpmsign",
+                "createrepo_c",
+            ]
+            .into_iter()
+            .filter(|program| !has(program))
+            .collect();
             if !is_root || !missing.is_empty() {
-                assert!(std::env::var("RAILWRIGHT_REQUIRE_RIGS").is_err(), "the chroot rig needs root and {missing:?}");
+                assert!(
+                    std::env::var("RAILWRIGHT_REQUIRE_RIGS").is_err(),
+                    "the chroot rig needs root and {missing:?}"
+                );
                 return None;
             }
             Some(build(root.include()))
@@ -79,11 +101,28 @@ fn base(root: Root) -> Option<&'static Path> {
 }
 
 fn build(include: &str) -> PathBuf {
-    let place = rigs().join(format!("chroot-{}", Digest::of_bytes(include.as_bytes()).short()));
+    let place = rigs().join(format!(
+        "chroot-{}",
+        Digest::of_bytes(include.as_bytes()).short()
+    ));
     if !place.join("etc/os-release").exists() {
-        let fresh = rigs().join(format!("fresh-{}-{}", std::process::id(), Digest::of_bytes(include.as_bytes()).short()));
+        let fresh = rigs().join(format!(
+            "fresh-{}-{}",
+            std::process::id(),
+            Digest::of_bytes(include.as_bytes()).short()
+        ));
         fs::create_dir_all(rigs()).unwrap();
-        must(Command::new("mmdebstrap").args(["--quiet", "--variant=apt", "--mode=root", include, "bookworm"]).arg(&fresh));
+        must(
+            Command::new("mmdebstrap")
+                .args([
+                    "--quiet",
+                    "--variant=apt",
+                    "--mode=root",
+                    include,
+                    "bookworm",
+                ])
+                .arg(&fresh),
+        );
         if fs::rename(&fresh, &place).is_err() {
             fs::remove_dir_all(&fresh).unwrap();
         }
@@ -91,7 +130,8 @@ fn build(include: &str) -> PathBuf {
     place
 }
 
-/// A host: a shell in mount, network, process and name namespaces of its own. It ends with the value.
+/// A host: a shell in mount, network, process and name namespaces of its own. It ends with the
+/// value.
 pub struct Host {
     holder: Child,
     pid: u32,
@@ -104,7 +144,8 @@ pub struct Host {
 fn hold(base: &Path, folder: &Path) -> (Child, u32) {
     let at = |name: &str| folder.join(name);
     let script = format!(
-        "mount -t overlay overlay -o lowerdir={},upperdir={},workdir={} {root} && mount -t proc proc {root}/proc && echo ready && exec sleep infinity",
+        "mount -t overlay overlay -o lowerdir={},upperdir={},workdir={} {root} && mount -t proc \
+         proc {root}/proc && echo ready && exec sleep infinity",
         base.display(),
         at("upper").display(),
         at("work").display(),
@@ -113,16 +154,29 @@ fn hold(base: &Path, folder: &Path) -> (Child, u32) {
     held(&script)
 }
 
-/// Namespaces in which a script came up that says `ready`, and the first process in them, with whose end all of them end.
+/// Namespaces in which a script came up that says `ready`, and the first process in them, with
+/// whose end all of them end.
 pub fn held(script: &str) -> (Child, u32) {
     let mut holder = Command::new("unshare")
-        .args(["--mount", "--net", "--pid", "--uts", "--fork", "--kill-child", "sh", "-c", script])
+        .args([
+            "--mount",
+            "--net",
+            "--pid",
+            "--uts",
+            "--fork",
+            "--kill-child",
+            "sh",
+            "-c",
+            script,
+        ])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let mut line = String::new();
-    BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(holder.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
     assert_eq!(line, "ready\n");
     let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", holder.id())).unwrap();
     let pid = children.split_whitespace().next().unwrap().parse().unwrap();
@@ -130,7 +184,8 @@ pub fn held(script: &str) -> (Child, u32) {
 }
 
 impl Host {
-    /// A host with these folders of this machine copied to these places first; none when the rig is not there.
+    /// A host with these folders of this machine copied to these places first; none when the rig is
+    /// not there.
     pub fn start(story: &str, copies: &[(&Path, &str)]) -> Option<Self> {
         Self::start_from(Root::Plain, story, copies)
     }
@@ -139,11 +194,15 @@ impl Host {
     pub fn start_from(root: Root, story: &str, copies: &[(&Path, &str)]) -> Option<Self> {
         let Some(base) = base(root) else {
             // past the harness, which swallows what a passing story prints
-            let why = "rig `chroot` needs root and mmdebstrap, gpg, apt-ftparchive, rpmbuild, createrepo_c";
+            let why = "rig `chroot` needs root and mmdebstrap, gpg, apt-ftparchive, rpmbuild, \
+                       createrepo_c";
             let _ = writeln!(std::io::stderr(), "SKIPPED {story}: {why}");
             return None;
         };
-        let folder = tempfile::Builder::new().prefix("host-").tempdir_in(rigs()).unwrap();
+        let folder = tempfile::Builder::new()
+            .prefix("host-")
+            .tempdir_in(rigs())
+            .unwrap();
         let at = |name: &str| folder.path().join(name);
         for name in ["upper", "work", "root"] {
             fs::create_dir(at(name)).unwrap();
@@ -155,14 +214,22 @@ impl Host {
         }
         // As every machine that was booted has one of its own.
         fs::create_dir_all(at("upper/etc")).unwrap();
-        let id = fs::read_to_string("/proc/sys/kernel/random/uuid").unwrap().replace('-', "");
+        let id = fs::read_to_string("/proc/sys/kernel/random/uuid")
+            .unwrap()
+            .replace('-', "");
         fs::write(at("upper/etc/machine-id"), id).unwrap();
         let (holder, pid) = hold(base, folder.path());
-        Some(Host { holder, pid, root: at("root"), base, folder })
+        Some(Host {
+            holder,
+            pid,
+            root: at("root"),
+            base,
+            folder,
+        })
     }
 
-    /// Takes the namespaces away with all that runs in them, and makes new ones on the same disk, on which these folders
-    /// take the place of what is there.
+    /// Takes the namespaces away with all that runs in them, and makes new ones on the same disk,
+    /// on which these folders take the place of what is there.
     #[allow(dead_code, reason = "the journeys use it")]
     pub fn restart(&mut self, replaced: &[(&Path, &str)]) {
         let _ = self.holder.kill();
@@ -175,8 +242,9 @@ impl Host {
         (self.holder, self.pid) = hold(self.base, self.folder.path());
     }
 
-    /// All that was ever written on its disk, as it is now: path, type, mode, owner, size, time and content. The rest is as in the root that it
-    /// shares with others, which nothing changes; so this is the whole tree, with what was made and removed again.
+    /// All that was ever written on its disk, as it is now: path, type, mode, owner, size, time and
+    /// content. The rest is as in the root that it shares with others, which nothing changes; so
+    /// this is the whole tree, with what was made and removed again.
     pub fn written(&self) -> BTreeSet<String> {
         let upper = self.folder.path().join("upper");
         let (mut all, mut open) = (BTreeSet::new(), vec![upper.clone()]);
@@ -184,15 +252,28 @@ impl Host {
             let of = fs::symlink_metadata(&path).unwrap();
             let content = match of.file_type() {
                 kind if kind.is_dir() => {
-                    open.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+                    open.extend(
+                        fs::read_dir(&path)
+                            .unwrap()
+                            .map(|entry| entry.unwrap().path()),
+                    );
                     String::new()
                 }
                 kind if kind.is_file() => Digest::of_bytes(&fs::read(&path).unwrap()).to_string(),
-                _ => fs::read_link(&path).map(|to| to.display().to_string()).unwrap_or_default(),
+                _ => fs::read_link(&path)
+                    .map(|to| to.display().to_string())
+                    .unwrap_or_default(),
             };
             let at = path.strip_prefix(&upper).unwrap().display();
-            let (owner, time) = (format!("{}:{}", of.uid(), of.gid()), format!("{}.{:09}", of.mtime(), of.mtime_nsec()));
-            all.insert(format!("/{at} {:o} {owner} {} {time} {content}", of.mode(), of.size()));
+            let (owner, time) = (
+                format!("{}:{}", of.uid(), of.gid()),
+                format!("{}.{:09}", of.mtime(), of.mtime_nsec()),
+            );
+            all.insert(format!(
+                "/{at} {:o} {owner} {} {time} {content}",
+                of.mode(),
+                of.size()
+            ));
         }
         all
     }
@@ -205,22 +286,42 @@ impl Host {
 
     fn enter(&self) -> Command {
         let mut command = Command::new("nsenter");
-        command.args(["--target", &self.pid.to_string(), "--mount", "--net", "--pid", "--uts", "--", "chroot"]).arg(&self.root);
-        command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("HOME", "/root");
+        command
+            .args([
+                "--target",
+                &self.pid.to_string(),
+                "--mount",
+                "--net",
+                "--pid",
+                "--uts",
+                "--",
+                "chroot",
+            ])
+            .arg(&self.root);
+        command
+            .env_clear()
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+            .env("HOME", "/root");
         command
     }
 
     /// Mounts in the host with this machine's `mount`, at a place of the host.
     pub fn mount(&self, words: &[&str], at: &str) {
         let mut command = Command::new("nsenter");
-        command.args(["--target", &self.pid.to_string(), "--mount", "--", "mount"]).args(words);
+        command
+            .args(["--target", &self.pid.to_string(), "--mount", "--", "mount"])
+            .args(words);
         must(command.arg(self.root.join(at.trim_start_matches('/'))));
     }
 
     /// The command line that enters the host, for a program that is to run in it.
     #[allow(dead_code, reason = "the journeys use it")]
     pub fn entry(&self) -> String {
-        format!("nsenter --target {} --mount --net --pid --uts -- chroot {}", self.pid, self.root.display())
+        format!(
+            "nsenter --target {} --mount --net --pid --uts -- chroot {}",
+            self.pid,
+            self.root.display()
+        )
     }
 
     /// A script on the standard input of a shell, as the transport does it: status, stdout, stderr.
@@ -230,8 +331,15 @@ impl Host {
 
     /// The same by the shell that this command line starts.
     pub fn sh_by(&self, shell: &[&str], script: &str) -> (i32, String, String) {
-        let mut child =
-            self.enter().args(shell).arg("-s").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = self
+            .enter()
+            .args(shell)
+            .arg("-s")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut stdin = child.stdin.take().unwrap();
         let text = script.to_owned();
         let writer = std::thread::spawn(move || {
@@ -240,7 +348,11 @@ impl Host {
         let output = child.wait_with_output().unwrap();
         writer.join().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
+        (
+            output.status.code().unwrap_or(-1),
+            text(&output.stdout),
+            text(&output.stderr),
+        )
     }
 
     /// A script that must succeed.
@@ -252,7 +364,12 @@ impl Host {
 
     /// Something that goes on until it is dropped by the caller's `kill`.
     pub fn start_shell(&self, script: &str) -> Child {
-        self.enter().args(["sh", "-c", script]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap()
+        self.enter()
+            .args(["sh", "-c", script])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap()
     }
 
     /// All reads in one program.
@@ -281,11 +398,17 @@ impl Host {
         }
     }
 
-    /// Every file that a person would miss: kind, mode, owner, size or target, and for /etc the content.
+    /// Every file that a person would miss: kind, mode, owner, size or target, and for /etc the
+    /// content.
     pub fn tree(&self) -> Vec<String> {
         let listed = self.must(
-            "cd / && find etc usr opt srv boot root var/lib -xdev \\( -path var/lib/dpkg -o -path 'usr/src/linux-*' -o -path var/lib/apt/lists/auxfiles -o -path var/lib/apt/lists/partial -o -path var/lib/apt/extended_states -o -path '*/__pycache__' -o -path var/lib/dnf -o -path var/lib/rpm -o -path root/.rpmdb -o -name '*.dpkg-*' -o -path etc/ld.so.cache \\) -prune -o -type d -printf '%p d %m %u:%g\\n' -o -printf '%p %y %m %u:%g %s %l\\n' | sort\n\
-             find etc -xdev -type f ! -name ld.so.cache -exec sha256sum {} + | sort\n",
+            "cd / && find etc usr opt srv boot root var/lib -xdev \\( -path var/lib/dpkg -o -path \
+             'usr/src/linux-*' -o -path var/lib/apt/lists/auxfiles -o -path \
+             var/lib/apt/lists/partial -o -path var/lib/apt/extended_states -o -path \
+             '*/__pycache__' -o -path var/lib/dnf -o -path var/lib/rpm -o -path root/.rpmdb -o \
+             -name '*.dpkg-*' -o -path etc/ld.so.cache \\) -prune -o -type d -printf '%p d %m \
+             %u:%g\\n' -o -printf '%p %y %m %u:%g %s %l\\n' | sort\nfind etc -xdev -type f ! -name \
+             ld.so.cache -exec sha256sum {} + | sort\n",
         );
         listed.lines().map(str::to_owned).collect()
     }
@@ -311,32 +434,63 @@ pub fn wish(kind: &str, body: Value) -> DesiredResource {
     DesiredResource {
         address: Address::host("n1", kind, &name),
         after: vec![],
-        want: Want { kind: kind.to_owned(), body, module: "story/one".into(), places: Vec::new() }.into(),
+        want: Want {
+            kind: kind.to_owned(),
+            body,
+            module: "story/one".into(),
+            places: Vec::new(),
+        }
+        .into(),
     }
 }
 
 /// What differs between two trees.
 pub fn changes(before: &[String], after: &[String]) -> Vec<String> {
-    let gone = before.iter().filter(|line| !after.contains(line)).map(|line| format!("- {line}"));
-    let new = after.iter().filter(|line| !before.contains(line)).map(|line| format!("+ {line}"));
+    let gone = before
+        .iter()
+        .filter(|line| !after.contains(line))
+        .map(|line| format!("- {line}"));
+    let new = after
+        .iter()
+        .filter(|line| !before.contains(line))
+        .map(|line| format!("+ {line}"));
     gone.chain(new).collect()
 }
 
-/// The whole life of a wish: it differs, is applied, is met and plans nothing more; reading changes nothing; taken
-/// back, everything is as it was, and taking it back again plans nothing.
+/// The whole life of a wish: it differs, is applied, is met and plans nothing more; reading changes
+/// nothing; taken back, everything is as it was, and taking it back again plans nothing.
 pub fn live(host: &Host, wish: &DesiredResource) -> Assessment {
     let before = host.tree();
     let fresh = host.assess(wish);
-    assert_eq!(changes(&before, &host.tree()), [] as [&str; 0], "reading changed the host");
-    assert!(!fresh.is_met() && !fresh.actions.is_empty() && fresh.refusal.is_none() && !fresh.has_unknown(), "{fresh:#?}");
+    assert_eq!(
+        changes(&before, &host.tree()),
+        [] as [&str; 0],
+        "reading changed the host"
+    );
+    assert!(
+        !fresh.is_met()
+            && !fresh.actions.is_empty()
+            && fresh.refusal.is_none()
+            && !fresh.has_unknown(),
+        "{fresh:#?}"
+    );
     host.perform(&fresh.actions);
     let applied = host.assess(wish);
-    assert!(applied.is_met() && applied.actions.is_empty(), "after {:#?}\n{applied:#?}", fresh.actions);
+    assert!(
+        applied.is_met() && applied.actions.is_empty(),
+        "after {:#?}\n{applied:#?}",
+        fresh.actions
+    );
     let undo = host.undo(wish, &fresh.before);
     assert!(!undo.is_met() && !undo.actions.is_empty(), "{undo:#?}");
     host.perform(&undo.actions);
     let undone = host.undo(wish, &fresh.before);
     assert!(undone.is_met() && undone.actions.is_empty(), "{undone:#?}");
-    assert_eq!(changes(&before, &host.tree()), [] as [&str; 0], "undoing left something: {:#?}", undo.actions);
+    assert_eq!(
+        changes(&before, &host.tree()),
+        [] as [&str; 0],
+        "undoing left something: {:#?}",
+        undo.actions
+    );
     fresh
 }

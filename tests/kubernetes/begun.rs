@@ -6,12 +6,21 @@ use std::process::{Child, Output, Stdio};
 
 /// The program, while something else happens.
 pub fn begun(cluster: &Cluster<'_>, words: &[&str]) -> Child {
-    cluster.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    cluster
+        .command(words)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
 }
 
 /// Both channels of a program that ended with this exit code, as one line.
 pub fn ended(child: Child, code: i32) -> String {
-    let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = child.wait_with_output().unwrap();
     let said = String::from_utf8(stdout).unwrap() + &String::from_utf8(stderr).unwrap();
     assert_eq!(status.code(), Some(code), "{said}");
     flat(&said)
@@ -23,7 +32,12 @@ pub fn until_said(child: &mut Child, wanted: &str) -> String {
     let stderr = child.stderr.as_mut().unwrap();
     let mut byte = [0];
     while !flat(&String::from_utf8_lossy(&said)).contains(wanted) {
-        assert_eq!(stderr.read(&mut byte).unwrap(), 1, "it ended before it said {wanted:?}: {}", String::from_utf8_lossy(&said));
+        assert_eq!(
+            stderr.read(&mut byte).unwrap(),
+            1,
+            "it ended before it said {wanted:?}: {}",
+            String::from_utf8_lossy(&said)
+        );
         said.push(byte[0]);
     }
     flat(&String::from_utf8_lossy(&said))

@@ -14,7 +14,10 @@ pub struct Cluster<'a> {
 impl<'a> Cluster<'a> {
     /// Of no host, as this identity.
     pub fn new(plane: &'a ControlPlane, identity: &str) -> Self {
-        let cluster = Cluster { plane, folder: tempfile::tempdir().unwrap() };
+        let cluster = Cluster {
+            plane,
+            folder: tempfile::tempdir().unwrap(),
+        };
         cluster.spec(identity, "");
         cluster
     }
@@ -36,12 +39,17 @@ impl<'a> Cluster<'a> {
     /// What the spec says, besides the cluster's access.
     pub fn spec(&self, identity: &str, more: &str) {
         let kubeconfig = self.plane.kubeconfig(identity);
-        self.file("inv/cluster.yaml", &format!("cluster: train\n{}{more}", access(&kubeconfig)));
+        self.file(
+            "inv/cluster.yaml",
+            &format!("cluster: train\n{}{more}", access(&kubeconfig)),
+        );
     }
 
     /// The resources of the operator's own module, as its manifest has them.
     pub fn wishes(&self, resources: &str) {
-        let text = format!("module: own\nsummary: what a story wants\nwhen: \"true\"\nresources:\n{resources}");
+        let text = format!(
+            "module: own\nsummary: what a story wants\nwhen: \"true\"\nresources:\n{resources}"
+        );
         self.file("inv/modules/own/module.yaml", &text);
     }
 
@@ -54,13 +62,21 @@ impl<'a> Cluster<'a> {
     /// Starts the program.
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_railwright"));
-        command.current_dir(self.folder.path()).args(words).env("COLUMNS", "100").env_remove("KUBECONFIG");
+        command
+            .current_dir(self.folder.path())
+            .args(words)
+            .env("COLUMNS", "100")
+            .env_remove("KUBECONFIG");
         command
     }
 
     /// Runs it, held to an exit code; what it said on both channels.
     pub fn told(&self, code: i32, words: &[&str]) -> String {
-        let Output { status, stdout, stderr } = self.command(words).output().unwrap();
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = self.command(words).output().unwrap();
         let said = String::from_utf8(stdout).unwrap() + &String::from_utf8(stderr).unwrap();
         assert_eq!(status.code(), Some(code), "{words:?}:\n{said}");
         said
@@ -74,7 +90,10 @@ impl<'a> Cluster<'a> {
 
 /// The section of the spec, with the rest of it to follow on lines of its own.
 fn access(kubeconfig: &Path) -> String {
-    format!("kubernetes: {{ name: prod, kubeconfig: {} }}\n", kubeconfig.display())
+    format!(
+        "kubernetes: {{ name: prod, kubeconfig: {} }}\n",
+        kubeconfig.display()
+    )
 }
 
 /// White space is one space.

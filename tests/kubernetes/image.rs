@@ -1,5 +1,6 @@
-//! Images that are looked into through a pod. kwok has the kubelet's part and runs the program of the pod here; the stand-in for the pod's `sh` is a
-//! real one that is told another root, which is laid as Debian's packages lay it.
+//! Images that are looked into through a pod. kwok has the kubelet's part and runs the program of
+//! the pod here; the stand-in for the pod's `sh` is a real one that is told another root, which is
+//! laid as Debian's packages lay it.
 
 use crate::cluster::Cluster;
 use crate::rig::ControlPlane;
@@ -20,7 +21,11 @@ impl Image {
     /// With libibverbs1, librdmacm1 and ibverbs-providers.
     pub fn of_debian() -> Self {
         let image = Image(tempfile::tempdir().unwrap());
-        let verbs = [ELF, b"\0/etc/libibverbs.d\0/usr/lib/x86_64-linux-gnu/libibverbs/lib%s-rdmav34.so\0"].concat();
+        let verbs = [
+            ELF,
+            b"\0/etc/libibverbs.d\0/usr/lib/x86_64-linux-gnu/libibverbs/lib%s-rdmav34.so\0",
+        ]
+        .concat();
         image.write("bin/sh", ELF);
         image.write(&format!("{LIB}/libibverbs.so.1"), &verbs);
         image.write(&format!("{LIB}/librdmacm.so.1"), ELF);
@@ -29,7 +34,8 @@ impl Image {
         fs::create_dir(image.programs()).unwrap();
         let root = image.0.path().join("root");
         image.sh(&format!(
-            "[ \"$1\" = -c ] || exit 64\nexport PATH=/usr/bin:/bin\nexec /bin/sh -c \"R='{}'${{2#\"R=''\"}}\"",
+            "[ \"$1\" = -c ] || exit 64\nexport PATH=/usr/bin:/bin\nexec /bin/sh -c \
+             \"R='{}'${{2#\"R=''\"}}\"",
             root.display()
         ));
         image
@@ -54,14 +60,28 @@ impl Image {
 }
 
 fn pod(plane: &ControlPlane, name: &str, containers: &[&str]) {
-    let containers: Vec<_> = containers.iter().map(|name| json!({ "name": name, "image": "example.invalid/train:1" })).collect();
+    let containers: Vec<_> = containers
+        .iter()
+        .map(|name| json!({ "name": name, "image": "example.invalid/train:1" }))
+        .collect();
     let spec = json!({ "nodeName": "gpu1", "containers": containers });
     plane.apply(&json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name, "namespace": "ml" }, "spec": spec }).to_string());
-    plane.kubectl(&["-n", "ml", "wait", "--for=condition=Ready", &format!("pod/{name}"), "--timeout=60s"]);
+    plane.kubectl(&[
+        "-n",
+        "ml",
+        "wait",
+        "--for=condition=Ready",
+        &format!("pod/{name}"),
+        "--timeout=60s",
+    ]);
 }
 
 fn check<'a>(pod: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    [&["image", "check", "--pod", pod, "-i", INV, "-n", "ml"], more].concat()
+    [
+        &["image", "check", "--pod", pod, "-i", INV, "-n", "ml"],
+        more,
+    ]
+    .concat()
 }
 
 pub fn a_pod_is_looked_into(plane: &ControlPlane, image: &Image) {
@@ -72,15 +92,37 @@ pub fn a_pod_is_looked_into(plane: &ControlPlane, image: &Image) {
     cluster.spec("admin", "fabric: { kind: rocev2 }\n");
     // Libraries and provider are there; a pod that asked for no RDMA resource has no device.
     let said = cluster.told(1, &check("train", &[]));
-    assert!(said.contains("provider     mlx5             /usr/lib/x86_64-linux-gnu/libibverbs/libmlx5-rdmav34.so"), "{said}");
-    assert!(said.contains("devices      /dev/infiniband  RW1279") && said.contains("memory lock"), "{said}");
+    assert!(
+        said.contains(
+            "provider     mlx5             /usr/lib/x86_64-linux-gnu/libibverbs/libmlx5-rdmav34.so"
+        ),
+        "{said}"
+    );
+    assert!(
+        said.contains("devices      /dev/infiniband  RW1279") && said.contains("memory lock"),
+        "{said}"
+    );
     let said = cluster.flat(1, &check("train", &["--fabric", "erdma"]));
-    assert!(said.contains("/libibverbs/liberdma-rdmav34.so is not there") && said.contains("RW1278"), "{said}");
-    assert!(said.contains("railwright image render --base IMAGE --suite SUITE -i inv --fabric erdma --key keys/erdma.asc"), "{said}");
+    assert!(
+        said.contains("/libibverbs/liberdma-rdmav34.so is not there") && said.contains("RW1278"),
+        "{said}"
+    );
+    assert!(
+        said.contains(
+            "railwright image render --base IMAGE --suite SUITE -i inv --fabric erdma --key \
+             keys/erdma.asc"
+        ),
+        "{said}"
+    );
     image.write(&format!("{LIB}/libibverbs.so.1"), b"");
-    let document: serde_json::Value = serde_json::from_str(&cluster.told(1, &check("train", &["--json"]))).unwrap();
+    let document: serde_json::Value =
+        serde_json::from_str(&cluster.told(1, &check("train", &["--json"]))).unwrap();
     let first = &document["findings"][0];
-    assert_eq!((first["code"].as_str(), &document["looked_into"]), (Some("RW1276"), &json!("ml/train")), "{document}");
+    assert_eq!(
+        (first["code"].as_str(), &document["looked_into"]),
+        (Some("RW1276"), &json!("ml/train")),
+        "{document}"
+    );
 }
 
 pub fn what_cannot_be_looked_into_is_not_missing(plane: &ControlPlane, image: &Image) {
@@ -88,11 +130,21 @@ pub fn what_cannot_be_looked_into_is_not_missing(plane: &ControlPlane, image: &I
     cluster.spec("admin", "fabric: { kind: rocev2 }\n");
     let unknown = |pod: &str, more: &[&str], why: &str| {
         let said = cluster.flat(3, &check(pod, more));
-        assert!(said.contains("NOT KNOWN") && said.contains("RW1282") && said.contains(why) && !said.contains('\u{1b}'), "{said}");
+        assert!(
+            said.contains("NOT KNOWN")
+                && said.contains("RW1282")
+                && said.contains(why)
+                && !said.contains('\u{1b}'),
+            "{said}"
+        );
     };
     unknown("gone", &[], "no pod gone is in namespace ml");
     pod(plane, "two", &["main", "proxy"]);
-    unknown("two", &[], "the pod has several containers (main, proxy): name one, --container");
+    unknown(
+        "two",
+        &[],
+        "the pod has several containers (main, proxy): name one, --container",
+    );
     cluster.told(1, &check("two", &["-c", "proxy"]));
     image.sh("printf 'begin 1\\nlimit \\033[2J\\n'");
     unknown("train", &[], "its output has no end");

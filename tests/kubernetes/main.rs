@@ -1,5 +1,6 @@
-//! Kubernetes as it is: a real control plane (rig `control plane`), on which only the kubelets are played, by kwok. Without it
-//! the tests say that they are skipped, and fail when RAILWRIGHT_REQUIRE_RIGS=1.
+//! Kubernetes as it is: a real control plane (rig `control plane`), on which only the kubelets are
+//! played, by kwok. Without it the tests say that they are skipped, and fail when
+//! RAILWRIGHT_REQUIRE_RIGS=1.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // a test says what it skips, and ends where something is not as it must be
 
@@ -43,7 +44,9 @@ const GIVES: [(&str, &str); 2] = [("nvidia.com/gpu", "8"), ("rdma/rdma_shared_de
 
 #[test]
 fn the_control_plane_is_true() {
-    let Some(mut plane) = ControlPlane::start() else { return };
+    let Some(mut plane) = ControlPlane::start() else {
+        return;
+    };
     nodes_give_what_they_were_told(&plane);
     a_daemon_set_runs_on_every_node(&plane);
     identities_may_what_they_may(&plane);
@@ -55,11 +58,19 @@ fn the_control_plane_is_true() {
 /// Nor one in which something has died by itself.
 #[test]
 fn a_test_that_fails_leaves_nothing_behind() {
-    let Some(plane) = ControlPlane::start() else { return };
+    let Some(plane) = ControlPlane::start() else {
+        return;
+    };
     let (processes, work) = (plane.processes(), plane.work().to_owned());
     assert_eq!(running(&processes), 5);
     let store = std::fs::read_to_string(work.join("etcd.pid")).unwrap();
-    assert!(Command::new("kill").args(["-9", store.trim()]).status().unwrap().success());
+    assert!(
+        Command::new("kill")
+            .args(["-9", store.trim()])
+            .status()
+            .unwrap()
+            .success()
+    );
     let failed = catch_unwind(AssertUnwindSafe(move || {
         let _held = plane;
         std::panic::resume_unwind(Box::new("the test failed"));
@@ -70,13 +81,25 @@ fn a_test_that_fails_leaves_nothing_behind() {
 
 fn nodes_give_what_they_were_told(plane: &ControlPlane) {
     plane.nodes(&["gpu01", "gpu02", "gpu03"], &GIVES);
-    let nodes: serde_json::Value = serde_json::from_str(&plane.kubectl(&["get", "nodes", "-o", "json"])).unwrap();
+    let nodes: serde_json::Value =
+        serde_json::from_str(&plane.kubectl(&["get", "nodes", "-o", "json"])).unwrap();
     let nodes = nodes["items"].as_array().unwrap();
     assert_eq!(nodes.len(), 3);
     for node in nodes {
         let gives = &node["status"]["allocatable"];
-        assert_eq!((&gives["nvidia.com/gpu"], &gives["rdma/rdma_shared_device_a"]), (&json!("8"), &json!("63")), "{gives}");
-        let ready = node["status"]["conditions"].as_array().unwrap().iter().find(|one| one["type"] == "Ready");
+        assert_eq!(
+            (
+                &gives["nvidia.com/gpu"],
+                &gives["rdma/rdma_shared_device_a"]
+            ),
+            (&json!("8"), &json!("63")),
+            "{gives}"
+        );
+        let ready = node["status"]["conditions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|one| one["type"] == "Ready");
         assert_eq!(ready.unwrap()["status"], "True");
     }
 }
@@ -94,23 +117,54 @@ fn a_daemon_set_runs_on_every_node(plane: &ControlPlane) {
 }
 
 fn running_pods(plane: &ControlPlane) -> String {
-    plane.kubectl(&["get", "daemonset", "plugin", "-o", "jsonpath={.status.numberReady}/{.status.desiredNumberScheduled}"])
+    plane.kubectl(&[
+        "get",
+        "daemonset",
+        "plugin",
+        "-o",
+        "jsonpath={.status.numberReady}/{.status.desiredNumberScheduled}",
+    ])
 }
 
 fn identities_may_what_they_may(plane: &ControlPlane) {
     let create = ["create", "configmap", "mine", "--from-literal=a=b"];
     for (identity, words, wanted) in [
-        ("reader", &["get", "nodes", "-o", "name"][..], Ok("node/gpu01\nnode/gpu02\nnode/gpu03\n")),
-        ("reader", &create, Err("cannot create resource \"configmaps\"")),
-        ("nobody", &["get", "nodes"], Err("User \"nobody\" cannot list resource \"nodes\"")),
+        (
+            "reader",
+            &["get", "nodes", "-o", "name"][..],
+            Ok("node/gpu01\nnode/gpu02\nnode/gpu03\n"),
+        ),
+        (
+            "reader",
+            &create,
+            Err("cannot create resource \"configmaps\""),
+        ),
+        (
+            "nobody",
+            &["get", "nodes"],
+            Err("User \"nobody\" cannot list resource \"nodes\""),
+        ),
     ] {
         let output = plane.kubectl_as(identity, words, "");
-        let (out, said) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        let (out, said) = (
+            String::from_utf8(output.stdout).unwrap(),
+            String::from_utf8(output.stderr).unwrap(),
+        );
         match wanted {
-            Ok(wanted) => assert_eq!((out.as_str(), said.as_str()), (wanted, ""), "{identity} {words:?}"),
-            Err(wanted) => assert!(!output.status.success() && said.contains(wanted), "{identity} {words:?}: {said}"),
+            Ok(wanted) => assert_eq!(
+                (out.as_str(), said.as_str()),
+                (wanted, ""),
+                "{identity} {words:?}"
+            ),
+            Err(wanted) => assert!(
+                !output.status.success() && said.contains(wanted),
+                "{identity} {words:?}: {said}"
+            ),
         }
-        let mode = std::fs::metadata(plane.kubeconfig(identity)).unwrap().permissions().mode();
+        let mode = std::fs::metadata(plane.kubeconfig(identity))
+            .unwrap()
+            .permissions()
+            .mode();
         assert_eq!(mode & 0o777, 0o600, "the kubeconfig of {identity}");
     }
 }
@@ -118,24 +172,57 @@ fn identities_may_what_they_may(plane: &ControlPlane) {
 /// A kubeconfig with the authority taken out is refused by the client, not by the server.
 fn clients_trust_its_own_authority_alone(plane: &ControlPlane) {
     let own = std::fs::read_to_string(plane.kubeconfig("admin")).unwrap();
-    let (start, end) = (own.find(", certificate-authority-data").unwrap(), own.find("}}]\nusers").unwrap());
-    std::fs::write(plane.kubeconfig("stranger"), [&own[..start], &own[end..]].concat()).unwrap();
+    let (start, end) = (
+        own.find(", certificate-authority-data").unwrap(),
+        own.find("}}]\nusers").unwrap(),
+    );
+    std::fs::write(
+        plane.kubeconfig("stranger"),
+        [&own[..start], &own[end..]].concat(),
+    )
+    .unwrap();
     let output = plane.kubectl_as("stranger", &["get", "nodes"], "");
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success() && said.contains("certificate signed by unknown authority"), "{said}");
+    assert!(
+        !output.status.success() && said.contains("certificate signed by unknown authority"),
+        "{said}"
+    );
 }
 
 fn the_server_restarts_and_knows_everything(plane: &mut ControlPlane) {
-    let before = plane.kubectl(&["get", "daemonset", "plugin", "-o", "jsonpath={.metadata.uid}"]);
+    let before = plane.kubectl(&[
+        "get",
+        "daemonset",
+        "plugin",
+        "-o",
+        "jsonpath={.metadata.uid}",
+    ]);
     plane.stop_api_server();
     let output = plane.kubectl_as("admin", &["get", "nodes"], "");
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success() && said.contains("refused"), "{said}");
+    assert!(
+        !output.status.success() && said.contains("refused"),
+        "{said}"
+    );
     plane.start_api_server();
-    assert_eq!(plane.kubectl(&["get", "daemonset", "plugin", "-o", "jsonpath={.metadata.uid}"]), before);
+    assert_eq!(
+        plane.kubectl(&[
+            "get",
+            "daemonset",
+            "plugin",
+            "-o",
+            "jsonpath={.metadata.uid}"
+        ]),
+        before
+    );
     assert_eq!(running_pods(plane), "3/3");
     plane.nodes(&["gpu04"], &GIVES);
-    plane.kubectl(&["wait", "daemonset/plugin", "--for=jsonpath={.status.numberReady}=4", "--timeout=120s"]);
+    plane.kubectl(&[
+        "wait",
+        "daemonset/plugin",
+        "--for=jsonpath={.status.numberReady}=4",
+        "--timeout=120s",
+    ]);
 }
 
 fn nothing_is_left_of_it(plane: ControlPlane) {
@@ -147,12 +234,17 @@ fn nothing_is_left_of_it(plane: ControlPlane) {
 
 /// How many of these processes there are.
 fn running(processes: &[u32]) -> usize {
-    processes.iter().filter(|pid| Path::new(&format!("/proc/{pid}")).exists()).count()
+    processes
+        .iter()
+        .filter(|pid| Path::new(&format!("/proc/{pid}")).exists())
+        .count()
 }
 
 #[test]
 fn objects_are_planned_and_applied() {
-    let Some(mut plane) = ControlPlane::start() else { return };
+    let Some(mut plane) = ControlPlane::start() else {
+        return;
+    };
     objects::an_object_is_planned_applied_and_stays(&plane);
     objects::what_others_made_is_taken_over_only_when_asked(&plane);
     objects::who_sets_it_back_is_named_and_not_fought_for_ever(&plane);
@@ -168,7 +260,9 @@ fn objects_are_planned_and_applied() {
 
 #[test]
 fn what_others_do_meanwhile_is_not_undone() {
-    let Some(plane) = ControlPlane::start() else { return };
+    let Some(plane) = ControlPlane::start() else {
+        return;
+    };
     raced::what_somebody_makes_meanwhile_is_left_alone(&plane);
     raced::what_was_made_anew_meanwhile_is_left_alone(&plane);
     raced::two_specs_know_of_each_other(&plane);
@@ -184,7 +278,9 @@ fn what_others_do_meanwhile_is_not_undone() {
 
 #[test]
 fn what_is_stale_is_not_written() {
-    let Some(plane) = ControlPlane::start() else { return };
+    let Some(plane) = ControlPlane::start() else {
+        return;
+    };
     stale::a_run_whose_lock_was_taken_over_writes_nothing_more(&plane);
     stale::a_lock_that_is_only_said_to_be_let_go_is_told(&plane);
     stale::what_changes_hands_in_the_last_moment_is_not_deleted(&plane);
@@ -194,7 +290,9 @@ fn what_is_stale_is_not_written() {
 #[test]
 #[ignore = "long: make test-deep"]
 fn what_the_server_would_not_take_is_said_before() {
-    let Some(plane) = ControlPlane::start() else { return };
+    let Some(plane) = ControlPlane::start() else {
+        return;
+    };
     refused::a_new_object_that_is_refused_is_held(&plane);
     refused::what_nothing_brings_is_held(&plane);
     refused::what_may_not_be_previewed_says_so(&plane);
@@ -212,7 +310,9 @@ fn what_the_server_would_not_take_is_said_before() {
 #[ignore = "long: make test-deep"]
 fn jobs_are_submitted_watched_and_deleted() {
     let stand_ins = jobs::stand_ins();
-    let Some(plane) = ControlPlane::with_stand_ins(stand_ins.path()) else { return };
+    let Some(plane) = ControlPlane::with_stand_ins(stand_ins.path()) else {
+        return;
+    };
     jobs::a_cluster_without_operators_says_so(&plane);
     jobs::somebody_may_submit_jobs(&plane);
     jobs::a_job_is_submitted_whole_or_not_at_all(&plane);
@@ -229,7 +329,9 @@ fn jobs_are_submitted_watched_and_deleted() {
 #[ignore = "long: make test-deep"]
 fn clusters_of_ray_are_proven_as_they_run() {
     let folder = ray::stand_ins();
-    let Some(plane) = ControlPlane::with_stand_ins(folder.path()) else { return };
+    let Some(plane) = ControlPlane::with_stand_ins(folder.path()) else {
+        return;
+    };
     ray::every_pod_holds_every_pool_and_traffic_crosses(&plane, folder.path());
     ray::what_a_cluster_of_ray_lacks_is_said(&plane, folder.path());
 }
@@ -238,14 +340,18 @@ fn clusters_of_ray_are_proven_as_they_run() {
 #[ignore = "long: make test-deep"]
 fn images_are_looked_into_through_their_pods() {
     let image = image::Image::of_debian();
-    let Some(plane) = ControlPlane::with_stand_ins(image.programs()) else { return };
+    let Some(plane) = ControlPlane::with_stand_ins(image.programs()) else {
+        return;
+    };
     image::a_pod_is_looked_into(&plane, &image);
     image::what_cannot_be_looked_into_is_not_missing(&plane, &image);
 }
 
 #[test]
 fn a_large_cluster_is_asked_little_and_judged_as_kubectl_does() {
-    let Some(plane) = ControlPlane::start() else { return };
+    let Some(plane) = ControlPlane::start() else {
+        return;
+    };
     figures::a_plan_asks_once_for_each_object(&plane);
     figures::an_apply_asks_once_what_holds_for_all(&plane);
     figures::kubectl_finds_the_same_objects(&plane);
@@ -254,7 +360,9 @@ fn a_large_cluster_is_asked_little_and_judged_as_kubectl_does() {
 #[test]
 #[ignore = "long: make test-deep"]
 fn what_comes_about_by_itself_is_waited_for() {
-    let Some(plane) = ControlPlane::start() else { return };
+    let Some(plane) = ControlPlane::start() else {
+        return;
+    };
     ready::pods_and_resources_are_waited_for(&plane);
     ready::a_wait_that_was_left_is_gone_on_with(&plane);
     ready::what_does_not_heal_ends_the_wait(&plane);
@@ -267,9 +375,17 @@ fn what_comes_about_by_itself_is_waited_for() {
 
 /// Kubernetes has them from 1.30 on; an older one is only run where KUBEBUILDER_ASSETS names it.
 fn has_admission_policies(plane: &ControlPlane) -> bool {
-    let kinds = plane.kubectl(&["api-resources", "--api-group=admissionregistration.k8s.io", "-o", "name"]);
+    let kinds = plane.kubectl(&[
+        "api-resources",
+        "--api-group=admissionregistration.k8s.io",
+        "-o",
+        "name",
+    ]);
     let has = kinds.contains("validatingadmissionpolicies");
-    assert!(has || std::env::var_os("KUBEBUILDER_ASSETS").is_some(), "{kinds}");
+    assert!(
+        has || std::env::var_os("KUBEBUILDER_ASSETS").is_some(),
+        "{kinds}"
+    );
     if !has {
         eprintln!("left out: this Kubernetes has no ValidatingAdmissionPolicy");
     }
@@ -279,7 +395,9 @@ fn has_admission_policies(plane: &ControlPlane) -> bool {
 #[test]
 #[ignore = "long: make test-deep"]
 fn workloads_of_the_spec_are_kept() {
-    let Some(plane) = ControlPlane::start() else { return };
+    let Some(plane) = ControlPlane::start() else {
+        return;
+    };
     // A rollout makes a new pod before an old one ends, which takes room for it.
     plane.nodes(&["gpu1", "gpu2", "gpu3"], &GIVES);
     workloads::a_workload_is_planned_applied_mended_and_taken_back(&plane);
@@ -290,7 +408,9 @@ fn workloads_of_the_spec_are_kept() {
 #[test]
 #[ignore = "long: make test-deep"]
 fn rbac_roles_are_the_smallest_that_do() {
-    let Some(plane) = ControlPlane::start().filter(has_admission_policies) else { return };
+    let Some(plane) = ControlPlane::start().filter(has_admission_policies) else {
+        return;
+    };
     plane.nodes(&["gpu1"], &[]);
     rbac::each_role_does_its_work_and_nothing_more(&plane);
     rbac::a_kind_of_others_is_asked_for(&plane);
@@ -299,7 +419,9 @@ fn rbac_roles_are_the_smallest_that_do() {
 
 #[test]
 fn rbac_that_is_missing_is_found_first() {
-    let Some(plane) = ControlPlane::start().filter(has_admission_policies) else { return };
+    let Some(plane) = ControlPlane::start().filter(has_admission_policies) else {
+        return;
+    };
     plane.nodes(&["gpu1"], &[]);
     rbac::a_missing_right_is_found_before_the_first_change(&plane);
     rbac::a_run_that_goes_on_asks_again(&plane);
@@ -309,7 +431,9 @@ fn rbac_that_is_missing_is_found_first() {
 #[test]
 #[ignore = "long: make test-deep"]
 fn json_of_others_is_edited() {
-    let Some(plane) = ControlPlane::start() else { return };
+    let Some(plane) = ControlPlane::start() else {
+        return;
+    };
     json::a_part_is_edited_and_its_readers_restart(&plane);
     json::drift_is_named_and_mended(&plane);
     json::edits_of_others_are_not_lost(&plane);
@@ -325,18 +449,24 @@ fn json_of_others_is_edited() {
 #[ignore = "long: make test-deep"]
 fn nodes_without_ssh_are_asked_through_their_agents() {
     let folder = probes::stand_ins();
-    let Some(plane) = ControlPlane::with_stand_ins(folder.path()) else { return };
+    let Some(plane) = ControlPlane::with_stand_ins(folder.path()) else {
+        return;
+    };
     probes::a_managed_cluster_is_brought_up_and_proven(&plane, folder.path());
     probes::the_right_to_run_programs_is_asked_for_and_told(&plane);
     drop(plane);
-    let Some(plane) = ControlPlane::start() else { return };
+    let Some(plane) = ControlPlane::start() else {
+        return;
+    };
     probes::who_has_no_kubelet_is_unknown(&plane);
 }
 
 #[test]
 #[ignore = "long: make test-deep"]
 fn labels_and_taints_of_nodes_are_set() {
-    let Some(plane) = ControlPlane::start() else { return };
+    let Some(plane) = ControlPlane::start() else {
+        return;
+    };
     node_fields::a_label_is_set_drifts_is_mended_and_goes(&plane);
     node_fields::a_label_of_others_is_a_conflict_until_it_is_adopted(&plane);
     node_fields::a_taint_stands_beside_those_of_others(&plane);
@@ -348,14 +478,18 @@ fn labels_and_taints_of_nodes_are_set() {
 #[test]
 #[ignore = "long: make test-deep"]
 fn groups_of_nodes_have_nic_settings_of_their_own() {
-    let Some(plane) = ControlPlane::start() else { return };
+    let Some(plane) = ControlPlane::start() else {
+        return;
+    };
     nic::a_template_waits_for_both_operators_and_counts_as_a_reboot(&plane);
     nic::policies_of_groups_are_waited_for_each(&plane);
 }
 
 #[test]
 fn helm_releases_are_planned_and_applied() {
-    let Some(plane) = ControlPlane::start() else { return };
+    let Some(plane) = ControlPlane::start() else {
+        return;
+    };
     helm::a_release_is_installed_changed_and_stays(&plane);
     helm::what_others_change_is_drift(&plane);
     helm::a_secret_is_brought_and_never_shown(&plane);

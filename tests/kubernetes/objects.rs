@@ -1,4 +1,5 @@
-//! Objects of an operator's own module: planned, applied, drifted, mended, taken over and taken back on a real API server.
+//! Objects of an operator's own module: planned, applied, drifted, mended, taken over and taken
+//! back on a real API server.
 
 use crate::cluster::Cluster;
 use crate::rig::ControlPlane;
@@ -10,14 +11,18 @@ const INV: &str = "inv";
 /// A ConfigMap with this text.
 fn config_map(name: &str, text: &str) -> String {
     format!(
-        "  - id: {name}\n    kubernetes_object:\n      manifest: {{ apiVersion: v1, kind: ConfigMap, metadata: {{ name: {name}, namespace: default }}, data: {{ text: \"{text}\" }} }}\n"
+        "  - id: {name}\n    kubernetes_object:\n      manifest: {{ apiVersion: v1, kind: \
+         ConfigMap, metadata: {{ name: {name}, namespace: default }}, data: {{ text: \"{text}\" }} \
+         }}\n"
     )
 }
 
-/// Everything in the cluster with its resource version, but for what the control plane itself writes all the time.
+/// Everything in the cluster with its resource version, but for what the control plane itself
+/// writes all the time.
 fn versions(plane: &ControlPlane) -> String {
     let kinds = "configmaps,secrets,daemonsets,deployments,namespaces,serviceaccounts,services,clusterroles,customresourcedefinitions";
-    let format = "jsonpath={range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name} {.metadata.resourceVersion}{\"\\n\"}{end}";
+    let format = "jsonpath={range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name} \
+                  {.metadata.resourceVersion}{\"\\n\"}{end}";
     plane.kubectl(&["get", kinds, "-A", "-o", format])
 }
 
@@ -39,9 +44,16 @@ fn text_of(plane: &ControlPlane, name: &str) -> String {
 
 /// How many labels and annotations of ours it has.
 fn marks_on(plane: &ControlPlane, name: &str) -> usize {
-    let object: Value = serde_json::from_str(&plane.kubectl(&["get", "configmap", name, "-o", "json"])).unwrap();
-    let keys = ["labels", "annotations"].into_iter().flat_map(|of| object["metadata"][of].as_object().cloned().unwrap_or_default());
-    keys.filter(|(key, _)| key.starts_with("railwright.io/") || key.starts_with("applyset.")).count()
+    let object: Value =
+        serde_json::from_str(&plane.kubectl(&["get", "configmap", name, "-o", "json"])).unwrap();
+    let keys = ["labels", "annotations"].into_iter().flat_map(|of| {
+        object["metadata"][of]
+            .as_object()
+            .cloned()
+            .unwrap_or_default()
+    });
+    keys.filter(|(key, _)| key.starts_with("railwright.io/") || key.starts_with("applyset."))
+        .count()
 }
 
 pub fn an_object_is_planned_applied_and_stays(plane: &ControlPlane) {
@@ -53,14 +65,28 @@ pub fn an_object_is_planned_applied_and_stays(plane: &ControlPlane) {
     assert_eq!(versions(plane), before, "a plan changes nothing");
     cluster.told(0, &["apply", INV, "--yes"]);
     assert_eq!(text_of(plane, "made"), "one");
-    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
+    assert!(
+        cluster
+            .told(0, &["plan", INV, "--detailed-exitcode"])
+            .contains("No changes.")
+    );
     let after = versions(plane);
     cluster.told(0, &["drift", INV]);
     assert_eq!(versions(plane), after, "nor does drift");
 
-    plane.kubectl(&["patch", "configmap", "made", "--field-manager=kubectl-edit", "-p", r#"{"data":{"text":"two"}}"#]);
+    plane.kubectl(&[
+        "patch",
+        "configmap",
+        "made",
+        "--field-manager=kubectl-edit",
+        "-p",
+        r#"{"data":{"text":"two"}}"#,
+    ]);
     let drift = cluster.flat(2, &["drift", INV]);
-    assert!(drift.contains("data.text") && drift.contains("kubectl-edit"), "{drift}");
+    assert!(
+        drift.contains("data.text") && drift.contains("kubectl-edit"),
+        "{drift}"
+    );
     let plan = cluster.flat(0, &["plan", INV]);
     assert!(plan.contains("set by kubectl-edit at "), "{plan}");
     cluster.told(0, &["apply", INV, "--yes"]);
@@ -68,44 +94,92 @@ pub fn an_object_is_planned_applied_and_stays(plane: &ControlPlane) {
 
     cluster.wishes(&config_map("made", "two"));
     let drift = cluster.flat(2, &["drift", INV]);
-    assert!(drift.contains("found one, wanted two (applied one)") && drift.contains("SPEC NEWER"), "{drift}");
+    assert!(
+        drift.contains("found one, wanted two (applied one)") && drift.contains("SPEC NEWER"),
+        "{drift}"
+    );
 
     cluster.wishes("  []\n");
     let plan = cluster.flat(0, &["plan", INV]);
     assert!(plan.contains("ConfigMap default/made"), "{plan}");
     cluster.told(0, &["apply", INV, "--yes"]);
-    let left = plane.kubectl(&["get", "configmap", "made", "--ignore-not-found", "-o", "name"]);
+    let left = plane.kubectl(&[
+        "get",
+        "configmap",
+        "made",
+        "--ignore-not-found",
+        "-o",
+        "name",
+    ]);
     assert_eq!(left, "");
 }
 
 pub fn what_others_made_is_taken_over_only_when_asked(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    plane.kubectl(&["create", "configmap", "theirs", "--from-literal=text=theirs"]);
+    plane.kubectl(&[
+        "create",
+        "configmap",
+        "theirs",
+        "--from-literal=text=theirs",
+    ]);
     cluster.wishes(&config_map("theirs", "ours"));
     let plan = cluster.flat(3, &["plan", INV]);
-    assert!(plan.contains("it was never ours") && plan.contains("data.text (kubectl-create)"), "{plan}");
+    assert!(
+        plan.contains("it was never ours") && plan.contains("data.text (kubectl-create)"),
+        "{plan}"
+    );
     let applied = cluster.told(3, &["apply", INV, "--yes"]);
-    assert!(applied.contains("incomplete: nothing was done; 1 held\nnext: mend what is said above, then railwright plan"), "{applied}");
+    assert!(
+        applied.contains(
+            "incomplete: nothing was done; 1 held\nnext: mend what is said above, then railwright \
+             plan"
+        ),
+        "{applied}"
+    );
     assert_eq!(text_of(plane, "theirs"), "theirs");
-    cluster.wishes(&config_map("theirs", "ours").replace("      manifest:", "      adopt: true\n      manifest:"));
+    cluster.wishes(
+        &config_map("theirs", "ours")
+            .replace("      manifest:", "      adopt: true\n      manifest:"),
+    );
     cluster.told(0, &["apply", INV, "--yes"]);
     assert_eq!(text_of(plane, "theirs"), "ours");
     // Without the word it stays taken over.
     cluster.wishes(&config_map("theirs", "ours"));
-    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
+    assert!(
+        cluster
+            .told(0, &["plan", INV, "--detailed-exitcode"])
+            .contains("No changes.")
+    );
     cluster.told(0, &["drift", INV]);
     cluster.wishes(&config_map("theirs", "again"));
     cluster.told(0, &["apply", INV, "--yes"]);
-    assert_eq!((text_of(plane, "theirs").as_str(), marks_on(plane, "theirs")), ("again", 2));
-    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
+    assert_eq!(
+        (text_of(plane, "theirs").as_str(), marks_on(plane, "theirs")),
+        ("again", 2)
+    );
+    assert!(
+        cluster
+            .told(0, &["plan", INV, "--detailed-exitcode"])
+            .contains("No changes.")
+    );
     cluster.wishes("  []\n");
     let plan = cluster.flat(0, &["plan", INV]);
-    let says =
-        "removed from spec: it stays, and is ours no longer leaves ConfigMap.core default/theirs stays as it is: it was there before us";
-    assert!(plan.contains(says) && plan.contains("marks (persisted) ours -> absent"), "{plan}");
+    let says = "removed from spec: it stays, and is ours no longer leaves ConfigMap.core \
+                default/theirs stays as it is: it was there before us";
+    assert!(
+        plan.contains(says) && plan.contains("marks (persisted) ours -> absent"),
+        "{plan}"
+    );
     cluster.told(0, &["apply", INV, "--yes"]);
-    assert_eq!((text_of(plane, "theirs").as_str(), marks_on(plane, "theirs")), ("again", 0));
-    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
+    assert_eq!(
+        (text_of(plane, "theirs").as_str(), marks_on(plane, "theirs")),
+        ("again", 0)
+    );
+    assert!(
+        cluster
+            .told(0, &["plan", INV, "--detailed-exitcode"])
+            .contains("No changes.")
+    );
     plane.kubectl(&["delete", "configmap", "theirs"]);
 }
 
@@ -114,7 +188,17 @@ pub fn who_sets_it_back_is_named_and_not_fought_for_ever(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
     cluster.wishes(&config_map("contested", "ours"));
     cluster.told(0, &["apply", INV, "--yes"]);
-    let set_back = || plane.kubectl(&["patch", "configmap", "contested", "--type", "merge", "-p", r#"{"data":{"text":"theirs"}}"#]);
+    let set_back = || {
+        plane.kubectl(&[
+            "patch",
+            "configmap",
+            "contested",
+            "--type",
+            "merge",
+            "-p",
+            r#"{"data":{"text":"theirs"}}"#,
+        ])
+    };
     set_back();
     let over = AtomicBool::new(false);
     let said = std::thread::scope(|scope| {
@@ -127,7 +211,10 @@ pub fn who_sets_it_back_is_named_and_not_fought_for_ever(plane: &ControlPlane) {
         over.store(true, Ordering::Relaxed);
         said
     });
-    assert!(said.contains("RW0653") && said.contains("set by kubectl-patch at"), "{said}");
+    assert!(
+        said.contains("RW0653") && said.contains("set by kubectl-patch at"),
+        "{said}"
+    );
     assert_eq!(text_of(plane, "contested"), "theirs");
     // With nobody there any more, the run goes on where it was.
     cluster.told(0, &["resume", INV]);
@@ -161,47 +248,106 @@ pub fn a_kind_of_its_own_comes_first(plane: &ControlPlane) {
 ";
     cluster.wishes(&format!("{definition}{rail}"));
     cluster.told(0, &["apply", INV, "--yes"]);
-    assert_eq!(plane.kubectl(&["get", "rail.example.org", "a", "-o", "jsonpath={.spec.mtu}"]), "9000");
-    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
+    assert_eq!(
+        plane.kubectl(&["get", "rail.example.org", "a", "-o", "jsonpath={.spec.mtu}"]),
+        "9000"
+    );
+    assert!(
+        cluster
+            .told(0, &["plan", INV, "--detailed-exitcode"])
+            .contains("No changes.")
+    );
     cluster.wishes(&format!("{definition}{}", rail.replace("9000", "high")));
     let plan = cluster.flat(3, &["plan", INV]);
-    assert!(plan.contains("the API server does not take Rail.example.org default/a"), "{plan}");
+    assert!(
+        plan.contains("the API server does not take Rail.example.org default/a"),
+        "{plan}"
+    );
     cluster.wishes("  []\n");
     let plan = cluster.flat(0, &["plan", INV]);
     assert!(plan.contains("what lies below it would go along"), "{plan}");
     cluster.told(0, &["apply", INV, "--yes"]);
-    assert_eq!(plane.kubectl(&["get", "rail.example.org", "-A", "-o", "name"]), "");
+    assert_eq!(
+        plane.kubectl(&["get", "rail.example.org", "-A", "-o", "name"]),
+        ""
+    );
     plane.kubectl(&["delete", "crd", "rails.example.org"]);
 }
 
 /// The shipped module: its pods run on every node, and start anew with another pool.
 pub fn the_shared_device_plugin_is_rolled_out(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    plane.nodes(&["gpu01", "gpu02"], &[("rdma/rdma_a", "1000"), ("rdma/rdma_b", "1000")]);
-    let hosts = "fabric: { kind: rocev2 }\nnodes: [{ name: \"gpu0[1-2]\", ssh: { address: \"127.0.0.{index}\", port: 1 }, nics: { model: ConnectX-6, rails: 2, netdev: \"ens{rail}\" } }]\n";
+    plane.nodes(
+        &["gpu01", "gpu02"],
+        &[("rdma/rdma_a", "1000"), ("rdma/rdma_b", "1000")],
+    );
+    let hosts = "fabric: { kind: rocev2 }\nnodes: [{ name: \"gpu0[1-2]\", ssh: { address: \
+                 \"127.0.0.{index}\", port: 1 }, nics: { model: ConnectX-6, rails: 2, netdev: \
+                 \"ens{rail}\" } }]\n";
     let config = |pools: &str| {
         let text = std::fs::read_to_string(cluster.folder().join("inv/cluster.yaml")).unwrap();
-        let access = text.lines().find(|line| line.starts_with("kubernetes:")).unwrap();
-        let access = format!("{}, rdma: {{ resources: {{ {pools} }} }} }}", access.split(", rdma:").next().unwrap().trim_end_matches(" }"));
-        cluster.file("inv/cluster.yaml", &format!("cluster: train\n{access}\n{hosts}"));
+        let access = text
+            .lines()
+            .find(|line| line.starts_with("kubernetes:"))
+            .unwrap();
+        let access = format!(
+            "{}, rdma: {{ resources: {{ {pools} }} }} }}",
+            access
+                .split(", rdma:")
+                .next()
+                .unwrap()
+                .trim_end_matches(" }")
+        );
+        cluster.file(
+            "inv/cluster.yaml",
+            &format!("cluster: train\n{access}\n{hosts}"),
+        );
     };
     config("rdma_a: rail 0, rdma_b: rail 1");
     // No host answers here, and none is asked to change.
     let plan = cluster.flat(0, &["plan", INV, "--target", "kube/prod"]);
-    assert!(plan.contains("DaemonSet.apps kube-system/rdma-shared-dp-ds"), "{plan}");
+    assert!(
+        plan.contains("DaemonSet.apps kube-system/rdma-shared-dp-ds"),
+        "{plan}"
+    );
     cluster.told(0, &["apply", INV, "--yes", "--target", "kube/prod"]);
-    let configured = plane.kubectl(&["-n", "kube-system", "get", "configmap", "rdma-devices", "-o", "jsonpath={.data.config\\.json}"]);
+    let configured = plane.kubectl(&[
+        "-n",
+        "kube-system",
+        "get",
+        "configmap",
+        "rdma-devices",
+        "-o",
+        "jsonpath={.data.config\\.json}",
+    ]);
     let configured: Value = serde_json::from_str(&configured).unwrap();
-    assert_eq!(configured["configList"][1]["selectors"]["ifNames"], serde_json::json!(["ens1"]));
+    assert_eq!(
+        configured["configList"][1]["selectors"]["ifNames"],
+        serde_json::json!(["ens1"])
+    );
     let image = "jsonpath={.spec.template.spec.containers[0].image}";
-    let image = plane.kubectl(&["-n", "kube-system", "get", "daemonset", "rdma-shared-dp-ds", "-o", image]);
+    let image = plane.kubectl(&[
+        "-n",
+        "kube-system",
+        "get",
+        "daemonset",
+        "rdma-shared-dp-ds",
+        "-o",
+        image,
+    ]);
     assert_eq!(image, "ghcr.io/mellanox/k8s-rdma-shared-dev-plugin:v1.5.3");
     config("rdma_a: rail 0-1");
     let plan = cluster.flat(0, &["plan", INV, "--target", "kube/prod"]);
-    assert!(plan.contains("pods of DaemonSet.apps kube-system/rdma-shared-dp-ds start anew"), "{plan}");
+    assert!(
+        plan.contains("pods of DaemonSet.apps kube-system/rdma-shared-dp-ds start anew"),
+        "{plan}"
+    );
     cluster.spec("admin", "");
     cluster.told(0, &["apply", INV, "--yes"]);
-    assert_eq!(plane.kubectl(&["-n", "kube-system", "get", "daemonsets", "-o", "name"]), "");
+    assert_eq!(
+        plane.kubectl(&["-n", "kube-system", "get", "daemonsets", "-o", "name"]),
+        ""
+    );
 }
 
 /// Whoever may only read sees what would change, compared field by field, and changes nothing.
@@ -210,17 +356,30 @@ pub fn a_reader_sees_and_changes_nothing(plane: &ControlPlane) {
     cluster.wishes(&config_map("seen", "one"));
     cluster.told(0, &["apply", INV, "--yes"]);
     cluster.spec("reader", "");
-    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
+    assert!(
+        cluster
+            .told(0, &["plan", INV, "--detailed-exitcode"])
+            .contains("No changes.")
+    );
     cluster.wishes(&config_map("seen", "two"));
     let plan = cluster.flat(0, &["plan", INV]);
-    assert!(plan.contains("one -> two") && plan.contains("not previewed"), "{plan}");
+    assert!(
+        plan.contains("one -> two") && plan.contains("not previewed"),
+        "{plan}"
+    );
     let before = versions(plane);
     let refused = cluster.flat(4, &["apply", INV, "--yes"]);
-    assert!(refused.contains("nothing was changed") && refused.contains("leases"), "{refused}");
+    assert!(
+        refused.contains("nothing was changed") && refused.contains("leases"),
+        "{refused}"
+    );
     assert_eq!(versions(plane), before);
     cluster.spec("nobody", "");
     let blind = cluster.flat(3, &["plan", INV]);
-    assert!(blind.contains("no role of ours allows it") && blind.contains("configmaps"), "{blind}");
+    assert!(
+        blind.contains("no role of ours allows it") && blind.contains("configmaps"),
+        "{blind}"
+    );
     cluster.spec("admin", "");
     cluster.wishes("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
@@ -235,9 +394,15 @@ pub fn a_server_that_is_away_is_said_so(plane: &mut ControlPlane) {
     plane.stop_api_server();
     let cluster = Cluster::again(plane, folder);
     let plan = cluster.flat(3, &["plan", INV]);
-    assert!(plan.contains("RW0413") && !plan.contains("No changes"), "{plan}");
+    assert!(
+        plan.contains("RW0413") && !plan.contains("No changes"),
+        "{plan}"
+    );
     let refused = cluster.flat(4, &["apply", "a.plan", "--yes"]);
-    assert!(refused.contains("RW0413") && refused.contains("nothing was changed"), "{refused}");
+    assert!(
+        refused.contains("RW0413") && refused.contains("nothing was changed"),
+        "{refused}"
+    );
     let folder = cluster.into_folder();
     plane.start_api_server();
     let cluster = Cluster::again(plane, folder);
@@ -247,24 +412,44 @@ pub fn a_server_that_is_away_is_said_so(plane: &mut ControlPlane) {
     cluster.told(0, &["apply", INV, "--yes"]);
 }
 
-/// Two inventories on one cluster know nothing of each other, and a fresh checkout knows what an earlier one applied.
+/// Two inventories on one cluster know nothing of each other, and a fresh checkout knows what an
+/// earlier one applied.
 pub fn inventories_leave_each_other_alone(plane: &ControlPlane) {
     let (one, other) = (Cluster::new(plane, "admin"), Cluster::new(plane, "admin"));
     let spec = std::fs::read_to_string(other.folder().join("inv/cluster.yaml")).unwrap();
-    other.file("inv/cluster.yaml", &spec.replace("cluster: train", "cluster: serve"));
+    other.file(
+        "inv/cluster.yaml",
+        &spec.replace("cluster: train", "cluster: serve"),
+    );
     one.wishes(&config_map("of-one", "1"));
     other.wishes(&config_map("of-other", "2"));
     for _ in 0..2 {
         one.told(0, &["apply", INV, "--yes"]);
         other.told(0, &["apply", INV, "--yes"]);
     }
-    assert_eq!((text_of(plane, "of-one"), text_of(plane, "of-other")), ("1".to_owned(), "2".to_owned()));
+    assert_eq!(
+        (text_of(plane, "of-one"), text_of(plane, "of-other")),
+        ("1".to_owned(), "2".to_owned())
+    );
     let fresh = Cluster::new(plane, "admin");
     fresh.wishes("  []\n");
     let plan = fresh.flat(0, &["plan", INV]);
-    assert!(plan.contains("ConfigMap default/of-one") && !plan.contains("of-other"), "{plan}");
+    assert!(
+        plan.contains("ConfigMap default/of-one") && !plan.contains("of-other"),
+        "{plan}"
+    );
     fresh.told(0, &["apply", INV, "--yes"]);
-    assert_eq!(plane.kubectl(&["get", "configmap", "of-one", "--ignore-not-found", "-o", "name"]), "");
+    assert_eq!(
+        plane.kubectl(&[
+            "get",
+            "configmap",
+            "of-one",
+            "--ignore-not-found",
+            "-o",
+            "name"
+        ]),
+        ""
+    );
     other.wishes("  []\n");
     other.told(0, &["apply", INV, "--yes"]);
 }
@@ -272,12 +457,19 @@ pub fn inventories_leave_each_other_alone(plane: &ControlPlane) {
 /// Nothing else says in which order they are made; what is of the whole cluster has no namespace.
 pub fn a_namespace_comes_before_what_is_in_it(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    let space = "  - id: space\n    kubernetes_object:\n      manifest: { apiVersion: v1, kind: Namespace, metadata: { name: zone } }\n";
+    let space = "  - id: space\n    kubernetes_object:\n      manifest: { apiVersion: v1, kind: \
+                 Namespace, metadata: { name: zone } }\n";
     let inside = config_map("inside", "x").replace("namespace: default", "namespace: zone");
     cluster.wishes(&format!("{inside}{space}"));
     cluster.told(0, &["apply", INV, "--yes"]);
-    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
-    let role = "  - id: role\n    kubernetes_object:\n      manifest: { apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: { name: r, namespace: zone }, rules: [] }\n";
+    assert!(
+        cluster
+            .told(0, &["plan", INV, "--detailed-exitcode"])
+            .contains("No changes.")
+    );
+    let role = "  - id: role\n    kubernetes_object:\n      manifest: { apiVersion: \
+                rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: \
+                { name: r, namespace: zone }, rules: [] }\n";
     cluster.wishes(&format!("{inside}{space}{role}"));
     let plan = cluster.flat(3, &["plan", INV]);
     assert!(plan.contains("of the whole cluster"), "{plan}");
@@ -286,7 +478,8 @@ pub fn a_namespace_comes_before_what_is_in_it(plane: &ControlPlane) {
     plane.kubectl(&["delete", "namespace", "zone", "--wait=false"]);
 }
 
-/// A field that the server never lets change: held with the way out, and made anew where the wish allows it.
+/// A field that the server never lets change: held with the way out, and made anew where the wish
+/// allows it.
 pub fn what_never_changes_is_made_anew_when_allowed(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
     let workload = |app: &str, port: u32, replace: &str| {
@@ -308,52 +501,107 @@ pub fn what_never_changes_is_made_anew_when_allowed(plane: &ControlPlane) {
     };
     cluster.wishes(&workload("one", 80, ""));
     cluster.told(0, &["apply", INV, "--yes"]);
-    let uid = || plane.kubectl(&["get", "deployment", "picky", "-o", "jsonpath={.metadata.uid}"]);
+    let uid = || {
+        plane.kubectl(&[
+            "get",
+            "deployment",
+            "picky",
+            "-o",
+            "jsonpath={.metadata.uid}",
+        ])
+    };
     let first = uid();
     cluster.wishes(&workload("two", 80, ""));
     let plan = cluster.flat(3, &["plan", INV]);
-    assert!(plan.contains("field is immutable; `replace: true` beside the manifest has it deleted and made anew"), "{plan}");
+    assert!(
+        plan.contains(
+            "field is immutable; `replace: true` beside the manifest has it deleted and made anew"
+        ),
+        "{plan}"
+    );
     cluster.told(3, &["apply", INV, "--yes"]);
     assert_eq!(uid(), first);
     // What the server would not take anew either stays.
     cluster.wishes(&workload("two", 80000, "      replace: true\n"));
     let plan = cluster.flat(3, &["plan", INV]);
-    assert!(plan.contains("containerPort: Invalid value: 80000"), "{plan}");
+    assert!(
+        plan.contains("containerPort: Invalid value: 80000"),
+        "{plan}"
+    );
     cluster.told(3, &["apply", INV, "--yes"]);
     assert_eq!(uid(), first);
     cluster.wishes(&workload("two", 80, "      replace: true\n"));
     let plan = cluster.flat(0, &["plan", INV]);
-    assert!(plan.contains("is deleted, and its pods with it, and made anew: a field changes that never changes"), "{plan}");
+    assert!(
+        plan.contains(
+            "is deleted, and its pods with it, and made anew: a field changes that never changes"
+        ),
+        "{plan}"
+    );
     cluster.told(0, &["apply", INV, "--yes"]);
     assert_ne!(uid(), first);
-    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
-    let kinds = ["job", "clusterrolebinding", "priorityclass", "storageclass", "persistentvolume"];
-    let uids = || kinds.map(|kind| plane.kubectl(&["get", kind, "picky", "-o", "jsonpath={.metadata.uid}"]));
+    assert!(
+        cluster
+            .told(0, &["plan", INV, "--detailed-exitcode"])
+            .contains("No changes.")
+    );
+    let kinds = [
+        "job",
+        "clusterrolebinding",
+        "priorityclass",
+        "storageclass",
+        "persistentvolume",
+    ];
+    let uids = || {
+        kinds.map(|kind| plane.kubectl(&["get", kind, "picky", "-o", "jsonpath={.metadata.uid}"]))
+    };
     cluster.wishes(&picky_kinds("one", 1));
     cluster.told(0, &["apply", INV, "--yes"]);
     let first = uids();
     cluster.wishes(&picky_kinds("two", 2));
     let plan = cluster.flat(0, &["plan", INV]);
-    assert_eq!(plan.matches("made anew: a field changes that never changes").count(), kinds.len(), "{plan}");
+    assert_eq!(
+        plan.matches("made anew: a field changes that never changes")
+            .count(),
+        kinds.len(),
+        "{plan}"
+    );
     cluster.told(0, &["apply", INV, "--yes"]);
     assert!(first.iter().zip(uids()).all(|(first, now)| *first != now));
-    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
+    assert!(
+        cluster
+            .told(0, &["plan", INV, "--detailed-exitcode"])
+            .contains("No changes.")
+    );
     // Without leave the reason is told, however long the value is that stands before it.
     cluster.wishes(&picky_kinds("three", 3).replace("      replace: true\n", ""));
     let plan = cluster.flat(3, &["plan", INV]);
-    assert_eq!(plan.matches("; `replace: true` beside the manifest has it deleted and made anew").count(), kinds.len(), "{plan}");
-    assert!(plan.contains("}: field is immutable; `replace: true`"), "{plan}");
+    assert_eq!(
+        plan.matches("; `replace: true` beside the manifest has it deleted and made anew")
+            .count(),
+        kinds.len(),
+        "{plan}"
+    );
+    assert!(
+        plan.contains("}: field is immutable; `replace: true`"),
+        "{plan}"
+    );
     // A key that reads like the reason is none.
     let key = |data: &str| {
         format!(
-            "  - id: key\n    kubernetes_object:\n      replace: true\n      manifest: {{ apiVersion: v1, kind: ConfigMap, metadata: {{ name: picky-key, namespace: default }}, data: {{ {data} }} }}\n"
+            "  - id: key\n    kubernetes_object:\n      replace: true\n      manifest: {{ \
+             apiVersion: v1, kind: ConfigMap, metadata: {{ name: picky-key, namespace: default }}, \
+             data: {{ {data} }} }}\n"
         )
     };
     cluster.wishes(&key("a: b"));
     cluster.told(0, &["apply", INV, "--yes"]);
     cluster.wishes(&key("\"the field is immutable\": b"));
     let plan = cluster.flat(3, &["plan", INV]);
-    assert!(plan.contains("does not take ConfigMap.core default/picky-key"), "{plan}");
+    assert!(
+        plan.contains("does not take ConfigMap.core default/picky-key"),
+        "{plan}"
+    );
     cluster.wishes("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
 }
@@ -362,15 +610,33 @@ pub fn what_never_changes_is_made_anew_when_allowed(plane: &ControlPlane) {
 fn picky_kinds(word: &str, number: u32) -> String {
     let one = |n: usize, manifest: String| {
         format!(
-            "  - id: picky-{n}\n    kubernetes_object:\n      replace: true\n      ready: false\n      manifest: {{ apiVersion: {manifest} }}\n"
+            "  - id: picky-{n}\n    kubernetes_object:\n      replace: true\n      ready: false\n      \
+             manifest: {{ apiVersion: {manifest} }}\n"
         )
     };
     [
-        format!("batch/v1, kind: Job, metadata: {{ name: picky, namespace: default }}, spec: {{ template: {{ spec: {{ restartPolicy: Never, containers: [{{ name: main, image: 'example.invalid/{word}:1' }}] }} }} }}"),
-        format!("rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {{ name: picky }}, roleRef: {{ apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {word} }}, subjects: []"),
-        format!("scheduling.k8s.io/v1, kind: PriorityClass, metadata: {{ name: picky }}, value: {number}"),
-        format!("storage.k8s.io/v1, kind: StorageClass, metadata: {{ name: picky }}, provisioner: example.org/{word}"),
-        format!("v1, kind: PersistentVolume, metadata: {{ name: picky }}, spec: {{ capacity: {{ storage: 1Gi }}, accessModes: [ReadWriteOnce], hostPath: {{ path: /{word} }} }}"),
+        format!(
+            "batch/v1, kind: Job, metadata: {{ name: picky, namespace: default }}, spec: {{ \
+             template: {{ spec: {{ restartPolicy: Never, containers: [{{ name: main, image: \
+             'example.invalid/{word}:1' }}] }} }} }}"
+        ),
+        format!(
+            "rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {{ name: picky }}, \
+             roleRef: {{ apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {word} }}, \
+             subjects: []"
+        ),
+        format!(
+            "scheduling.k8s.io/v1, kind: PriorityClass, metadata: {{ name: picky }}, value: \
+             {number}"
+        ),
+        format!(
+            "storage.k8s.io/v1, kind: StorageClass, metadata: {{ name: picky }}, provisioner: \
+             example.org/{word}"
+        ),
+        format!(
+            "v1, kind: PersistentVolume, metadata: {{ name: picky }}, spec: {{ capacity: {{ \
+             storage: 1Gi }}, accessModes: [ReadWriteOnce], hostPath: {{ path: /{word} }} }}"
+        ),
     ]
     .into_iter()
     .enumerate()

@@ -1,6 +1,8 @@
-//! A cluster of Ray that is proven as it runs. Here kwok has the kubelets' part, and small programs stand in for those of the pods: `ls` and
-//! `cat` tell of RDMA devices that a file beside them names, `ib_write_bw` meets its other end by a file and prints what perftest 6.06
-//! prints, `timeout` holds nothing. KubeRay's part, to make the pods, is done by the story; KubeRay itself is in `tests/operators`.
+//! A cluster of Ray that is proven as it runs. Here kwok has the kubelets' part, and small programs
+//! stand in for those of the pods: `ls` and `cat` tell of RDMA devices that a file beside them
+//! names, `ib_write_bw` meets its other end by a file and prints what perftest 6.06 prints,
+//! `timeout` holds nothing. KubeRay's part, to make the pods, is done by the story; KubeRay itself
+//! is in `tests/operators`.
 
 use crate::cluster::{Cluster, flat};
 use crate::rig::ControlPlane;
@@ -12,7 +14,9 @@ use std::path::Path;
 const INV: &str = "inv";
 
 /// As perftest 6.06 prints it (Debian 12), with a rate of one's own.
-const TABLE: &str = " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      5000             97.10              96.90                0.184822\n";
+const TABLE: &str = " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   \
+                     MsgRate[Mpps]\n 65536      5000             97.10              96.90                \
+                     0.184822\n";
 
 /// The programs of pods.
 pub fn stand_ins() -> tempfile::TempDir {
@@ -25,14 +29,22 @@ pub fn stand_ins() -> tempfile::TempDir {
     symlink("/bin/sh", folder.path().join("sh")).unwrap();
     symlink("/bin/sleep", folder.path().join("sleep")).unwrap();
     program("timeout", "shift\nexec \"$@\"");
-    program("ls", "[ \"$*\" = /dev/infiniband ] || exit 64\n/bin/cat \"${0%/*}/devices.txt\"");
-    program("cat", "case $1 in /sys/class/infiniband_verbs/uverbs*/ibdev) u=${1%/ibdev}; echo \"mlx5_${u##*uverbs}\" ;; *) exit 1 ;; esac");
+    program(
+        "ls",
+        "[ \"$*\" = /dev/infiniband ] || exit 64\n/bin/cat \"${0%/*}/devices.txt\"",
+    );
+    program(
+        "cat",
+        "case $1 in /sys/class/infiniband_verbs/uverbs*/ibdev) u=${1%/ibdev}; echo \
+         \"mlx5_${u##*uverbs}\" ;; *) exit 1 ;; esac",
+    );
     // One that listens waits for the one that sends, whose last word is an address.
-    let meet = "own=${0%/*}\nfor last; do :; done\nport=${*#* -p }\nport=${port%% *}\n\
-                case $last in\n\
-                *.*.*.*) /bin/rm \"$own/listens.$port\" 2>/dev/null || { echo \"Couldn't connect to $last:$port\"; exit 1; } ;;\n\
-                *) : >\"$own/listens.$port\"; n=0; while [ -e \"$own/listens.$port\" ]; do n=$((n+1)); [ $n -lt 100 ] || exit 1; /bin/sleep 0.1; done ;;\n\
-                esac\necho \"$*\" >>\"$own/traffic.txt\"\n/bin/cat \"$own/table.txt\"";
+    let meet = "own=${0%/*}\nfor last; do :; done\nport=${*#* -p }\nport=${port%% *}\ncase $last \
+                in\n*.*.*.*) /bin/rm \"$own/listens.$port\" 2>/dev/null || \
+                { echo \"Couldn't connect to $last:$port\"; exit 1; } ;;\n*) : \
+                >\"$own/listens.$port\"; n=0; while [ -e \"$own/listens.$port\" ]; do n=$((n+1)); \
+                [ $n -lt 100 ] || exit 1; /bin/sleep 0.1; done ;;\nesac\necho \"$*\" \
+                >>\"$own/traffic.txt\"\n/bin/cat \"$own/table.txt\"";
     program("ib_write_bw", meet);
     says(folder.path(), "devices", "rdma_cm\nuverbs0\nuverbs1\n");
     says(folder.path(), "table", TABLE);
@@ -48,23 +60,39 @@ fn define(plane: &ControlPlane) {
     let schema = json!({ "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
     let version = json!({ "name": "v1", "served": true, "storage": true, "schema": schema, "subresources": { "status": {} } });
     let names = json!({ "kind": "RayCluster", "plural": "rayclusters", "singular": "raycluster" });
-    let spec = json!({ "group": "ray.io", "scope": "Namespaced", "names": names, "versions": [version] });
+    let spec =
+        json!({ "group": "ray.io", "scope": "Namespaced", "names": names, "versions": [version] });
     let definition = json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": { "name": "rayclusters.ray.io" }, "spec": spec });
     plane.apply(&definition.to_string());
-    plane.kubectl(&["wait", "crd/rayclusters.ray.io", "--for=condition=Established", "--timeout=60s"]);
+    plane.kubectl(&[
+        "wait",
+        "crd/rayclusters.ray.io",
+        "--for=condition=Established",
+        "--timeout=60s",
+    ]);
 }
 
 /// As KubeRay would.
 fn pod(plane: &ControlPlane, name: &str, role: &str, node: &str, resources: &[&str]) {
     let labels = json!({ "ray.io/cluster": "ray", "ray.io/node-type": role });
-    let amounts: serde_json::Map<String, Value> = resources.iter().map(|name| ((*name).to_owned(), json!("1"))).collect();
-    let container =
-        json!({ "name": "ray", "image": "example.invalid/ray:2.40.0", "resources": { "limits": amounts, "requests": amounts } });
+    let amounts: serde_json::Map<String, Value> = resources
+        .iter()
+        .map(|name| ((*name).to_owned(), json!("1")))
+        .collect();
+    let container = json!({ "name": "ray", "image": "example.invalid/ray:2.40.0", "resources": { "limits": amounts, "requests": amounts } });
     let metadata = json!({ "name": name, "namespace": "default", "labels": labels });
     let spec = json!({ "nodeName": node, "containers": [container] });
-    plane.apply(&json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec }).to_string());
-    plane.kubectl(&["wait", &format!("pod/{name}"), "--for=condition=Ready", "--timeout=60s"]);
+    plane.apply(
+        &json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec })
+            .to_string(),
+    );
+    plane.kubectl(&[
+        "wait",
+        &format!("pod/{name}"),
+        "--for=condition=Ready",
+        "--timeout=60s",
+    ]);
 }
 
 /// How much a node gives of the second pool.
@@ -96,7 +124,10 @@ const BOTH: [&str; 2] = ["rdma/shared_a", "rdma/shared_b"];
 
 pub fn every_pod_holds_every_pool_and_traffic_crosses(plane: &ControlPlane, folder: &Path) {
     define(plane);
-    plane.nodes(&["gpu1", "gpu2", "gpu3"], &[("rdma/shared_a", "63"), ("rdma/shared_b", "63")]);
+    plane.nodes(
+        &["gpu1", "gpu2", "gpu3"],
+        &[("rdma/shared_a", "63"), ("rdma/shared_b", "63")],
+    );
     plane.apply(
         &json!({ "apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": { "name": "ray", "namespace": "default" }, "spec": {} })
             .to_string(),
@@ -134,15 +165,34 @@ pub fn every_pod_holds_every_pool_and_traffic_crosses(plane: &ControlPlane, fold
     "#);
     // Both ends of each device were told the same, with the mark of the lossless class.
     let traffic = fs::read_to_string(folder.join("traffic.txt")).unwrap();
-    let mut lines: Vec<&str> = traffic.lines().map(|line| line.split(" -p ").next().unwrap()).collect();
+    let mut lines: Vec<&str> = traffic
+        .lines()
+        .map(|line| line.split(" -p ").next().unwrap())
+        .collect();
     lines.sort_unstable();
     let words = |device: &str| format!("-d {device} -F --report_gbits -D 2");
-    assert_eq!(lines, [words("mlx5_0"), words("mlx5_0"), words("mlx5_1"), words("mlx5_1")]);
+    assert_eq!(
+        lines,
+        [
+            words("mlx5_0"),
+            words("mlx5_0"),
+            words("mlx5_1"),
+            words("mlx5_1")
+        ]
+    );
     assert_eq!(traffic.matches("--tclass=104").count(), 4, "{traffic}");
     let json = cluster.told(0, &["job", "prove", "ray", "-i", INV, "--json"]);
     let document: Value = serde_json::from_str(&json).unwrap();
-    assert_eq!((&document["verdict"], &document["traffic"][1]["gbps"]), (&json!("proven"), &json!(96.9)), "{json}");
-    assert_eq!(document["pods"][0]["devices"], json!(["mlx5_0", "mlx5_1"]), "{json}");
+    assert_eq!(
+        (&document["verdict"], &document["traffic"][1]["gbps"]),
+        (&json!("proven"), &json!(96.9)),
+        "{json}"
+    );
+    assert_eq!(
+        document["pods"][0]["devices"],
+        json!(["mlx5_0", "mlx5_1"]),
+        "{json}"
+    );
 }
 
 pub fn what_a_cluster_of_ray_lacks_is_said(plane: &ControlPlane, folder: &Path) {
@@ -151,27 +201,45 @@ pub fn what_a_cluster_of_ray_lacks_is_said(plane: &ControlPlane, folder: &Path) 
     // A device of one pool is not there.
     says(folder, "devices", "uverbs0\n");
     let few = prove(1);
-    assert!(few.contains("RW1262") && few.contains("3 of 3 pods: 1 device on ray-"), "{few}");
+    assert!(
+        few.contains("RW1262") && few.contains("3 of 3 pods: 1 device on ray-"),
+        "{few}"
+    );
     says(folder, "devices", "uverbs0\nuverbs1\n");
     // Nothing passes.
     says(folder, "table", &TABLE.replace("96.90", " 0.00"));
     let nothing = prove(1);
-    assert!(nothing.contains("RW1264") && nothing.contains("no byte moved"), "{nothing}");
+    assert!(
+        nothing.contains("RW1264") && nothing.contains("no byte moved"),
+        "{nothing}"
+    );
     says(folder, "table", TABLE);
     // The image has no perftest.
     fs::rename(folder.join("ib_write_bw"), folder.join("away")).unwrap();
     let without = prove(3);
-    assert!(without.contains("RW1263") && without.contains("`ib_write_bw` is not in the image"), "{without}");
-    assert!(without.contains("railwright job render perftest-pods -i inv -n default --image IMAGE"), "{without}");
+    assert!(
+        without.contains("RW1263") && without.contains("`ib_write_bw` is not in the image"),
+        "{without}"
+    );
+    assert!(
+        without.contains("railwright job render perftest-pods -i inv -n default --image IMAGE"),
+        "{without}"
+    );
     fs::rename(folder.join("away"), folder.join("ib_write_bw")).unwrap();
     // A node lost a pool, and then a worker comes that asks for one of the two alone.
     gives(plane, "gpu3", "0");
     let lost = prove(1);
-    assert!(lost.contains("RW1260") && lost.contains("nodes that give none any more: gpu3"), "{lost}");
+    assert!(
+        lost.contains("RW1260") && lost.contains("nodes that give none any more: gpu3"),
+        "{lost}"
+    );
     gives(plane, "gpu3", "63");
     pod(plane, "ray-worker-3", "worker", "gpu2", &BOTH[..1]);
     let lacking = prove(1);
-    assert!(lacking.contains("RW1260") && lacking.contains("1 of 4 pods ask for none: ray-worker-3"), "{lacking}");
+    assert!(
+        lacking.contains("RW1260") && lacking.contains("1 of 4 pods ask for none: ray-worker-3"),
+        "{lacking}"
+    );
     plane.kubectl(&["delete", "pod", "ray-worker-3"]);
     // All on one node: nothing crosses.
     plane.kubectl(&["delete", "pod", "ray-worker-1", "ray-worker-2"]);

@@ -28,7 +28,10 @@ fn daemon_set(name: &str, ready: &str) -> String {
 }
 
 fn allocatable(resource: &str, amounts: &str) -> String {
-    format!("  - id: allocatable\n    node_allocatable: {{ resource: {resource}, amounts: {amounts} }}\n")
+    format!(
+        "  - id: allocatable\n    node_allocatable: {{ resource: {resource}, amounts: {amounts} \
+         }}\n"
+    )
 }
 
 fn gives(plane: &ControlPlane, node: &str, resource: &str, amount: &str) {
@@ -41,24 +44,43 @@ pub fn pods_and_resources_are_waited_for(plane: &ControlPlane) {
     plane.nodes(&["gpu1", "gpu2"], &[("rdma/a", "63")]);
     let cluster = Cluster::new(plane, "admin");
     let wishes = daemon_set("plugin", "{ nodes: 3 }")
-        + &allocatable("rdma/a", "{ gpu1: 63, gpu2: 63, gpu3: 63 }").replace("    node_", "    after: [plugin]\n    node_");
+        + &allocatable("rdma/a", "{ gpu1: 63, gpu2: 63, gpu3: 63 }")
+            .replace("    node_", "    after: [plugin]\n    node_");
     cluster.wishes(&wishes);
     let plan = cluster.flat(0, &["plan", INV]);
-    assert!(plan.contains("waits until DaemonSet.apps default/plugin is ready on 3 nodes, for 10 min at most"), "{plan}");
-    assert!(plan.contains("now 2 of 3 nodes give it; gpu3: no node of this name"), "{plan}");
+    assert!(
+        plan.contains(
+            "waits until DaemonSet.apps default/plugin is ready on 3 nodes, for 10 min at most"
+        ),
+        "{plan}"
+    );
+    assert!(
+        plan.contains("now 2 of 3 nodes give it; gpu3: no node of this name"),
+        "{plan}"
+    );
     assert!(plan.contains("1 resource changes, 1 waited for"), "{plan}");
 
     let mut run = begun(&cluster, &["apply", INV, "--yes"]);
     until_said(&mut run, "waits: it is to run on 2 of at least 3 nodes");
     plane.nodes(&["gpu3"], &[("rdma/a", "0")]);
-    until_said(&mut run, "waits: 2 of 3 nodes give it; gpu3: 0 instead of 63");
+    until_said(
+        &mut run,
+        "waits: 2 of 3 nodes give it; gpu3: 0 instead of 63",
+    );
     gives(plane, "gpu3", "rdma/a", "63");
     ended(run, 0);
-    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
+    assert!(
+        cluster
+            .told(0, &["plan", INV, "--detailed-exitcode"])
+            .contains("No changes.")
+    );
 
     gives(plane, "gpu2", "rdma/a", "0");
     let drift = cluster.flat(2, &["drift", INV]);
-    assert!(drift.contains("NOT READY") && drift.contains("gpu2: 0 instead of 63"), "{drift}");
+    assert!(
+        drift.contains("NOT READY") && drift.contains("gpu2: 0 instead of 63"),
+        "{drift}"
+    );
     gives(plane, "gpu2", "rdma/a", "63");
     cluster.told(0, &["drift", INV]);
 }
@@ -71,9 +93,20 @@ pub fn a_wait_that_was_left_is_gone_on_with(plane: &ControlPlane) {
         let mut run = begun(&cluster, &["apply", INV, "--yes"]);
         until_said(&mut run, "waits: 0 of 1 node give it");
         let pid = run.id().to_string();
-        assert!(std::process::Command::new("kill").args([signal, &pid]).status().unwrap().success());
+        assert!(
+            std::process::Command::new("kill")
+                .args([signal, &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
         let output = run.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), code, "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(
+            output.status.code(),
+            code,
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         if signal == "-INT" {
             let said = flat(&String::from_utf8_lossy(&output.stderr));
             assert!(said.contains("RW0634") && said.contains("resume"), "{said}");
@@ -96,7 +129,11 @@ pub fn a_wait_that_was_left_is_gone_on_with(plane: &ControlPlane) {
     }
     gives(plane, "gpu1", "rdma/b", "6");
     cluster.told(0, &["resume", INV]);
-    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
+    assert!(
+        cluster
+            .told(0, &["plan", INV, "--detailed-exitcode"])
+            .contains("No changes.")
+    );
 }
 
 /// A rollout that its controller gave up ends the wait, with what keeps the pods.
@@ -104,25 +141,58 @@ pub fn what_does_not_heal_ends_the_wait(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
     let stuck = daemon_set("stuck", "true")
         .replace("kind: DaemonSet", "kind: Deployment")
-        .replace("          template:", "          progressDeadlineSeconds: 2\n          template:");
-    let stuck = stuck.replace("spec: { containers", "spec: { nodeSelector: { no: such }, containers");
-    cluster.wishes(&(stuck.clone() + "  - id: later\n    after: [stuck]\n    kubernetes_object:\n      manifest: { apiVersion: v1, kind: ConfigMap, metadata: { name: later, namespace: default }, data: { a: b } }\n"));
+        .replace(
+            "          template:",
+            "          progressDeadlineSeconds: 2\n          template:",
+        );
+    let stuck = stuck.replace(
+        "spec: { containers",
+        "spec: { nodeSelector: { no: such }, containers",
+    );
+    cluster.wishes(
+        &(stuck.clone()
+            + "  - id: later\n    after: [stuck]\n    kubernetes_object:\n      manifest: { \
+               apiVersion: v1, kind: ConfigMap, metadata: { name: later, namespace: default }, \
+               data: { a: b } }\n"),
+    );
     let failed = cluster.flat(1, &["apply", INV, "--yes"]);
-    assert!(failed.contains("RW0633") && failed.contains("has timed out progressing"), "{failed}");
-    assert!(failed.contains("didn't match Pod's node affinity/selector"), "why its pods do not run: {failed}");
-    assert_eq!(plane.kubectl(&["get", "configmap", "later", "--ignore-not-found", "-o", "name"]), "", "nothing after it was begun");
+    assert!(
+        failed.contains("RW0633") && failed.contains("has timed out progressing"),
+        "{failed}"
+    );
+    assert!(
+        failed.contains("didn't match Pod's node affinity/selector"),
+        "why its pods do not run: {failed}"
+    );
+    assert_eq!(
+        plane.kubectl(&[
+            "get",
+            "configmap",
+            "later",
+            "--ignore-not-found",
+            "-o",
+            "name"
+        ]),
+        "",
+        "nothing after it was begun"
+    );
     // What its controller said of the earlier rollout stands there until the mend has come about.
     let mut run = begun(&cluster, &["resume", INV]);
     until_said(&mut run, "waits: 0 of 1 pods are ready");
     plane.kubectl(&["label", "node", "gpu1", "no=such"]);
     ended(run, 0);
-    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
+    assert!(
+        cluster
+            .told(0, &["plan", INV, "--detailed-exitcode"])
+            .contains("No changes.")
+    );
     cluster.wishes("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
 }
 
-/// What an operator makes for each node is read by name and never written. Its kind is a stand-in with the fields of the real one
-/// (AliyunContainerService/alibabacloud-erdma-controller api/v1/erdmadevice_types.go).
+/// What an operator makes for each node is read by name and never written. Its kind is a stand-in
+/// with the fields of the real one (AliyunContainerService/alibabacloud-erdma-controller
+/// api/v1/erdmadevice_types.go).
 pub fn what_others_make_is_expected_by_name(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
     let wish = "  - id: devices
@@ -134,37 +204,88 @@ pub fn what_others_make_is_expected_by_name(plane: &ControlPlane) {
 ";
     cluster.wishes(wish);
     let plan = cluster.flat(0, &["plan", INV]);
-    assert!(plan.contains("waits until 2 of ERdmaDevice.network.alibabacloud.com are ready"), "{plan}");
+    assert!(
+        plan.contains("waits until 2 of ERdmaDevice.network.alibabacloud.com are ready"),
+        "{plan}"
+    );
     define_erdma_devices(plane);
     let made = |name: &str, status: &str| erdma_device(plane, name, status);
     made("gpu1", "Ready");
     let mut run = begun(&cluster, &["apply", INV, "--yes"]);
     until_said(&mut run, "waits: 1 of 2; gpu2: not there");
     made("gpu2", "Pending");
-    until_said(&mut run, "gpu2: 0 of 1 in status.devices are Ready, one is Pending attaching");
+    until_said(
+        &mut run,
+        "gpu2: 0 of 1 in status.devices are Ready, one is Pending attaching",
+    );
     made("gpu2", "Ready");
     ended(run, 0);
     std::thread::sleep(Duration::from_millis(100));
-    let before = plane.kubectl(&["get", "erdmadevices", "-o", "jsonpath={.items[*].metadata.resourceVersion}"]);
-    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
-    assert_eq!(plane.kubectl(&["get", "erdmadevices", "-o", "jsonpath={.items[*].metadata.resourceVersion}"]), before);
+    let before = plane.kubectl(&[
+        "get",
+        "erdmadevices",
+        "-o",
+        "jsonpath={.items[*].metadata.resourceVersion}",
+    ]);
+    assert!(
+        cluster
+            .told(0, &["plan", INV, "--detailed-exitcode"])
+            .contains("No changes.")
+    );
+    assert_eq!(
+        plane.kubectl(&[
+            "get",
+            "erdmadevices",
+            "-o",
+            "jsonpath={.items[*].metadata.resourceVersion}"
+        ]),
+        before
+    );
     plane.kubectl(&["delete", "crd", "erdmadevices.network.alibabacloud.com"]);
 }
 
-/// Three projects define the kind of an MPIJob, each with a version of its own: that some definition of the name is there is not enough.
+/// Three projects define the kind of an MPIJob, each with a version of its own: that some
+/// definition of the name is there is not enough.
 pub fn a_kind_is_waited_for_in_its_version(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
     let schema = json!({ "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
     let version = |name: &str, storage: bool| json!({ "name": name, "served": true, "storage": storage, "schema": schema });
-    define(plane, "kubeflow.org", "MPIJob", "Namespaced", &version("v1", true));
+    define(
+        plane,
+        "kubeflow.org",
+        "MPIJob",
+        "Namespaced",
+        &version("v1", true),
+    );
     let spec = std::fs::read_to_string(cluster.folder().join("inv/cluster.yaml")).unwrap();
-    cluster.file("inv/cluster.yaml", &(spec + "modules: { mpi-operator: { enabled: true, parameters: { within_s: 60 } } }\n"));
+    cluster.file(
+        "inv/cluster.yaml",
+        &(spec + "modules: { mpi-operator: { enabled: true, parameters: { within_s: 60 } } }\n"),
+    );
     let mut run = begun(&cluster, &["apply", INV, "--yes"]);
-    until_said(&mut run, "waits: 0 of 1; mpijobs.kubeflow.org: served.v2beta1 is not there yet, and is to be true");
-    let more = json!([{ "op": "add", "path": "/spec/versions/-", "value": version("v2beta1", false) }]).to_string();
-    plane.kubectl(&["patch", "crd", "mpijobs.kubeflow.org", "--type=json", "-p", &more]);
+    until_said(
+        &mut run,
+        "waits: 0 of 1; mpijobs.kubeflow.org: served.v2beta1 is not there yet, and is to be true",
+    );
+    let more =
+        json!([{ "op": "add", "path": "/spec/versions/-", "value": version("v2beta1", false) }])
+            .to_string();
+    plane.kubectl(&[
+        "patch",
+        "crd",
+        "mpijobs.kubeflow.org",
+        "--type=json",
+        "-p",
+        &more,
+    ]);
     until_said(&mut run, "waits: 0 of 1 there");
-    assert!(std::process::Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap().success());
+    assert!(
+        std::process::Command::new("kill")
+            .args(["-INT", &run.id().to_string()])
+            .status()
+            .unwrap()
+            .success()
+    );
     ended(run, 130);
     plane.kubectl(&["delete", "crd", "mpijobs.kubeflow.org"]);
 }
@@ -172,18 +293,34 @@ pub fn a_kind_is_waited_for_in_its_version(plane: &ControlPlane) {
 /// A stand-in for the kind, with the fields of the real one.
 pub fn define_erdma_devices(plane: &ControlPlane) {
     let text = json!({ "type": "string" });
-    let device = json!({ "type": "object", "properties": { "id": text, "status": text, "message": text } });
+    let device =
+        json!({ "type": "object", "properties": { "id": text, "status": text, "message": text } });
     let status = json!({ "type": "object", "properties": { "devices": { "type": "array", "items": device } } });
-    let schema = json!({ "openAPIV3Schema": { "type": "object", "properties": { "status": status } } });
+    let schema =
+        json!({ "openAPIV3Schema": { "type": "object", "properties": { "status": status } } });
     let version = json!({ "name": "v1", "served": true, "storage": true, "schema": schema, "subresources": { "status": {} } });
-    define(plane, "network.alibabacloud.com", "ERdmaDevice", "Cluster", &version);
+    define(
+        plane,
+        "network.alibabacloud.com",
+        "ERdmaDevice",
+        "Cluster",
+        &version,
+    );
 }
 
 /// The one of this node, as its controller would leave it.
 pub fn erdma_device(plane: &ControlPlane, node: &str, status: &str) {
     plane.apply(&json!({ "apiVersion": "network.alibabacloud.com/v1", "kind": "ERdmaDevice", "metadata": { "name": node } }).to_string());
     let status = json!({ "status": { "devices": [{ "id": "eni-1", "status": status, "message": "attaching" }] } }).to_string();
-    plane.kubectl(&["patch", "erdmadevice", node, "--subresource=status", "--type=merge", "-p", &status]);
+    plane.kubectl(&[
+        "patch",
+        "erdmadevice",
+        node,
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+        &status,
+    ]);
 }
 
 /// A kind of objects with one version.
@@ -192,10 +329,14 @@ pub fn define(plane: &ControlPlane, group: &str, kind: &str, scope: &str, versio
     let names = json!({ "plural": format!("{singular}s"), "singular": singular, "kind": kind });
     let spec = json!({ "group": group, "scope": scope, "names": names, "versions": [version] });
     let name = format!("{singular}s.{group}");
-    let definition =
-        json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": name }, "spec": spec });
+    let definition = json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": name }, "spec": spec });
     plane.apply(&definition.to_string());
-    plane.kubectl(&["wait", &format!("crd/{name}"), "--for=condition=Established", "--timeout=60s"]);
+    plane.kubectl(&[
+        "wait",
+        &format!("crd/{name}"),
+        "--for=condition=Established",
+        "--timeout=60s",
+    ]);
 }
 
 /// An operator may refuse what its definition takes, and say so in an event alone.
@@ -218,8 +359,16 @@ pub fn what_an_operator_warns_of_is_told(plane: &ControlPlane) {
         "involvedObject": about, "type": "Warning", "reason": "ValidationError", "message": "no such rail" });
     plane.kubectl_as("admin", &["create", "-f", "-"], &event.to_string());
     until_said(&mut run, "and is to be True; warning: no such rail");
-    let status = json!({ "status": { "conditions": [{ "type": "Running", "status": "True" }] } }).to_string();
-    plane.kubectl(&["patch", "job.jobs.example.org", "j", "--type=merge", "-p", &status]);
+    let status = json!({ "status": { "conditions": [{ "type": "Running", "status": "True" }] } })
+        .to_string();
+    plane.kubectl(&[
+        "patch",
+        "job.jobs.example.org",
+        "j",
+        "--type=merge",
+        "-p",
+        &status,
+    ]);
     ended(run, 0);
     cluster.wishes("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
@@ -238,27 +387,53 @@ pub fn what_is_of_before_a_change_says_nothing(plane: &ControlPlane) {
         "metadata": { "name": "policies.x.example.org" }, "spec": spec })
         .to_string(),
     );
-    plane.kubectl(&["wait", "crd/policies.x.example.org", "--for=condition=Established", "--timeout=60s"]);
+    plane.kubectl(&[
+        "wait",
+        "crd/policies.x.example.org",
+        "--for=condition=Established",
+        "--timeout=60s",
+    ]);
     let wish = |value: u32, ready: &str| {
         format!(
-            "  - id: policy\n    kubernetes_object:\n      ready: {ready}\n      manifest: {{ apiVersion: x.example.org/v1, kind: Policy, metadata: {{ name: p }}, spec: {{ v: {value} }} }}\n"
+            "  - id: policy\n    kubernetes_object:\n      ready: {ready}\n      manifest: {{ \
+             apiVersion: x.example.org/v1, kind: Policy, metadata: {{ name: p }}, spec: {{ v: \
+             {value} }} }}\n"
         )
     };
-    let said = |status: &str| plane.kubectl(&["patch", "policy", "p", "--subresource=status", "--type=merge", "-p", status]);
-    let ready = "{ fields: { status.state: ready }, failed: { status.state: error }, within_s: 60 }";
+    let said = |status: &str| {
+        plane.kubectl(&[
+            "patch",
+            "policy",
+            "p",
+            "--subresource=status",
+            "--type=merge",
+            "-p",
+            status,
+        ])
+    };
+    let ready =
+        "{ fields: { status.state: ready }, failed: { status.state: error }, within_s: 60 }";
     cluster.wishes(&wish(1, "false"));
     cluster.told(0, &["apply", INV, "--yes"]);
     said(r#"{"status":{"state":"ready","observedGeneration":1}}"#);
     cluster.wishes(&wish(2, ready));
     let mut run = begun(&cluster, &["apply", INV, "--yes"]);
-    until_said(&mut run, "waits: its controller has not seen the last change yet");
+    until_said(
+        &mut run,
+        "waits: its controller has not seen the last change yet",
+    );
     said(r#"{"status":{"state":"ready","observedGeneration":2}}"#);
     ended(run, 0);
     said(r#"{"status":{"state":"error","reason":"two of them"}}"#);
-    let state = "  - id: state\n    kubernetes_state: { api_version: x.example.org/v1, kind: Policy, names: [p], ready: { fields: { status.state: ready }, failed: { status.state: error }, within_s: 600 } }\n";
+    let state = "  - id: state\n    kubernetes_state: { api_version: x.example.org/v1, kind: \
+                 Policy, names: [p], ready: { fields: { status.state: ready }, failed: \
+                 { status.state: error }, within_s: 600 } }\n";
     cluster.wishes(&(wish(2, "false") + state));
     let failed = cluster.flat(1, &["apply", INV, "--yes"]);
-    assert!(failed.contains("RW0633") && failed.contains("status.state is error two of them"), "{failed}");
+    assert!(
+        failed.contains("RW0633") && failed.contains("status.state is error two of them"),
+        "{failed}"
+    );
     plane.kubectl(&["delete", "crd", "policies.x.example.org"]);
 }
 
@@ -270,5 +445,8 @@ pub fn what_is_gone_is_not_waited_for(plane: &ControlPlane) {
     until_said(&mut run, "waits: it is to run on 3 of at least 99 nodes");
     plane.kubectl(&["delete", "daemonset", "gone"]);
     let failed = ended(run, 1);
-    assert!(failed.contains("RW0613") && failed.contains("something on the cluster"), "{failed}");
+    assert!(
+        failed.contains("RW0613") && failed.contains("something on the cluster"),
+        "{failed}"
+    );
 }

@@ -1,5 +1,6 @@
-//! A real control plane for a test: etcd, the API server, the controllers and the scheduler, with kwok for kubelets. Each test
-//! has its own, ready in a few seconds, because nodes and a server that is down cannot be shared.
+//! A real control plane for a test: etcd, the API server, the controllers and the scheduler, with
+//! kwok for kubelets. Each test has its own, ready in a few seconds, because nodes and a server
+//! that is down cannot be shared.
 
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -19,7 +20,8 @@ pub struct ControlPlane {
     _place: Place,
 }
 
-/// Control planes that run in this process. Each takes half a GiB, and beyond two they only wait for each other's cores.
+/// Control planes that run in this process. Each takes half a GiB, and beyond two they only wait
+/// for each other's cores.
 static RUNNING: Mutex<usize> = Mutex::new(0);
 static ENDED: Condvar = Condvar::new();
 
@@ -29,7 +31,9 @@ struct Place;
 impl Place {
     fn take() -> Self {
         let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-        *ENDED.wait_while(running, |running| *running >= 2).unwrap_or_else(PoisonError::into_inner) += 1;
+        *ENDED
+            .wait_while(running, |running| *running >= 2)
+            .unwrap_or_else(PoisonError::into_inner) += 1;
         Place
     }
 }
@@ -43,7 +47,9 @@ impl Drop for Place {
 
 fn script(words: &[&str]) -> Command {
     let mut command = Command::new("sh");
-    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kubernetes/controlplane.sh")).args(words);
+    command
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kubernetes/controlplane.sh"))
+        .args(words);
     command
 }
 
@@ -52,27 +58,38 @@ fn programs() -> Result<PathBuf, String> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/target/rigs/controlplane");
     let required = std::env::var("RAILWRIGHT_REQUIRE_RIGS").is_ok_and(|value| value == "1");
     if required {
-        assert!(script(&["build", folder]).status().unwrap().success(), "rig `control plane` could not be built");
+        assert!(
+            script(&["build", folder]).status().unwrap().success(),
+            "rig `control plane` could not be built"
+        );
     }
     let found = script(&["find", folder]).output().unwrap();
     if !found.status.success() {
-        return Err("`sh tests/kubernetes/controlplane.sh build target/rigs/controlplane` once (needs Go 1.25 or python3-venv)".to_owned());
+        return Err(
+            "`sh tests/kubernetes/controlplane.sh build target/rigs/controlplane` once (needs Go \
+             1.25 or python3-venv)"
+                .to_owned(),
+        );
     }
     if Command::new("openssl").arg("version").output().is_err() {
         assert!(!required, "rig `control plane` needs openssl");
         return Err("openssl".to_owned());
     }
-    Ok(PathBuf::from(String::from_utf8(found.stdout).unwrap().trim_end()))
+    Ok(PathBuf::from(
+        String::from_utf8(found.stdout).unwrap().trim_end(),
+    ))
 }
 
-/// The first of four ports that are free: above those that the kernel gives to outgoing connections, and apart from those of
-/// other test processes.
+/// The first of four ports that are free: above those that the kernel gives to outgoing
+/// connections, and apart from those of other test processes.
 fn free_ports() -> u16 {
     static TAKEN: AtomicU16 = AtomicU16::new(0);
     let own = u16::try_from(std::process::id() % 88).unwrap() * 50;
     let is_free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
     let next = || 61_000 + (own + 4 * TAKEN.fetch_add(1, Ordering::Relaxed)) % 4_400;
-    std::iter::repeat_with(next).find(|first| (0..4).all(|n| is_free(first + n))).unwrap()
+    std::iter::repeat_with(next)
+        .find(|first| (0..4).all(|n| is_free(first + n)))
+        .unwrap()
 }
 
 impl ControlPlane {
@@ -91,7 +108,10 @@ impl ControlPlane {
         let programs = match programs() {
             Ok(programs) => programs,
             Err(missing) => {
-                eprintln!("skipped: rig `control plane` needs {missing}; RAILWRIGHT_REQUIRE_RIGS=1 makes this a failure");
+                eprintln!(
+                    "skipped: rig `control plane` needs {missing}; RAILWRIGHT_REQUIRE_RIGS=1 makes \
+                     this a failure"
+                );
                 return None;
             }
         };
@@ -99,15 +119,31 @@ impl ControlPlane {
         let port = free_ports().to_string();
         let mut words = vec!["run", programs.to_str().unwrap(), &port];
         words.extend(stand_ins.map(|folder| folder.to_str().unwrap()));
-        let mut keeper = script(&words).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut keeper = script(&words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut answers = BufReader::new(keeper.stdout.take().unwrap());
         let mut line = String::new();
         answers.read_line(&mut line).unwrap();
-        let work = line.strip_prefix("ready ").expect("the control plane did not start").trim_end().into();
-        Some(ControlPlane { programs, work, orders: keeper.stdin.take(), keeper, answers, _place: place })
+        let work = line
+            .strip_prefix("ready ")
+            .expect("the control plane did not start")
+            .trim_end()
+            .into();
+        Some(ControlPlane {
+            programs,
+            work,
+            orders: keeper.stdin.take(),
+            keeper,
+            answers,
+            _place: place,
+        })
     }
 
-    /// The kubeconfig of `admin` (who may do everything), `reader` (who may read everything) or `nobody` (who may do nothing).
+    /// The kubeconfig of `admin` (who may do everything), `reader` (who may read everything) or
+    /// `nobody` (who may do nothing).
     pub fn kubeconfig(&self, identity: &str) -> PathBuf {
         self.work.join(format!("{identity}.kubeconfig"))
     }
@@ -115,7 +151,11 @@ impl ControlPlane {
     /// kubectl as the admin, not started yet.
     pub fn kubectl_command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(self.programs.join("kubectl"));
-        command.arg("--kubeconfig").arg(self.kubeconfig("admin")).args(words).env("HOME", &self.work);
+        command
+            .arg("--kubeconfig")
+            .arg(self.kubeconfig("admin"))
+            .args(words)
+            .env("HOME", &self.work);
         command
     }
 
@@ -153,11 +193,16 @@ impl ControlPlane {
 
     fn kubectl_with(&self, words: &[&str], input: &str) -> String {
         let output = self.kubectl_as("admin", words, input);
-        assert!(output.status.success(), "kubectl {words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "kubectl {words:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Nodes that are there and Ready, each with this much to give besides processors, memory and pods.
+    /// Nodes that are there and Ready, each with this much to give besides processors, memory and
+    /// pods.
     pub fn nodes(&self, names: &[&str], allocatable: &[(&str, &str)]) {
         let mut gives = json!({ "cpu": "64", "memory": "1Ti", "pods": "110" });
         for (resource, amount) in allocatable {
@@ -169,8 +214,17 @@ impl ControlPlane {
         };
         let nodes: Vec<Value> = names.iter().map(node).collect();
         // not `apply`, which leaves `status` out
-        self.kubectl_with(&["create", "-f", "-"], &json!({ "apiVersion": "v1", "kind": "List", "items": nodes }).to_string());
-        self.kubectl(&[&["wait", "node", "--for=condition=Ready", "--timeout=120s"], names].concat());
+        self.kubectl_with(
+            &["create", "-f", "-"],
+            &json!({ "apiVersion": "v1", "kind": "List", "items": nodes }).to_string(),
+        );
+        self.kubectl(
+            &[
+                &["wait", "node", "--for=condition=Ready", "--timeout=120s"],
+                names,
+            ]
+            .concat(),
+        );
     }
 
     /// Ends the API server, as a power cut would; everything else goes on.
@@ -192,9 +246,19 @@ impl ControlPlane {
 
     /// The process ids of everything that runs.
     pub fn processes(&self) -> Vec<u32> {
-        let files = std::fs::read_dir(&self.work).unwrap().map(|entry| entry.unwrap().path());
-        let pids = files.filter(|path| path.extension().is_some_and(|extension| extension == "pid"));
-        pids.map(|path| std::fs::read_to_string(path).unwrap().trim().parse().unwrap()).collect()
+        let files = std::fs::read_dir(&self.work)
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        let pids =
+            files.filter(|path| path.extension().is_some_and(|extension| extension == "pid"));
+        pids.map(|path| {
+            std::fs::read_to_string(path)
+                .unwrap()
+                .trim()
+                .parse()
+                .unwrap()
+        })
+        .collect()
     }
 
     /// Where logs, kubeconfigs and the store are.
@@ -204,13 +268,17 @@ impl ControlPlane {
 
     /// The last lines of every log.
     fn logs(&self) -> String {
-        let tail = Command::new("sh").args(["-c", "tail -n 15 ./*.log"]).current_dir(&self.work).output();
-        tail.map(|tail| String::from_utf8_lossy(&tail.stdout).into_owned()).unwrap_or_default()
+        let tail = Command::new("sh")
+            .args(["-c", "tail -n 15 ./*.log"])
+            .current_dir(&self.work)
+            .output();
+        tail.map(|tail| String::from_utf8_lossy(&tail.stdout).into_owned())
+            .unwrap_or_default()
     }
 }
 
-/// Its keeper ends everything when its orders end, so this also holds for a test process that is killed. The logs of a test
-/// that failed are shown with it.
+/// Its keeper ends everything when its orders end, so this also holds for a test process that is
+/// killed. The logs of a test that failed are shown with it.
 impl Drop for ControlPlane {
     fn drop(&mut self) {
         if std::thread::panicking() {

@@ -1,5 +1,5 @@
-//! Lossless classes, RDMA devices and rdma_cm defaults on a make-believe ConnectX: `dcb`, Soft-RoCE and configfs of a real
-//! kernel, with reboots.
+//! Lossless classes, RDMA devices and rdma_cm defaults on a make-believe ConnectX: `dcb`, Soft-RoCE
+//! and configfs of a real kernel, with reboots.
 
 use crate::machine::{Machine, comes_back, differences, loop_law, wish};
 use railwright_resource::configfs_value::ConfigfsValue;
@@ -10,41 +10,78 @@ use serde_json::json;
 
 /// The (make-believe) ConnectX of the machine.
 const NETDEV: &str = "ens1f0np0";
-const KEPT: &str = "find /etc/railwright /etc/systemd/system /etc/udev/rules.d -type f 2>/dev/null | sort\n";
+const KEPT: &str =
+    "find /etc/railwright /etc/systemd/system /etc/udev/rules.d -type f 2>/dev/null | sort\n";
 
 pub fn a_lossless_class_is_set_and_kept(machine: &Machine) {
-    let shot = format!("{KEPT}for o in pfc ets app; do dcb -j -N $o show dev {NETDEV}; done; ethtool -a {NETDEV}\n");
+    let shot = format!(
+        "{KEPT}for o in pfc ets app; do dcb -j -N $o show dev {NETDEV}; done; ethtool -a {NETDEV}\n"
+    );
     let body = json!({ "netdev": NETDEV, "pfc": [3], "dscp": { "26": 3, "48": 6 }, "ets": { "prio_tc": { "3": 3, "6": 6 }, "tsa": { "6": "strict" }, "bandwidth": { "0": 50, "3": 50 } } });
     // what the kernel forgets comes back with the unit that udev starts
     let forget = format!(
-        "dcb pfc set dev {NETDEV} prio-pfc all:off; ethtool -A {NETDEV} rx on tx on; dcb app flush dev {NETDEV}; udevadm control --reload; udevadm trigger -c add /sys/class/net/{NETDEV}; udevadm settle\n"
+        "dcb pfc set dev {NETDEV} prio-pfc all:off; ethtool -A {NETDEV} rx on tx on; dcb app flush \
+         dev {NETDEV}; udevadm control --reload; udevadm trigger -c add /sys/class/net/{NETDEV}; \
+         udevadm settle\n"
     );
     loop_law(machine, &LinkQos, body, &shot, Some(&forget));
 }
 
 pub fn a_nic_without_dcb_is_refused_unless_that_is_accepted(machine: &Machine) {
-    let found = machine.assess(&LinkQos, &wish(&LinkQos, json!({ "netdev": "eth0", "pfc": [3] })));
-    assert!(found.refusal.as_ref().is_some_and(|text| text.contains("no data centre bridging")), "{}", differences(&found));
-    assert!(machine.assess(&LinkQos, &wish(&LinkQos, json!({ "netdev": "eth0", "pfc": [3], "optional": true }))).is_met());
+    let found = machine.assess(
+        &LinkQos,
+        &wish(&LinkQos, json!({ "netdev": "eth0", "pfc": [3] })),
+    );
+    assert!(
+        found
+            .refusal
+            .as_ref()
+            .is_some_and(|text| text.contains("no data centre bridging")),
+        "{}",
+        differences(&found)
+    );
+    assert!(
+        machine
+            .assess(
+                &LinkQos,
+                &wish(
+                    &LinkQos,
+                    json!({ "netdev": "eth0", "pfc": [3], "optional": true })
+                )
+            )
+            .is_met()
+    );
 }
 
 pub fn soft_roce_comes_and_goes_and_its_defaults_with_it(machine: &Machine) {
     let tos = json!({ "netdev": NETDEV, "attribute": "default_roce_tos", "value": 104 });
     let early = machine.assess(&ConfigfsValue, &wish(&ConfigfsValue, tos.clone()));
-    assert_eq!(early.known_after.as_deref(), Some("rdma_link/ens1f0np0"), "{}", differences(&early));
+    assert_eq!(
+        early.known_after.as_deref(),
+        Some("rdma_link/ens1f0np0"),
+        "{}",
+        differences(&early)
+    );
     let shot = format!("{KEPT}ls /sys/class/infiniband\n");
     // a device that is lost comes back with the unit that udev starts
     let lose = format!(
-        "for d in /sys/class/infiniband/*; do rdma link delete ${{d##*/}}; done; udevadm control --reload; udevadm trigger -c add /sys/class/net/{NETDEV}; udevadm settle\n"
+        "for d in /sys/class/infiniband/*; do rdma link delete ${{d##*/}}; done; udevadm control \
+         --reload; udevadm trigger -c add /sys/class/net/{NETDEV}; udevadm settle\n"
     );
     let body = json!({ "netdev": NETDEV, "type": "rxe", "name": "rxe0" });
     loop_law(machine, &RdmaLink, body.clone(), &shot, Some(&lose));
 
-    machine.perform(&machine.assess(&RdmaLink, &wish(&RdmaLink, body.clone())).actions);
+    machine.perform(
+        &machine
+            .assess(&RdmaLink, &wish(&RdmaLink, body.clone()))
+            .actions,
+    );
     let devices = rdma_devices(&machine.read(&[Read::RdmaLinks])).unwrap();
     let device = device_on(&devices, NETDEV).unwrap();
     assert!(
-        device.is_soft_roce && device.ports[0].link_layer == "Ethernet" && device.ports[0].gids.iter().any(|gid| gid.kind == "RoCE v2"),
+        device.is_soft_roce
+            && device.ports[0].link_layer == "Ethernet"
+            && device.ports[0].gids.iter().any(|gid| gid.kind == "RoCE v2"),
         "{device:?}"
     );
 
@@ -52,26 +89,50 @@ pub fn soft_roce_comes_and_goes_and_its_defaults_with_it(machine: &Machine) {
     let fresh = machine.assess(&ConfigfsValue, &wish_tos);
     machine.perform(&fresh.actions);
     let done = machine.assess(&ConfigfsValue, &wish_tos);
-    assert!(done.is_met() && done.actions.is_empty(), "{}", differences(&done));
+    assert!(
+        done.is_met() && done.actions.is_empty(),
+        "{}",
+        differences(&done)
+    );
     // a driver with many ports starts the unit for each of them
     let unit = format!("railwright-configfs-value@{NETDEV}.default_roce_tos.service");
-    machine.sh(&format!("for n in 1 2 3 4 5 6 7 8; do systemctl start {unit} || exit 1; done\n"));
+    machine.sh(&format!(
+        "for n in 1 2 3 4 5 6 7 8; do systemctl start {unit} || exit 1; done\n"
+    ));
     machine.sh(&lose);
     let back = comes_back(machine, &ConfigfsValue, &wish_tos);
-    assert!(back.is_met(), "the unit did not bring the default back: {}", differences(&back));
-    let undo = ConfigfsValue.undo(&wish_tos, &fresh.before, &machine.read(&ConfigfsValue.reads(&wish_tos)));
+    assert!(
+        back.is_met(),
+        "the unit did not bring the default back: {}",
+        differences(&back)
+    );
+    let undo = ConfigfsValue.undo(
+        &wish_tos,
+        &fresh.before,
+        &machine.read(&ConfigfsValue.reads(&wish_tos)),
+    );
     machine.perform(&undo.actions);
     let device = wish(&RdmaLink, body);
-    let undo = RdmaLink.undo(&device, &json!({ "device": null }), &machine.read(&RdmaLink.reads(&device)));
+    let undo = RdmaLink.undo(
+        &device,
+        &json!({ "device": null }),
+        &machine.read(&RdmaLink.reads(&device)),
+    );
     machine.perform(&undo.actions);
 }
 
 /// What the kernel forgets at a reboot is there again after it, all three kinds together.
 pub fn a_reboot_brings_everything_back(machine: &Machine) {
     let wishes: [(&dyn ResourceKind, _); 3] = [
-        (&LinkQos, json!({ "netdev": NETDEV, "pfc": [3], "dscp": { "26": 3 } })),
+        (
+            &LinkQos,
+            json!({ "netdev": NETDEV, "pfc": [3], "dscp": { "26": 3 } }),
+        ),
         (&RdmaLink, json!({ "netdev": NETDEV, "type": "rxe" })),
-        (&ConfigfsValue, json!({ "netdev": NETDEV, "attribute": "default_roce_tos", "value": 106 })),
+        (
+            &ConfigfsValue,
+            json!({ "netdev": NETDEV, "attribute": "default_roce_tos", "value": 106 }),
+        ),
     ];
     let wishes = wishes.map(|(kind, body)| (kind, wish(kind, body)));
     let befores: Vec<_> = wishes
@@ -101,7 +162,10 @@ pub fn a_reboot_brings_everything_back(machine: &Machine) {
         machine.perform(&undo.actions);
     }
     assert_eq!(
-        machine.sh("find /etc/railwright /etc/udev/rules.d /etc/systemd/system -name '*railwright*' -not -name 'railwright-lab-*' -type f 2>/dev/null || true"),
+        machine.sh(
+            "find /etc/railwright /etc/udev/rules.d /etc/systemd/system -name '*railwright*' -not \
+             -name 'railwright-lab-*' -type f 2>/dev/null || true"
+        ),
         ""
     );
 }

@@ -1,10 +1,12 @@
-//! kill -9 of the program at a random moment of an apply with a reboot. RAILWRIGHT_KILLS says how often, RAILWRIGHT_KILL_SEED
-//! which moments: a kill that ended badly prints the line that does it again.
+//! kill -9 of the program at a random moment of an apply with a reboot. RAILWRIGHT_KILLS says how
+//! often, RAILWRIGHT_KILL_SEED which moments: a kill that ended badly prints the line that does it
+//! again.
 
 use crate::night::{GROUND, INV, Night};
 use std::time::{Duration, Instant};
 
-/// A package, the boot loader, a reboot and what comes after it; the command counts how often it ran.
+/// A package, the boot loader, a reboot and what comes after it; the command counts how often it
+/// ran.
 const WISHES: &str = r#"  - id: tool
     package: { name: bzip2 }
   - id: parameter
@@ -17,7 +19,8 @@ const WISHES: &str = r#"  - id: tool
     command: { name: once, run: "echo start >>/etc/once; sleep 3; echo end >>/etc/once", limit_s: 900, read: { probe: "tail -n 1 /etc/once 2>/dev/null | grep -q end" } }
 "#;
 
-/// What has to be the same whether there was a crash or not. Times and the boot's own identity are left out.
+/// What has to be the same whether there was a crash or not. Times and the boot's own identity are
+/// left out.
 const SHOT: &str = r#"find /etc /boot /usr/local -xdev ! -path '/etc/ssl/*' -printf '%p %y %m %U:%G %l\n' | sort
 find /etc /boot -xdev -type f -print0 | sort -z | xargs -0 sha256sum
 sha256sum </var/lib/dpkg/status; ls /var/lib/apt/lists
@@ -28,8 +31,9 @@ ls -A /tmp | grep -v ^systemd-private; ls /etc/apt/sources.list.d
 "#;
 
 /// What of ours may run on the machine when nothing of ours runs here: nothing.
-const OURS: &str = "systemctl list-units --all --plain --no-legend 'railwright-*' | grep -v railwright-lab; ls -A /run/systemd/transient | grep railwright; \
-    ps -e -o args= | grep '[/]var/lib/railwright'";
+const OURS: &str = "systemctl list-units --all --plain --no-legend 'railwright-*' | grep -v \
+                    railwright-lab; ls -A /run/systemd/transient | grep railwright; ps -e -o args= \
+                    | grep '[/]var/lib/railwright'";
 
 /// The machine after an apply that nobody disturbed, and how long that took.
 pub struct Undisturbed {
@@ -49,8 +53,16 @@ pub fn nobody_disturbs_it(night: &Night) -> Undisturbed {
     let took = began.elapsed();
     night.is_true();
     let shot = night.said(SHOT);
-    assert!(shot.contains("null_blk") && shot.contains("iommu=pt") && shot.contains("/etc/once"), "{shot}");
-    Undisturbed { shot, records: u64::try_from(night.journal().len()).unwrap(), done: steps_done(night), took }
+    assert!(
+        shot.contains("null_blk") && shot.contains("iommu=pt") && shot.contains("/etc/once"),
+        "{shot}"
+    );
+    Undisturbed {
+        shot,
+        records: u64::try_from(night.journal().len()).unwrap(),
+        done: steps_done(night),
+        took,
+    }
 }
 
 fn steps_done(night: &Night) -> usize {
@@ -77,22 +89,41 @@ enum Moment {
 fn moment(seed: u64, undisturbed: &Undisturbed) -> Moment {
     let of = |nth: u64, most: u64| chance(seed, nth) % most.max(1);
     match of(0, 3) {
-        0 => Moment::Delay(Duration::from_millis(of(1, u64::try_from(undisturbed.took.as_millis()).unwrap()))),
-        _ => Moment::Record(usize::try_from(1 + of(1, undisturbed.records - 1)).unwrap(), Duration::from_millis(of(2, 1500))),
+        0 => Moment::Delay(Duration::from_millis(of(
+            1,
+            u64::try_from(undisturbed.took.as_millis()).unwrap(),
+        ))),
+        _ => Moment::Record(
+            usize::try_from(1 + of(1, undisturbed.records - 1)).unwrap(),
+            Duration::from_millis(of(2, 1500)),
+        ),
     }
 }
 
-/// Kills at as many moments as are asked for; after each, `resume` brings the machine to where an undisturbed apply does.
+/// Kills at as many moments as are asked for; after each, `resume` brings the machine to where an
+/// undisturbed apply does.
 pub fn killed_at_any_moment_it_is_resumed(night: &Night, undisturbed: &Undisturbed) {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let number = |name: &str| {
+        std::env::var(name)
+            .ok()
+            .and_then(|text| text.parse::<u64>().ok())
+    };
     let count = number("RAILWRIGHT_KILLS").unwrap_or(3);
-    let now = || u64::from(std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().subsec_nanos());
+    let now = || {
+        u64::from(
+            std::time::SystemTime::now()
+                .duration_since(std::time::UNIX_EPOCH)
+                .unwrap()
+                .subsec_nanos(),
+        )
+    };
     let first = number("RAILWRIGHT_KILL_SEED").unwrap_or_else(now);
     for n in 1..=count {
         let seed = first.wrapping_add(n - 1);
         let moment = moment(seed, undisturbed);
         eprintln!(
-            "       kill {n} of {count}, {moment:?}; again: RAILWRIGHT_KILL_SEED={seed} RAILWRIGHT_KILLS=1 cargo test --test lab bad_days"
+            "       kill {n} of {count}, {moment:?}; again: RAILWRIGHT_KILL_SEED={seed} \
+             RAILWRIGHT_KILLS=1 cargo test --test lab bad_days"
         );
         one(night, undisturbed, &moment);
     }
@@ -106,12 +137,17 @@ fn one(night: &Night, undisturbed: &Undisturbed, moment: &Moment) {
     match moment {
         Moment::Delay(delay) => std::thread::sleep(*delay),
         Moment::Record(record, delay) => {
-            run.until("that record", || night.newest_run() != before && night.journal().len() >= *record);
+            run.until("that record", || {
+                night.newest_run() != before && night.journal().len() >= *record
+            });
             std::thread::sleep(*delay);
         }
     }
     let over = run.is_over();
-    eprintln!("        {}", run.said().lines().last().unwrap_or("it had said nothing"));
+    eprintln!(
+        "        {}",
+        run.said().lines().last().unwrap_or("it had said nothing")
+    );
     run.kill();
     if night.newest_run() == before {
         // It had not begun to change anything, so there is nothing to resume.
@@ -125,9 +161,15 @@ fn one(night: &Night, undisturbed: &Undisturbed, moment: &Moment) {
     }
     night.is_true();
     let shot = night.said(SHOT);
-    let difference = similar::TextDiff::from_lines(&undisturbed.shot, &shot).unified_diff().context_radius(0).to_string();
+    let difference = similar::TextDiff::from_lines(&undisturbed.shot, &shot)
+        .unified_diff()
+        .context_radius(0)
+        .to_string();
     assert_eq!(difference, "", "not as without a crash, after {moment:?}");
     assert_eq!(night.said(OURS), "", "left running after {moment:?}");
     let locks = night.told(0, &["lock", "list", INV]);
-    assert_eq!(locks.split_whitespace().collect::<Vec<_>>(), ["here", "free", "node1", "free"]);
+    assert_eq!(
+        locks.split_whitespace().collect::<Vec<_>>(),
+        ["here", "free", "node1", "free"]
+    );
 }

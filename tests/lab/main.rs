@@ -1,11 +1,12 @@
-//! The lab and the whole story on it, on the real thing: QEMU machines are started bare, become an RDMA pair that is proven,
-//! drift, are mended, broken and ended. Rig `lab`: QEMU and the programs that build a machine. Without them the tests say
-//! that they are skipped, and fail when RAILWRIGHT_REQUIRE_RIGS=1. RAILWRIGHT_TEST_LAB_CACHE names a folder that keeps
-//! built disks between runs.
+//! The lab and the whole story on it, on the real thing: QEMU machines are started bare, become an
+//! RDMA pair that is proven, drift, are mended, broken and ended. Rig `lab`: QEMU and the programs
+//! that build a machine. Without them the tests say that they are skipped, and fail when
+//! RAILWRIGHT_REQUIRE_RIGS=1. RAILWRIGHT_TEST_LAB_CACHE names a folder that keeps built disks
+//! between runs.
 //!
-//! Four tests that start their machines once each, and whose stories follow one another. They begin in the order of their
-//! names, the longest first, each as soon as there is a core for each of its machines. What a story took is printed
-//! (`cargo test --test lab -- --nocapture`).
+//! Four tests that start their machines once each, and whose stories follow one another. They begin
+//! in the order of their names, the longest first, each as soon as there is a core for each of its
+//! machines. What a story took is printed (`cargo test --test lab -- --nocapture`).
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
@@ -41,19 +42,30 @@ macro_rules! story {
     }};
 }
 
-/// Says so, and adds a line to the file that RAILWRIGHT_TEST_LAB_TIMES names: cargo hides what a passed test prints.
+/// Says so, and adds a line to the file that RAILWRIGHT_TEST_LAB_TIMES names: cargo hides what a
+/// passed test prints.
 fn took(began: Instant, story: &str) {
     let line = format!("{:>5} s  {story}", began.elapsed().as_secs());
     eprintln!("{line}");
     if let Some(path) = std::env::var_os("RAILWRIGHT_TEST_LAB_TIMES") {
-        writeln!(std::fs::File::options().create(true).append(true).open(path).unwrap(), "{line}").unwrap();
+        writeln!(
+            std::fs::File::options()
+                .create(true)
+                .append(true)
+                .open(path)
+                .unwrap(),
+            "{line}"
+        )
+        .unwrap();
     }
 }
 
 fn skipped() -> bool {
     let missing = rig::missing();
     if let Some(program) = missing {
-        eprintln!("skipped: rig `lab` needs {program}; RAILWRIGHT_REQUIRE_RIGS=1 makes this a failure");
+        eprintln!(
+            "skipped: rig `lab` needs {program}; RAILWRIGHT_REQUIRE_RIGS=1 makes this a failure"
+        );
     }
     missing.is_some()
 }
@@ -103,23 +115,50 @@ fn kinds_that_need_a_kernel_and_an_init_of_their_own() {
     rig.done(&["up", "1"]);
     let machine = Machine::new(rig.shell(1), ());
     story!(connectx::a_lossless_class_is_set_and_kept, &machine);
-    story!(connectx::a_nic_without_dcb_is_refused_unless_that_is_accepted, &machine);
-    story!(connectx::soft_roce_comes_and_goes_and_its_defaults_with_it, &machine);
+    story!(
+        connectx::a_nic_without_dcb_is_refused_unless_that_is_accepted,
+        &machine
+    );
+    story!(
+        connectx::soft_roce_comes_and_goes_and_its_defaults_with_it,
+        &machine
+    );
     story!(connectx::a_reboot_brings_everything_back, &machine);
     story!(units::a_unit_of_ours_comes_and_goes, &machine);
     story!(units::a_restart_is_owed_until_it_is_done, &machine);
-    story!(units::a_unit_of_the_distribution_is_stopped_and_masked, &machine);
+    story!(
+        units::a_unit_of_the_distribution_is_stopped_and_masked,
+        &machine
+    );
     story!(units::a_module_is_loaded_with_options_and_at_boot, &machine);
     story!(units::a_module_that_udev_looks_at_is_unloaded, &machine);
-    story!(units::options_of_a_module_in_use_wait_for_a_reboot, &machine);
+    story!(
+        units::options_of_a_module_in_use_wait_for_a_reboot,
+        &machine
+    );
     story!(units::a_blacklisted_module_stays_away, &machine);
     story!(pci::interrupts_are_bound_and_their_unit_is_kept, &machine);
     story!(pci::what_a_guest_cannot_have_does_not_apply, &machine);
-    story!(simulated::a_simulated_host_does_what_the_machine_does, &rig, &machine);
-    story!(simulated::a_simulated_host_refuses_what_the_machine_refuses, &machine);
-    story!(guard::a_server_that_would_not_let_us_in_is_put_back, &rig, &machine);
+    story!(
+        simulated::a_simulated_host_does_what_the_machine_does,
+        &rig,
+        &machine
+    );
+    story!(
+        simulated::a_simulated_host_refuses_what_the_machine_refuses,
+        &machine
+    );
+    story!(
+        guard::a_server_that_would_not_let_us_in_is_put_back,
+        &rig,
+        &machine
+    );
     story!(guard::a_wrong_address_is_put_back, &rig, &machine);
-    story!(guard::a_wrong_mtu_is_put_back_for_a_dead_run, &rig, &machine);
+    story!(
+        guard::a_wrong_mtu_is_put_back_for_a_dead_run,
+        &rig,
+        &machine
+    );
     story!(guard::a_packet_filter_is_put_back_by_a_boot, &rig, &machine);
 }
 
@@ -138,7 +177,11 @@ fn bad_days_of_a_machine() {
     story!(baddays::ssh_is_cut_by_a_packet_filter, &night);
     story!(baddays::the_power_goes_in_the_middle_of_a_step, &night);
     let undisturbed = kills::nobody_disturbs_it(&night);
-    story!(kills::killed_at_any_moment_it_is_resumed, &night, &undisturbed);
+    story!(
+        kills::killed_at_any_moment_it_is_resumed,
+        &night,
+        &undisturbed
+    );
 }
 
 #[test]
@@ -168,24 +211,41 @@ fn nodes_of_a_real_kubernetes() {
 
 fn two_machines_come_up(rig: &Rig) {
     let up = rig.done(&["up"]);
-    assert!(up.contains("the lab is up") && up.contains("make-believe ConnectX-6"), "{up}");
+    assert!(
+        up.contains("the lab is up") && up.contains("make-believe ConnectX-6"),
+        "{up}"
+    );
     assert!(rig.done(&["up"]).contains("the lab is up already"));
-    assert_eq!(rig.lab(&["up", "3"]).status.code(), Some(4), "another lab is refused while this one is up");
+    assert_eq!(
+        rig.lab(&["up", "3"]).status.code(),
+        Some(4),
+        "another lab is refused while this one is up"
+    );
     let no_cluster = rig.lab(&["kubectl", "get", "nodes"]);
-    assert!(no_cluster.status.code() == Some(1) && String::from_utf8_lossy(&no_cluster.stderr).contains("railwright lab up --kubernetes"));
+    assert!(
+        no_cluster.status.code() == Some(1)
+            && String::from_utf8_lossy(&no_cluster.stderr)
+                .contains("railwright lab up --kubernetes")
+    );
 }
 
 fn a_reset_makes_them_bare_again(rig: &Rig) {
     rig.done(&["reset"]);
     assert_eq!(
-        rig.said("node1", "command -v rping; ls /etc/apt/sources.list.d /etc/security/limits.d"),
+        rig.said(
+            "node1",
+            "command -v rping; ls /etc/apt/sources.list.d /etc/security/limits.d"
+        ),
         "/etc/apt/sources.list.d:\n\n/etc/security/limits.d:"
     );
 }
 
 fn after_an_end_they_are_bare(rig: &Rig) {
     assert!(rig.done(&["down"]).contains("2 machines ended"));
-    assert_eq!(rig.lab(&["ssh", "node1", "--", "true"]).status.code(), Some(1));
+    assert_eq!(
+        rig.lab(&["ssh", "node1", "--", "true"]).status.code(),
+        Some(1)
+    );
     assert!(rig.done(&["up"]).contains("restored to its bare state"));
     assert!(!rig.said("node1", "cat /proc/cmdline").contains("iommu=pt"));
 }

@@ -1,5 +1,6 @@
-//! A simulated host and a real machine come to the same effect, action by action: what each kind finds is the same on
-//! both before the first action, after each one, and after each one of taking it back.
+//! A simulated host and a real machine come to the same effect, action by action: what each kind
+//! finds is the same on both before the first action, after each one, and after each one of taking
+//! it back.
 
 use crate::machine::{Machine, wish};
 use crate::rig::Rig;
@@ -24,7 +25,11 @@ struct Both<'a> {
 
 /// What was found, by attribute.
 fn found(assessment: &Assessment) -> BTreeMap<&String, &Planes<Reading>> {
-    assessment.attributes.iter().map(|(name, attribute)| (name, &attribute.found)).collect()
+    assessment
+        .attributes
+        .iter()
+        .map(|(name, attribute)| (name, &attribute.found))
+        .collect()
 }
 
 impl Both<'_> {
@@ -45,7 +50,12 @@ impl Both<'_> {
         let simulated = kind.assess(wish, &self.on_host(wish));
         assert_eq!(found(&simulated), found(&real), "{} {when}", wish.address);
         assert_eq!(simulated.actions, real.actions, "{} {when}", wish.address);
-        assert_eq!((simulated.needs_reboot, &simulated.refusal), (real.needs_reboot, &real.refusal), "{} {when}", wish.address);
+        assert_eq!(
+            (simulated.needs_reboot, &simulated.refusal),
+            (real.needs_reboot, &real.refusal),
+            "{} {when}",
+            wish.address
+        );
         real
     }
 
@@ -54,7 +64,9 @@ impl Both<'_> {
             self.machine.sh("sleep 1");
             self.now += Duration::from_secs(2);
             self.machine.perform(std::slice::from_ref(action));
-            self.host.act(action, self.now).unwrap_or_else(|why| panic!("{action:?}: {why:?}"));
+            self.host
+                .act(action, self.now)
+                .unwrap_or_else(|why| panic!("{action:?}: {why:?}"));
             self.agree(wish, &format!("after {}", action.word()));
         }
     }
@@ -69,7 +81,12 @@ impl Both<'_> {
         let further = self.agree(&two, "wished otherwise");
         self.carry_out(&two, &further.actions);
         let undo = kind.undo(&two, &before.before, &self.machine.read(&kind.reads(&two)));
-        assert_eq!(kind.undo(&two, &before.before, &self.on_host(&two)).actions, undo.actions, "{}", two.address);
+        assert_eq!(
+            kind.undo(&two, &before.before, &self.on_host(&two)).actions,
+            undo.actions,
+            "{}",
+            two.address
+        );
         self.carry_out(&two, &undo.actions);
         self.agree(&one, "taken back");
     }
@@ -79,29 +96,58 @@ impl Both<'_> {
 fn like(machine: &Machine) -> SimulatedHost {
     let mut host = SimulatedHost::fresh();
     let words = |script: &str| machine.sh(script).trim().to_owned();
-    for path in words("find /etc/default/grub /etc/default/grub.d /etc/systemd/network -type f 2>/dev/null; true").lines() {
-        host.disk.put(path, words(&format!("cat {path}")).as_str().into());
+    for path in words(
+        "find /etc/default/grub /etc/default/grub.d /etc/systemd/network -type f 2>/dev/null; true",
+    )
+    .lines()
+    {
+        host.disk
+            .put(path, words(&format!("cat {path}")).as_str().into());
     }
-    host.kernel.sysctls = [("net.core.rmem_max".to_owned(), words("cat /proc/sys/net/core/rmem_max"))].into();
+    host.kernel.sysctls = [(
+        "net.core.rmem_max".to_owned(),
+        words("cat /proc/sys/net/core/rmem_max"),
+    )]
+    .into();
     // udev looks at each new disk, and a module that is looked at does not unload.
     let parameter = |name: &str| {
-        let script = format!("modprobe null_blk; cat /sys/module/null_blk/parameters/{name}; udevadm settle; modprobe -r null_blk");
+        let script = format!(
+            "modprobe null_blk; cat /sys/module/null_blk/parameters/{name}; udevadm settle; \
+             modprobe -r null_blk"
+        );
         (name.to_owned(), words(&script))
     };
     host.kernel.on_disk.insert(
         "null_blk".to_owned(),
-        ModuleFile { parameters: [parameter("gb"), parameter("nr_devices")].into(), ..ModuleFile::default() },
+        ModuleFile {
+            parameters: [parameter("gb"), parameter("nr_devices")].into(),
+            ..ModuleFile::default()
+        },
     );
-    let version = words(&format!("apt-cache policy {PACKAGE} | sed -n 's/^ *Candidate: //p'"));
+    let version = words(&format!(
+        "apt-cache policy {PACKAGE} | sed -n 's/^ *Candidate: //p'"
+    ));
     host.packages.offered = BTreeMap::from([(PACKAGE.to_owned(), vec![version])]);
-    host.loader.running = words("cat /proc/cmdline").split(' ').map(str::to_owned).collect();
+    host.loader.running = words("cat /proc/cmdline")
+        .split(' ')
+        .map(str::to_owned)
+        .collect();
     let mut link = SimulatedNetdev::of(
-        words(&format!("ip -d -o link show dev {NETDEV} | sed -n 's/.* maxmtu \\([0-9]*\\).*/\\1/p'")).parse().unwrap(),
+        words(&format!(
+            "ip -d -o link show dev {NETDEV} | sed -n 's/.* maxmtu \\([0-9]*\\).*/\\1/p'"
+        ))
+        .parse()
+        .unwrap(),
         None,
     );
-    let file = words(&format!("sed -n 's/^NETWORK_FILE=//p' /run/systemd/netif/links/$(cat /sys/class/net/{NETDEV}/ifindex)"));
+    let file = words(&format!(
+        "sed -n 's/^NETWORK_FILE=//p' /run/systemd/netif/links/$(cat \
+         /sys/class/net/{NETDEV}/ifindex)"
+    ));
     link.network_file = Some(file).filter(|file| !file.is_empty());
-    link.mtu = words(&format!("cat /sys/class/net/{NETDEV}/mtu")).parse().unwrap();
+    link.mtu = words(&format!("cat /sys/class/net/{NETDEV}/mtu"))
+        .parse()
+        .unwrap();
     host.links.0.insert(NETDEV.to_owned(), link);
     host.units.reload(&host.disk);
     host
@@ -110,32 +156,57 @@ fn like(machine: &Machine) -> SimulatedHost {
 /// The lab's repository, with its key.
 pub fn with_packages(rig: &Rig, machine: &Machine) {
     let key = std::fs::read_to_string(rig.lab_folder().join("repository.asc")).unwrap();
-    let source = format!("deb [signed-by=/etc/apt/keyrings/lab.asc] http://10.0.2.2:{}/ ./", rig.first_port() + 80);
+    let source = format!(
+        "deb [signed-by=/etc/apt/keyrings/lab.asc] http://10.0.2.2:{}/ ./",
+        rig.first_port() + 80
+    );
     machine.sh(&format!(
-        "mkdir -p /etc/apt/keyrings; cat > /etc/apt/keyrings/lab.asc <<'EOF'\n{key}\nEOF\n\
-         echo '{source}' > /etc/apt/sources.list.d/lab.list; apt-get -q update </dev/null >/dev/null 2>&1\n"
+        "mkdir -p /etc/apt/keyrings; cat > /etc/apt/keyrings/lab.asc <<'EOF'\n{key}\nEOF\necho \
+         '{source}' > /etc/apt/sources.list.d/lab.list; apt-get -q update </dev/null >/dev/null \
+         2>&1\n"
     ));
 }
 
 pub fn a_simulated_host_does_what_the_machine_does(rig: &Rig, machine: &Machine) {
     with_packages(rig, machine);
-    let mut both = Both { machine, host: like(machine), now: Duration::from_secs(60) };
+    let mut both = Both {
+        machine,
+        host: like(machine),
+        now: Duration::from_secs(60),
+    };
     both.story(
         "file",
         json!({ "path": "/opt/sim/a/x.conf", "content": "one\n" }),
         json!({ "path": "/opt/sim/a/x.conf", "content": "zw\u{f6}lf\n", "mode": "0600" }),
     );
-    both.story("sysctl", json!({ "key": "net.core.rmem_max", "value": 4194304 }), json!({ "key": "net.core.rmem_max", "value": 8388608 }));
+    both.story(
+        "sysctl",
+        json!({ "key": "net.core.rmem_max", "value": 4194304 }),
+        json!({ "key": "net.core.rmem_max", "value": 8388608 }),
+    );
     let module = |gb: u32| json!({ "name": "null_blk", "loaded": true, "at_boot": true, "options": { "gb": gb } });
     both.story("kernel_module", module(1), module(2));
-    both.story("package", json!({ "name": PACKAGE }), json!({ "name": PACKAGE, "hold": true }));
+    both.story(
+        "package",
+        json!({ "name": PACKAGE }),
+        json!({ "name": PACKAGE, "hold": true }),
+    );
     let unit = |state: bool| {
-        let content = "[Service]\nExecStart=/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n";
+        let content =
+            "[Service]\nExecStart=/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n";
         json!({ "name": "sim-probe.service", "content": content, "enabled": state, "active": true })
     };
     both.story("systemd_unit", unit(true), unit(false));
-    both.story("link", json!({ "netdev": NETDEV, "mtu": 4200 }), json!({ "netdev": NETDEV, "mtu": 9000 }));
-    both.story("kernel_parameter", json!({ "parameter": "iommu", "value": "pt" }), json!({ "parameter": "iommu", "value": "off" }));
+    both.story(
+        "link",
+        json!({ "netdev": NETDEV, "mtu": 4200 }),
+        json!({ "netdev": NETDEV, "mtu": 9000 }),
+    );
+    both.story(
+        "kernel_parameter",
+        json!({ "parameter": "iommu", "value": "pt" }),
+        json!({ "parameter": "iommu", "value": "off" }),
+    );
 }
 
 /// What either refuses, the other refuses.
@@ -143,19 +214,49 @@ pub fn a_simulated_host_refuses_what_the_machine_refuses(machine: &Machine) {
     let mut host = like(machine);
     let package = |name: &str| Action::InstallPackages {
         manager: railwright_resource::action::PackageManager::Apt,
-        packages: vec![railwright_resource::action::PackageVersion { name: name.to_owned(), version: Some("0-none".to_owned()) }],
+        packages: vec![railwright_resource::action::PackageVersion {
+            name: name.to_owned(),
+            version: Some("0-none".to_owned()),
+        }],
     };
     for action in [
-        Action::SetSysctl { key: "net.core.there_is_none".into(), value: "1".into() },
-        Action::SetSysctl { key: "net.core.rmem_max".into(), value: "many".into() },
-        Action::LoadModule { name: "there_is_none".into(), parameters: BTreeMap::new() },
-        Action::SetLink { netdev: NETDEV.into(), mtu: Some(1_000_000), up: None, add_addresses: Vec::new(), remove_addresses: Vec::new() },
-        Action::SetLink { netdev: "none0".into(), mtu: Some(1500), up: None, add_addresses: Vec::new(), remove_addresses: Vec::new() },
-        Action::Unit { name: "there-is-none.service".into(), verb: railwright_resource::action::UnitVerb::Start },
+        Action::SetSysctl {
+            key: "net.core.there_is_none".into(),
+            value: "1".into(),
+        },
+        Action::SetSysctl {
+            key: "net.core.rmem_max".into(),
+            value: "many".into(),
+        },
+        Action::LoadModule {
+            name: "there_is_none".into(),
+            parameters: BTreeMap::new(),
+        },
+        Action::SetLink {
+            netdev: NETDEV.into(),
+            mtu: Some(1_000_000),
+            up: None,
+            add_addresses: Vec::new(),
+            remove_addresses: Vec::new(),
+        },
+        Action::SetLink {
+            netdev: "none0".into(),
+            mtu: Some(1500),
+            up: None,
+            add_addresses: Vec::new(),
+            remove_addresses: Vec::new(),
+        },
+        Action::Unit {
+            name: "there-is-none.service".into(),
+            verb: railwright_resource::action::UnitVerb::Start,
+        },
         package(PACKAGE),
     ] {
         let (ran, _) = machine.run(&action.script());
         assert!(!ran, "the machine takes {action:?}");
-        assert!(host.act(&action, Duration::from_secs(60)).is_err(), "the simulated host takes {action:?}");
+        assert!(
+            host.act(&action, Duration::from_secs(60)).is_err(),
+            "the simulated host takes {action:?}"
+        );
     }
 }

@@ -1,6 +1,8 @@
 //! A machine behind a command that feeds `sh -s`, and the loop law that every kind must keep on it.
 
-use railwright_resource::{Action, Assessment, DesiredResource, Read, ReadResults, ResourceKind, program};
+use railwright_resource::{
+    Action, Assessment, DesiredResource, Read, ReadResults, ResourceKind, program,
+};
 use serde_json::{Value, json};
 use std::any::Any;
 use std::io::{Read as _, Write as _};
@@ -15,15 +17,33 @@ pub struct Machine {
 impl Machine {
     /// The machine behind these words; what is `kept` is dropped with it.
     pub fn new(words: Vec<String>, kept: impl Any) -> Machine {
-        Machine { words, _kept: Box::new(kept) }
+        Machine {
+            words,
+            _kept: Box::new(kept),
+        }
     }
 
     /// Runs a script; its standard output, and whether it ended with 0.
     pub fn run(&self, text: &str) -> (bool, String) {
-        let mut child = Command::new(&self.words[0]).args(&self.words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        let mut child = Command::new(&self.words[0])
+            .args(&self.words[1..])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(text.as_bytes())
+            .unwrap();
         let mut out = String::new();
-        child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        child
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut out)
+            .unwrap();
         (child.wait().unwrap().success(), out)
     }
 
@@ -64,12 +84,20 @@ pub fn wish(kind: &dyn ResourceKind, body: Value) -> DesiredResource {
 
 /// What is different, in a form that a failed assertion shows well.
 pub fn differences(assessment: &Assessment) -> Value {
-    let list: Vec<_> = assessment.attributes.iter().filter(|(_, a)| !a.differences().is_empty()).collect();
+    let list: Vec<_> = assessment
+        .attributes
+        .iter()
+        .filter(|(_, a)| !a.differences().is_empty())
+        .collect();
     json!({ "attributes": list, "refusal": assessment.refusal, "known_after": assessment.known_after })
 }
 
 /// What udev and systemd bring back comes in its own time, on a busy machine after half a minute.
-pub fn comes_back(machine: &Machine, kind: &dyn ResourceKind, wish: &DesiredResource) -> Assessment {
+pub fn comes_back(
+    machine: &Machine,
+    kind: &dyn ResourceKind,
+    wish: &DesiredResource,
+) -> Assessment {
     for _ in 0..30 {
         let found = machine.assess(kind, wish);
         if found.is_met() {
@@ -80,29 +108,52 @@ pub fn comes_back(machine: &Machine, kind: &dyn ResourceKind, wish: &DesiredReso
     machine.assess(kind, wish)
 }
 
-/// The loop law: what differs is mended, then nothing differs and nothing is left to do; taking it back leaves the machine as
-/// `shot` saw it before. `boot` in the middle proves the persisted plane.
-pub fn loop_law(machine: &Machine, kind: &dyn ResourceKind, body: Value, shot: &str, boot: Option<&str>) {
+/// The loop law: what differs is mended, then nothing differs and nothing is left to do; taking it
+/// back leaves the machine as `shot` saw it before. `boot` in the middle proves the persisted
+/// plane.
+pub fn loop_law(
+    machine: &Machine,
+    kind: &dyn ResourceKind,
+    body: Value,
+    shot: &str,
+    boot: Option<&str>,
+) {
     let wish = wish(kind, body);
     let before_shot = machine.sh(shot);
     let fresh = machine.assess(kind, &wish);
-    assert!(!fresh.is_met() && !fresh.has_unknown() && fresh.refusal.is_none(), "{}", differences(&fresh));
+    assert!(
+        !fresh.is_met() && !fresh.has_unknown() && fresh.refusal.is_none(),
+        "{}",
+        differences(&fresh)
+    );
     assert_eq!(machine.sh(shot), before_shot, "a read changed something");
     machine.perform(&fresh.actions);
     let done = machine.assess(kind, &wish);
-    assert!(done.is_met() && done.actions.is_empty(), "{}\n{:?}", differences(&done), done.actions);
+    assert!(
+        done.is_met() && done.actions.is_empty(),
+        "{}\n{:?}",
+        differences(&done),
+        done.actions
+    );
     if let Some(boot) = boot {
         machine.sh(boot);
         let booted = comes_back(machine, kind, &wish);
         assert!(booted.is_met(), "after a boot: {}", differences(&booted));
     }
     machine.perform(&fresh.actions);
-    assert!(machine.assess(kind, &wish).is_met(), "the actions are not convergent");
+    assert!(
+        machine.assess(kind, &wish).is_met(),
+        "the actions are not convergent"
+    );
     let undo = kind.undo(&wish, &fresh.before, &machine.read(&kind.reads(&wish)));
     assert!(!undo.is_met(), "{undo:?}");
     machine.perform(&undo.actions);
     let undone = kind.undo(&wish, &fresh.before, &machine.read(&kind.reads(&wish)));
     assert!(undone.is_met(), "{}", differences(&undone));
     let after: Vec<String> = machine.sh(shot).lines().map(str::to_owned).collect();
-    assert_eq!(after, before_shot.lines().collect::<Vec<_>>(), "taking it back left something");
+    assert_eq!(
+        after,
+        before_shot.lines().collect::<Vec<_>>(),
+        "taking it back left something"
+    );
 }

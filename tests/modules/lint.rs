@@ -10,11 +10,19 @@ fn folder(name: &str, text: &str) -> ModuleFiles {
         let (path, text) = part.split_once('\n').unwrap();
         (path.trim().to_owned(), text.to_owned())
     });
-    ModuleFiles { folder: format!("modules/{name}"), files: files.collect::<BTreeMap<_, _>>() }
+    ModuleFiles {
+        folder: format!("modules/{name}"),
+        files: files.collect::<BTreeMap<_, _>>(),
+    }
 }
 
 fn errors(modules: &[(&str, &str)]) -> String {
-    match module::load_modules(modules.iter().map(|(name, text)| folder(name, text)).collect()) {
+    match module::load_modules(
+        modules
+            .iter()
+            .map(|(name, text)| folder(name, text))
+            .collect(),
+    ) {
         Ok(_) => "no error".to_owned(),
         Err(problems) => say::all(&problems.diagnostics, &[&problems.sources]),
     }
@@ -149,13 +157,17 @@ verify:
     "#);
 }
 
-/// Whether it is for hosts or for a cluster is told by its kinds: where one is misspelt, nothing else is said of it.
+/// Whether it is for hosts or for a cluster is told by its kinds: where one is misspelt, nothing
+/// else is said of it.
 #[test]
 fn a_kind_that_is_misspelt_is_all_that_is_wrong() {
-    let text = "--- module.yaml\nmodule: own\nsummary: x\nwhen: kubernetes is defined\nresources:\n  - id: a\n    kubernetes_objects: { manifest: { kind: \"{{ kubernetes.name }}\" } }\n";
+    let text = "--- module.yaml\nmodule: own\nsummary: x\nwhen: kubernetes is \
+                defined\nresources:\n  - id: a\n    kubernetes_objects: { manifest: { kind: \"{{ \
+                kubernetes.name }}\" } }\n";
     let said = errors(&[("own", text)]);
     assert!(
-        said.starts_with("RW0202 there is no resource kind `kubernetes_objects`") && said.contains("did you mean `kubernetes_object`?"),
+        said.starts_with("RW0202 there is no resource kind `kubernetes_objects`")
+            && said.contains("did you mean `kubernetes_object`?"),
         "{said}"
     );
     assert_eq!(said.matches("RW0").count(), 1, "{said}");
@@ -180,7 +192,8 @@ verify:
   - id: d
     runs: x
 "#;
-    let renamed = "--- module.yaml\nmodule: x\nsummary: x\nresources:\n  - id: c\n    for: rails\n    fiel: { path: /etc/a }\n";
+    let renamed = "--- module.yaml\nmodule: x\nsummary: x\nresources:\n  - id: c\n    for: rails\n    \
+                   fiel: { path: /etc/a }\n";
     insta::assert_snapshot!(errors(&[("bad", text), ("empty", "--- README.md\n"), ("list", "--- module.yaml\n- a\n"), ("worse", renamed)]), @r#"
     RW0105 unknown key `sumary`
       modules/bad/module.yaml:2:1
@@ -228,8 +241,11 @@ verify:
 fn modules_that_wait_for_each_other() {
     let a = "--- module.yaml\nmodule: a\nsummary: x\nafter: [b]\nprovides: [cap]\nresources: []\n";
     let b = "--- module.yaml\nmodule: b\nsummary: x\nafter: [c, d, devices]\nresources: []\n";
-    let c = "--- module.yaml\nmodule: c\nsummary: x\nresources:\n  - id: r\n    after: [cap]\n    file: { path: /etc/c, content: x }\n";
-    let d = "--- module.yaml\nmodule: d\nsummary: x\nresources:\n  - id: r\n    after: [s]\n    file: { path: /etc/d, content: x }\n  - id: s\n    after: [r]\n    file: { path: /etc/s, content: x }\n";
+    let c = "--- module.yaml\nmodule: c\nsummary: x\nresources:\n  - id: r\n    after: [cap]\n    \
+             file: { path: /etc/c, content: x }\n";
+    let d = "--- module.yaml\nmodule: d\nsummary: x\nresources:\n  - id: r\n    after: [s]\n    \
+             file: { path: /etc/d, content: x }\n  - id: s\n    after: [r]\n    file: \
+             { path: /etc/s, content: x }\n";
     insta::assert_snapshot!(errors(&[("a", a), ("b", b), ("c", c), ("d", d)]), @r#"
     RW0209 no module, capability or resource is named `devices`
       modules/b/module.yaml:3:15

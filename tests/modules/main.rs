@@ -1,11 +1,12 @@
 //! Data cases of modules: `modules/<name>/tests/<case>/`. A new case needs no code.
 //!
-//! A case holds `spec.yaml`, further files that the spec names (a signing key), and `facts.json`, the answers of its hosts
-//! as in an observation file. What the module under test must make of them lies beside it: `desired.txt` (its wishes
-//! and checks), `assessed.txt` (what its kinds make of the facts) and `plan.txt` (the plan of it, with its reasons), or
-//! `errors.txt`. Where the case also holds `applied.json`, what the same hosts said after that plan was carried out, the
-//! next plan must be empty. With RAILWRIGHT_UPDATE=1 in the environment the expectations are written anew; read the
-//! difference before you commit it.
+//! A case holds `spec.yaml`, further files that the spec names (a signing key), and `facts.json`,
+//! the answers of its hosts as in an observation file. What the module under test must make of them
+//! lies beside it: `desired.txt` (its wishes and checks), `assessed.txt` (what its kinds make of
+//! the facts) and `plan.txt` (the plan of it, with its reasons), or `errors.txt`. Where the case
+//! also holds `applied.json`, what the same hosts said after that plan was carried out, the next
+//! plan must be empty. With RAILWRIGHT_UPDATE=1 in the environment the expectations are written
+//! anew; read the difference before you commit it.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -29,7 +30,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 fn folders(path: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(path).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
+    let entries = fs::read_dir(path)
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok)
+        .map(|entry| entry.path());
     let mut folders: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
     folders.sort();
     folders
@@ -41,13 +46,15 @@ fn name(path: &Path) -> String {
 
 /// The shipped catalogue.
 fn catalog() -> railwright_knowledge::catalog::Catalog {
-    railwright_knowledge::catalog::load_catalog("", [])
-        .unwrap_or_else(|problems| panic!("{}", say::all(&problems.diagnostics, &[&problems.sources])))
+    railwright_knowledge::catalog::load_catalog("", []).unwrap_or_else(|problems| {
+        panic!("{}", say::all(&problems.diagnostics, &[&problems.sources]))
+    })
 }
 
 fn modules() -> Modules {
-    module::load_modules(module::collect_shipped_modules())
-        .unwrap_or_else(|problems| panic!("{}", say::all(&problems.diagnostics, &[&problems.sources])))
+    module::load_modules(module::collect_shipped_modules()).unwrap_or_else(|problems| {
+        panic!("{}", say::all(&problems.diagnostics, &[&problems.sources]))
+    })
 }
 
 #[test]
@@ -55,7 +62,9 @@ fn every_case_gives_what_it_must() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("modules");
     let modules = modules();
     let mut wrong = Vec::new();
-    for folder in folders(&root).iter().filter(|folder| !["catalog", "jobs", "rules", "translations"].contains(&name(folder).as_str())) {
+    for folder in folders(&root).iter().filter(|folder| {
+        !["catalog", "jobs", "rules", "translations"].contains(&name(folder).as_str())
+    }) {
         let cases = folders(&folder.join("tests"));
         if cases.len() < 2 {
             wrong.push(format!("{}: a module has at least two cases", name(folder)));
@@ -70,24 +79,71 @@ fn every_case_gives_what_it_must() {
 }
 
 /// A file of the case and what it must hold; `None` is no such file.
-fn outcome(modules: &Modules, module: &str, case: &Path, wrong: &mut Vec<String>) -> Vec<(&'static str, Option<String>)> {
-    let text = fs::read_to_string(case.join("spec.yaml")).unwrap_or_else(|error| panic!("{}/spec.yaml: {error}", case.display()));
-    let loaded = spec::load_spec(vec![SourceFile { name: "spec.yaml".into(), text }]);
-    let loaded = loaded.unwrap_or_else(|problems| panic!("{}: {}", case.display(), say::all(&problems.diagnostics, &[&problems.sources])));
-    let keys = module::context::list_referenced_files(&loaded).into_iter().map(|(path, _)| path);
-    let texts: BTreeMap<String, String> = keys.filter_map(|path| Some((path.clone(), fs::read_to_string(case.join(path)).ok()?))).collect();
-    match module::compute_desired_state(&loaded, &catalog(), &SolverAnswers::new(&loaded, &catalog()), modules, &texts) {
-        Err(errors) => vec![("desired.txt", None), ("errors.txt", Some(say::all(&errors, &[&loaded.sources, &modules.sources])))],
+fn outcome(
+    modules: &Modules,
+    module: &str,
+    case: &Path,
+    wrong: &mut Vec<String>,
+) -> Vec<(&'static str, Option<String>)> {
+    let text = fs::read_to_string(case.join("spec.yaml"))
+        .unwrap_or_else(|error| panic!("{}/spec.yaml: {error}", case.display()));
+    let loaded = spec::load_spec(vec![SourceFile {
+        name: "spec.yaml".into(),
+        text,
+    }]);
+    let loaded = loaded.unwrap_or_else(|problems| {
+        panic!(
+            "{}: {}",
+            case.display(),
+            say::all(&problems.diagnostics, &[&problems.sources])
+        )
+    });
+    let keys = module::context::list_referenced_files(&loaded)
+        .into_iter()
+        .map(|(path, _)| path);
+    let texts: BTreeMap<String, String> = keys
+        .filter_map(|path| Some((path.clone(), fs::read_to_string(case.join(path)).ok()?)))
+        .collect();
+    match module::compute_desired_state(
+        &loaded,
+        &catalog(),
+        &SolverAnswers::new(&loaded, &catalog()),
+        modules,
+        &texts,
+    ) {
+        Err(errors) => vec![
+            ("desired.txt", None),
+            (
+                "errors.txt",
+                Some(say::all(&errors, &[&loaded.sources, &modules.sources])),
+            ),
+        ],
         Ok(desired) => {
-            let read = |file: &str| fs::read_to_string(case.join(file)).ok().map(|text| serde_json::from_str(&text).unwrap());
+            let read = |file: &str| {
+                fs::read_to_string(case.join(file))
+                    .ok()
+                    .map(|text| serde_json::from_str(&text).unwrap())
+            };
             let facts: Option<Observation> = read("facts.json");
-            let assessed = facts.as_ref().map(|facts| assessed(&desired, module, facts));
-            let plan = facts.as_ref().map(|facts| planned::plan(&loaded, &desired, module, facts));
+            let assessed = facts
+                .as_ref()
+                .map(|facts| assessed(&desired, module, facts));
+            let plan = facts
+                .as_ref()
+                .map(|facts| planned::plan(&loaded, &desired, module, facts));
             if let (Some(facts), Some(applied)) = (&facts, &read("applied.json")) {
-                wrong.extend(planned::second(&loaded, &desired, module, facts, applied).map(|what| format!("{}: {what}", case.display())));
+                wrong.extend(
+                    planned::second(&loaded, &desired, module, facts, applied)
+                        .map(|what| format!("{}: {what}", case.display())),
+                );
             }
             let screen = plan.as_ref().map(planned::screen);
-            vec![("errors.txt", None), ("desired.txt", Some(wishes(&desired, module))), ("assessed.txt", assessed), ("plan.txt", screen)]
+            vec![
+                ("errors.txt", None),
+                ("desired.txt", Some(wishes(&desired, module))),
+                ("assessed.txt", assessed),
+                ("plan.txt", screen),
+            ]
         }
     }
 }
@@ -96,39 +152,93 @@ fn is_of(module: &str, name: &str) -> bool {
     name.split('/').next() == Some(module)
 }
 
-/// Facts of a lab machine for the hosts of a case: `RAILWRIGHT_RECORD=memlock/soft-roce RAILWRIGHT_RECORD_ON="target/debug/railwright
-/// lab ssh node1 -- sh -s" cargo test --test modules`; several cases with commas between. Without RAILWRIGHT_RECORD_ON it is
-/// this machine. Look through the file before you commit it: it says what the machine is.
+/// Facts of a lab machine for the hosts of a case: `RAILWRIGHT_RECORD=memlock/soft-roce
+/// RAILWRIGHT_RECORD_ON="target/debug/railwright lab ssh node1 -- sh -s" cargo test --test
+/// modules`; several cases with commas between. Without RAILWRIGHT_RECORD_ON it is this machine.
+/// Look through the file before you commit it: it says what the machine is.
 #[test]
 fn facts_are_recorded_on_demand() {
-    let Ok(wanted) = std::env::var("RAILWRIGHT_RECORD") else { return };
+    let Ok(wanted) = std::env::var("RAILWRIGHT_RECORD") else {
+        return;
+    };
     let on = std::env::var("RAILWRIGHT_RECORD_ON").unwrap_or_else(|_| "sh -s".to_owned());
     let words: Vec<&str> = on.split_whitespace().collect();
     wanted.split(',').for_each(|case| record(case, &words));
 }
 
 fn record(wanted: &str, words: &[&str]) {
-    let (module, case) = wanted.split_once('/').expect("RAILWRIGHT_RECORD is MODULE/CASE");
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("modules").join(module).join("tests").join(case);
+    let (module, case) = wanted
+        .split_once('/')
+        .expect("RAILWRIGHT_RECORD is MODULE/CASE");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("modules")
+        .join(module)
+        .join("tests")
+        .join(case);
     let text = fs::read_to_string(folder.join("spec.yaml")).unwrap();
-    let loaded = spec::load_spec(vec![SourceFile { name: "spec.yaml".into(), text }]).unwrap();
-    let desired =
-        module::compute_desired_state(&loaded, &catalog(), &SolverAnswers::new(&loaded, &catalog()), &modules(), &BTreeMap::new()).unwrap();
+    let loaded = spec::load_spec(vec![SourceFile {
+        name: "spec.yaml".into(),
+        text,
+    }])
+    .unwrap();
+    let desired = module::compute_desired_state(
+        &loaded,
+        &catalog(),
+        &SolverAnswers::new(&loaded, &catalog()),
+        &modules(),
+        &BTreeMap::new(),
+    )
+    .unwrap();
     let mut targets = BTreeMap::new();
     for host in &loaded.hosts {
-        let of_module = desired.wishes.iter().filter(|wish| *wish.address.target.name == *host.name && is_of(module, &wish.module));
-        let mut reads: Vec<_> = of_module.flat_map(|wish| kind_named(&wish.kind).unwrap().reads(wish)).collect();
+        let of_module = desired
+            .wishes
+            .iter()
+            .filter(|wish| *wish.address.target.name == *host.name && is_of(module, &wish.module));
+        let mut reads: Vec<_> = of_module
+            .flat_map(|wish| kind_named(&wish.kind).unwrap().reads(wish))
+            .collect();
         reads.sort();
         reads.dedup();
         let script = program::render_read_program(&reads, "", "c0ffee");
-        let mut shell = Command::new(words[0]).args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        shell.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
-        let answers = program::parse_program_answers(&reads, "c0ffee", &shell.wait_with_output().unwrap().stdout);
-        targets.insert(Target::host(&host.name), TargetObservation { problem: None, answers });
+        let mut shell = Command::new(words[0])
+            .args(&words[1..])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        shell
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(script.as_bytes())
+            .unwrap();
+        let answers = program::parse_program_answers(
+            &reads,
+            "c0ffee",
+            &shell.wait_with_output().unwrap().stdout,
+        );
+        targets.insert(
+            Target::host(&host.name),
+            TargetObservation {
+                problem: None,
+                answers,
+            },
+        );
     }
-    let (format_version, recorded_at) = (FORMAT_VERSION.to_owned(), "2026-01-01T00:00:00Z".to_owned());
-    let observation = Observation { format_version, recorded_at, texts: BTreeMap::new(), targets };
-    fs::write(folder.join("facts.json"), serde_json::to_string_pretty(&observation).unwrap() + "\n").unwrap();
+    let (format_version, recorded_at) =
+        (FORMAT_VERSION.to_owned(), "2026-01-01T00:00:00Z".to_owned());
+    let observation = Observation {
+        format_version,
+        recorded_at,
+        texts: BTreeMap::new(),
+        targets,
+    };
+    fs::write(
+        folder.join("facts.json"),
+        serde_json::to_string_pretty(&observation).unwrap() + "\n",
+    )
+    .unwrap();
 }
 
 /// The wishes and checks of one module, readable: what comes first, where the spec says so, why.
@@ -140,33 +250,81 @@ fn wishes(desired: &DesiredState, module: &str) -> String {
             continue;
         }
         out.push_str(&format!("{}\n  {}\n", wish.address, wish.body));
-        out.extend(wish.after.iter().map(|before| format!("  after {}\n", before.within_target())));
-        out.extend(wish.places.iter().map(|place| format!("  from {place} {}\n", place.path)));
+        out.extend(
+            wish.after
+                .iter()
+                .map(|before| format!("  after {}\n", before.within_target())),
+        );
+        out.extend(
+            wish.places
+                .iter()
+                .map(|place| format!("  from {place} {}\n", place.path)),
+        );
         for why in why {
-            let facts: Vec<String> = why.facts.iter().map(|(path, value)| format!("{path} = {value}")).collect();
-            out.push_str(&format!("  by {} because {} ({})\n", why.module, why.conditions.join("; "), facts.join(", ")));
+            let facts: Vec<String> = why
+                .facts
+                .iter()
+                .map(|(path, value)| format!("{path} = {value}"))
+                .collect();
+            out.push_str(&format!(
+                "  by {} because {} ({})\n",
+                why.module,
+                why.conditions.join("; "),
+                facts.join(", ")
+            ));
         }
     }
-    for check in desired.checks.iter().filter(|check| is_of(module, &check.name)) {
-        let expects = check.expect.as_ref().map_or("exit 0".to_owned(), |text| format!("{text:?}"));
-        out.push_str(&format!("check {} on {}, {} s\n  {}\n  expects {expects}\n", check.name, check.host, check.limit_s, check.run));
+    for check in desired
+        .checks
+        .iter()
+        .filter(|check| is_of(module, &check.name))
+    {
+        let expects = check
+            .expect
+            .as_ref()
+            .map_or("exit 0".to_owned(), |text| format!("{text:?}"));
+        out.push_str(&format!(
+            "check {} on {}, {} s\n  {}\n  expects {expects}\n",
+            check.name, check.host, check.limit_s, check.run
+        ));
     }
-    if out.is_empty() { "nothing\n".to_owned() } else { out }
+    if out.is_empty() {
+        "nothing\n".to_owned()
+    } else {
+        out
+    }
 }
 
 /// What the kinds make of the facts, one line for each attribute and plane that is not as wished.
 fn assessed(desired: &DesiredState, module: &str, observation: &Observation) -> String {
     let mut out = String::new();
-    for wish in desired.wishes.iter().filter(|wish| desired.why[&wish.address].iter().any(|why| is_of(module, &why.module))) {
+    for wish in desired.wishes.iter().filter(|wish| {
+        desired.why[&wish.address]
+            .iter()
+            .any(|why| is_of(module, &why.module))
+    }) {
         let kind = kind_named(&wish.kind).unwrap();
-        let answers = observation.targets.get(&wish.address.target).map(|target| target.answers.clone()).unwrap_or_default();
+        let answers = observation
+            .targets
+            .get(&wish.address.target)
+            .map(|target| target.answers.clone())
+            .unwrap_or_default();
         let assessment = kind.assess(wish, &answers);
         out.push_str(&format!("{}{}\n", wish.address, summary(&assessment)));
         for (name, attribute) in &assessment.attributes {
             for (plane, wanted, found) in attribute.differences() {
                 let text = |reading| serde_json::to_string(reading).unwrap();
-                let line = format!("  {name} ({}): wanted {}, found {}", plane.word(), text(wanted), text(found));
-                out.push_str(&railwright_base::text::one_line(&line, 180).replacen(name, &format!("  {name}"), 1));
+                let line = format!(
+                    "  {name} ({}): wanted {}, found {}",
+                    plane.word(),
+                    text(wanted),
+                    text(found)
+                );
+                out.push_str(&railwright_base::text::one_line(&line, 180).replacen(
+                    name,
+                    &format!("  {name}"),
+                    1,
+                ));
                 out.push('\n');
             }
         }
@@ -179,11 +337,25 @@ fn assessed(desired: &DesiredState, module: &str, observation: &Observation) -> 
 
 fn summary(assessment: &Assessment) -> String {
     let mut words = Vec::new();
-    words.extend(assessment.refusal.as_ref().map(|reason| format!("refused: {reason}")));
-    words.extend(assessment.known_after.as_ref().map(|step| format!("known after {step}")));
+    words.extend(
+        assessment
+            .refusal
+            .as_ref()
+            .map(|reason| format!("refused: {reason}")),
+    );
+    words.extend(
+        assessment
+            .known_after
+            .as_ref()
+            .map(|step| format!("known after {step}")),
+    );
     words.extend(assessment.needs_reboot.then(|| "needs a reboot".to_owned()));
     words.extend(assessment.is_met().then(|| "as wished".to_owned()));
-    if words.is_empty() { String::new() } else { format!(": {}", words.join(", ")) }
+    if words.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", words.join(", "))
+    }
 }
 
 fn compare(file: &Path, made: Option<String>) -> Option<String> {
@@ -199,6 +371,9 @@ fn compare(file: &Path, made: Option<String>) -> Option<String> {
         return None;
     }
     let (there, made) = (there.unwrap_or_default(), made.unwrap_or_default());
-    let difference = similar::TextDiff::from_lines(&there, &made).unified_diff().header("expected", "made").to_string();
+    let difference = similar::TextDiff::from_lines(&there, &made)
+        .unified_diff()
+        .header("expected", "made")
+        .to_string();
     Some(format!("{}\n{difference}", file.display()))
 }

@@ -5,8 +5,8 @@ use railwright_base::{Digest, Target};
 use railwright_knowledge::module::DesiredState;
 use railwright_knowledge::spec::LoadedSpec;
 use railwright_plan::{
-    AppliedResource, GateCoverage, Header, InventoryOrigin, LastApplied, Outages, Plan, PlanInputs, PlanNode, PlanSelection, RolloutPolicy,
-    make_plan,
+    AppliedResource, GateCoverage, Header, InventoryOrigin, LastApplied, Outages, Plan, PlanInputs,
+    PlanNode, PlanSelection, RolloutPolicy, make_plan,
 };
 use railwright_report as report;
 use railwright_resource::{DesiredResource, Observation, kind_named};
@@ -14,36 +14,87 @@ use std::collections::BTreeMap;
 
 /// The wishes of one module.
 fn wishes(desired: &DesiredState, module: &str) -> Vec<DesiredResource> {
-    let of_module = |wish: &&DesiredResource| desired.why[&wish.address].iter().any(|why| is_of(module, &why.module));
+    let of_module = |wish: &&DesiredResource| {
+        desired.why[&wish.address]
+            .iter()
+            .any(|why| is_of(module, &why.module))
+    };
     desired.wishes.iter().filter(of_module).cloned().collect()
 }
 
 /// The first plan that the facts give.
-pub fn plan(loaded: &LoadedSpec, desired: &DesiredState, module: &str, facts: &Observation) -> Plan {
-    planned(loaded, &wishes(desired, module), &LastApplied::default(), facts)
+pub fn plan(
+    loaded: &LoadedSpec,
+    desired: &DesiredState,
+    module: &str,
+    facts: &Observation,
+) -> Plan {
+    planned(
+        loaded,
+        &wishes(desired, module),
+        &LastApplied::default(),
+        facts,
+    )
 }
 
 /// The screen without the lines that name files and digests.
 pub fn screen(plan: &Plan) -> String {
     let screen = report::plan::render_plan_screen(plan, &report::plan::PlanNextSteps::default());
-    let lines = screen.lines().filter(|line| !["cluster ", "spec ", "digest "].iter().any(|word| line.starts_with(word)));
-    lines.map(|line| format!("{line}\n")).collect::<String>().trim_start().to_owned()
+    let lines = screen.lines().filter(|line| {
+        !["cluster ", "spec ", "digest "]
+            .iter()
+            .any(|word| line.starts_with(word))
+    });
+    lines
+        .map(|line| format!("{line}\n"))
+        .collect::<String>()
+        .trim_start()
+        .to_owned()
 }
 
-/// What is left to do once the first plan was carried out and its hosts say what they then said; nothing is right.
-pub fn second(loaded: &LoadedSpec, desired: &DesiredState, module: &str, facts: &Observation, applied: &Observation) -> Option<String> {
+/// What is left to do once the first plan was carried out and its hosts say what they then said;
+/// nothing is right.
+pub fn second(
+    loaded: &LoadedSpec,
+    desired: &DesiredState,
+    module: &str,
+    facts: &Observation,
+    applied: &Observation,
+) -> Option<String> {
     let wishes = wishes(desired, module);
     let first = planned(loaded, &wishes, &LastApplied::default(), facts);
-    let resources = first.nodes.iter().flat_map(PlanNode::members).map(|member| {
-        let applied = AppliedResource::of(&member.wish, member.before.clone(), false, "r0001", "2026-01-01T00:00:00Z".to_owned());
-        (member.wish.address.clone(), applied)
-    });
-    let second = planned(loaded, &wishes, &LastApplied { resources: resources.collect() }, applied);
+    let resources = first
+        .nodes
+        .iter()
+        .flat_map(PlanNode::members)
+        .map(|member| {
+            let applied = AppliedResource::of(
+                &member.wish,
+                member.before.clone(),
+                false,
+                "r0001",
+                "2026-01-01T00:00:00Z".to_owned(),
+            );
+            (member.wish.address.clone(), applied)
+        });
+    let second = planned(
+        loaded,
+        &wishes,
+        &LastApplied {
+            resources: resources.collect(),
+        },
+        applied,
+    );
     let left = !second.nodes.is_empty() || !second.unknown.is_empty();
     left.then(|| format!("the second plan is not empty\n{}", screen(&second)))
 }
 
-fn planned(loaded: &LoadedSpec, wishes: &[DesiredResource], last: &LastApplied, facts: &Observation) -> Plan {
+fn planned(
+    loaded: &LoadedSpec,
+    wishes: &[DesiredResource],
+    last: &LastApplied,
+    facts: &Observation,
+) -> Plan {
     let inputs = PlanInputs {
         header: Header {
             made_by: String::new(),
@@ -61,7 +112,10 @@ fn planned(loaded: &LoadedSpec, wishes: &[DesiredResource], last: &LastApplied, 
         identity: &Default::default(),
         observation: facts,
         kinds: &kind_named,
-        targets: &loaded.reached().map(|host| Target::host(&host.name)).collect::<Vec<_>>(),
+        targets: &loaded
+            .reached()
+            .map(|host| Target::host(&host.name))
+            .collect::<Vec<_>>(),
         nodes: None,
         rollout: RolloutPolicy::of(loaded),
         selection: PlanSelection::default(),

@@ -1,11 +1,15 @@
-//! Diagnostics as plain lines: code, message, file:line:column, the line with its caret, what to do.
+//! Diagnostics as plain lines: code, message, file:line:column, the line with its caret, what to
+//! do.
 
 use railwright_base::Diagnostic;
 use railwright_knowledge::spec::Sources;
 
 /// All of them.
 pub fn all(diagnostics: &[Diagnostic], sources: &[&Sources]) -> String {
-    diagnostics.iter().map(|diagnostic| one(diagnostic, sources)).collect()
+    diagnostics
+        .iter()
+        .map(|diagnostic| one(diagnostic, sources))
+        .collect()
 }
 
 fn one(diagnostic: &Diagnostic, sources: &[&Sources]) -> String {
@@ -16,7 +20,11 @@ fn one(diagnostic: &Diagnostic, sources: &[&Sources]) -> String {
         };
         let (line, column) = source.line_column(label.span.start);
         let text = &source.text()[source.line_span(line as usize - 1)];
-        let width = source.text()[label.span.clone()].chars().take_while(|c| *c != '\n').count().max(1);
+        let width = source.text()[label.span.clone()]
+            .chars()
+            .take_while(|c| *c != '\n')
+            .count()
+            .max(1);
         out.push_str(&format!(
             "  {}:{line}:{column}\n  | {text}\n  | {}{} {}\n",
             label.file,
@@ -25,9 +33,18 @@ fn one(diagnostic: &Diagnostic, sources: &[&Sources]) -> String {
             label.text
         ));
     }
-    for (word, text) in [("on", &diagnostic.subject), ("effect", &diagnostic.effect), ("state", &diagnostic.state)] {
+    for (word, text) in [
+        ("on", &diagnostic.subject),
+        ("effect", &diagnostic.effect),
+        ("state", &diagnostic.state),
+    ] {
         out.extend(text.iter().map(|text| format!("  {word}: {text}\n")));
     }
-    out.extend(diagnostic.next.iter().map(|text| format!("  next: {text}\n")));
+    out.extend(
+        diagnostic
+            .next
+            .iter()
+            .map(|text| format!("  next: {text}\n")),
+    );
     out
 }

@@ -1,5 +1,5 @@
-//! Several modules on one host: the same wish is one, different ones are a conflict, and a user's module takes the
-//! place of the shipped one with its name.
+//! Several modules on one host: the same wish is one, different ones are a conflict, and a user's
+//! module takes the place of the shipped one with its name.
 
 use crate::say;
 use railwright_knowledge::module::{self, DesiredState, ModuleFiles};
@@ -7,35 +7,68 @@ use railwright_knowledge::solve::SolverAnswers;
 use railwright_knowledge::spec::{self, SourceFile};
 use std::collections::BTreeMap;
 
-const SPEC: &str = "cluster: c\nsecrets: { token: { env: TOKEN } }\nnodes:\n  - { name: \"n[1-2]\", os: debian-12, nics: { model: soft-roce, netdev: eth1 } }\n";
+const SPEC: &str = "cluster: c\nsecrets: { token: { env: TOKEN } }\nnodes:\n  - { name: \
+                    \"n[1-2]\", os: debian-12, nics: { model: soft-roce, netdev: eth1 } }\n";
 
 fn desired(spec: &str, shipped: bool, own: &[(&str, &str)]) -> Result<DesiredState, String> {
-    let loaded = spec::load_spec(vec![SourceFile { name: "spec.yaml".into(), text: spec.to_owned() }]);
-    let loaded = loaded.map_err(|problems| say::all(&problems.diagnostics, &[&problems.sources]))?;
-    let own = own.iter().map(|(name, text)| (format!("{name}/module.yaml"), (*text).to_owned()));
-    let mut files: Vec<ModuleFiles> = if shipped { module::collect_shipped_modules() } else { Vec::new() };
+    let loaded = spec::load_spec(vec![SourceFile {
+        name: "spec.yaml".into(),
+        text: spec.to_owned(),
+    }]);
+    let loaded =
+        loaded.map_err(|problems| say::all(&problems.diagnostics, &[&problems.sources]))?;
+    let own = own
+        .iter()
+        .map(|(name, text)| (format!("{name}/module.yaml"), (*text).to_owned()));
+    let mut files: Vec<ModuleFiles> = if shipped {
+        module::collect_shipped_modules()
+    } else {
+        Vec::new()
+    };
     files.extend(ModuleFiles::below("inventory/modules", own));
-    let modules = module::load_modules(files).map_err(|problems| say::all(&problems.diagnostics, &[&problems.sources]))?;
-    module::compute_desired_state(&loaded, &crate::catalog(), &SolverAnswers::new(&loaded, &crate::catalog()), &modules, &BTreeMap::new())
-        .map_err(|errors| say::all(&errors, &[&loaded.sources, &modules.sources]))
+    let modules = module::load_modules(files)
+        .map_err(|problems| say::all(&problems.diagnostics, &[&problems.sources]))?;
+    module::compute_desired_state(
+        &loaded,
+        &crate::catalog(),
+        &SolverAnswers::new(&loaded, &crate::catalog()),
+        &modules,
+        &BTreeMap::new(),
+    )
+    .map_err(|errors| say::all(&errors, &[&loaded.sources, &modules.sources]))
 }
 
 fn order(desired: &DesiredState) -> String {
-    let on_first = desired.wishes.iter().filter(|wish| &*wish.address.target.name == "n1");
+    let on_first = desired
+        .wishes
+        .iter()
+        .filter(|wish| &*wish.address.target.name == "n1");
     let line = |wish: &railwright_resource::DesiredResource| {
-        let after: Vec<String> = wish.after.iter().map(|before| before.name().to_owned()).collect();
-        let by: Vec<&str> = desired.why[&wish.address].iter().map(|why| why.module.as_str()).collect();
-        format!("{} after [{}] by {}\n", wish.address.name(), after.join(" "), by.join(" "))
+        let after: Vec<String> = wish
+            .after
+            .iter()
+            .map(|before| before.name().to_owned())
+            .collect();
+        let by: Vec<&str> = desired.why[&wish.address]
+            .iter()
+            .map(|why| why.module.as_str())
+            .collect();
+        format!(
+            "{} after [{}] by {}\n",
+            wish.address.name(),
+            after.join(" "),
+            by.join(" ")
+        )
     };
     on_first.map(line).collect()
 }
 
 #[test]
 fn the_same_wish_of_two_modules_is_one() {
-    let base =
-        "module: base\nsummary: x\nresources:\n  - { id: a, package: { name: a } }\n  - { id: b, after: [a], package: { name: b } }\n";
-    let top =
-        "module: top\nsummary: x\nafter: [base]\nresources:\n  - { id: a, package: { name: a } }\n  - { id: c, package: { name: c } }\n";
+    let base = "module: base\nsummary: x\nresources:\n  - { id: a, package: { name: a } }\n  - { \
+                id: b, after: [a], package: { name: b } }\n";
+    let top = "module: top\nsummary: x\nafter: [base]\nresources:\n  - { id: a, package: \
+               { name: a } }\n  - { id: c, package: { name: c } }\n";
     let desired = desired(SPEC, false, &[("base", base), ("top", top)]).unwrap();
     insta::assert_snapshot!(order(&desired), @r#"
     a after [] by base/a top/a
@@ -46,7 +79,9 @@ fn the_same_wish_of_two_modules_is_one() {
 
 #[test]
 fn an_order_through_a_resource_that_is_not_there_holds() {
-    let text = "module: m\nsummary: x\nresources:\n  - { id: a, package: { name: a } }\n  - { id: b, when: host.index > 1, after: [a], package: { name: b } }\n  - { id: c, after: [b], package: { name: c } }\n";
+    let text = "module: m\nsummary: x\nresources:\n  - { id: a, package: { name: a } }\n  - { id: \
+                b, when: host.index > 1, after: [a], package: { name: b } }\n  - { id: c, after: \
+                [b], package: { name: c } }\n";
     insta::assert_snapshot!(order(&desired(SPEC, false, &[("m", text)]).unwrap()), @r#"
     a after [] by m/a
     c after [a] by m/c
@@ -55,8 +90,10 @@ fn an_order_through_a_resource_that_is_not_there_holds() {
 
 #[test]
 fn different_wishes_for_one_thing_are_a_conflict() {
-    let mine = "module: mine\nsummary: x\nresources:\n  - { id: motd, file: { path: /etc/motd, content: a } }\n";
-    let yours = "module: yours\nsummary: x\nresources:\n  - { id: greeting, file: { path: /etc/motd, content: \"{{ host.name }}\" } }\n";
+    let mine = "module: mine\nsummary: x\nresources:\n  - { id: motd, file: \
+                { path: /etc/motd, content: a } }\n";
+    let yours = "module: yours\nsummary: x\nresources:\n  - { id: greeting, file: { path: \
+                 /etc/motd, content: \"{{ host.name }}\" } }\n";
     insta::assert_snapshot!(desired(SPEC, false, &[("mine", mine), ("yours", yours)]).unwrap_err(), @r#"
     RW0211 file/%2Fetc%2Fmotd is wished for twice, differently
       inventory/modules/yours/module.yaml:4:11
@@ -74,8 +111,8 @@ fn different_wishes_for_one_thing_are_a_conflict() {
 
 #[test]
 fn a_body_that_its_kind_refuses_is_shown_in_the_manifest() {
-    let text =
-        "module: m\nsummary: x\nresources:\n  - { id: a, file: { path: \"{{ host.name }}\", content: a, mode: 0644, ownr: root } }\n";
+    let text = "module: m\nsummary: x\nresources:\n  - { id: a, file: { path: \"{{ host.name }}\", \
+                content: a, mode: 0644, ownr: root } }\n";
     insta::assert_snapshot!(desired(SPEC, false, &[("m", text)]).unwrap_err(), @r#"
     RW0208 m/a: unknown field `ownr`
       inventory/modules/m/module.yaml:4:77
@@ -94,42 +131,81 @@ fn a_body_that_its_kind_refuses_is_shown_in_the_manifest() {
 
 #[test]
 fn a_users_module_takes_the_place_of_the_shipped_one() {
-    let mine = "module: memlock\nsummary: x\nresources:\n  - { id: motd, file: { path: /etc/motd, content: a } }\n";
+    let mine = "module: memlock\nsummary: x\nresources:\n  - { id: motd, file: \
+                { path: /etc/motd, content: a } }\n";
     let desired = desired(SPEC, true, &[("memlock", mine)]).unwrap();
-    assert!(desired.wishes.iter().any(|wish| wish.module == "memlock/motd"));
-    assert!(!desired.wishes.iter().any(|wish| wish.module == "memlock/limits"));
+    assert!(
+        desired
+            .wishes
+            .iter()
+            .any(|wish| wish.module == "memlock/motd")
+    );
+    assert!(
+        !desired
+            .wishes
+            .iter()
+            .any(|wish| wish.module == "memlock/limits")
+    );
 }
 
 #[test]
 fn a_module_is_left_out_or_taken_by_the_spec() {
     let with = |modules: &str| {
-        desired(&format!("{SPEC}modules: {modules}\n"), true, &[]).map(|desired| desired.digests.into_keys().collect::<Vec<_>>())
+        desired(&format!("{SPEC}modules: {modules}\n"), true, &[])
+            .map(|desired| desired.digests.into_keys().collect::<Vec<_>>())
     };
     assert_eq!(with("{}").unwrap(), [] as [&str; 0]);
     assert_eq!(with("{ memlock: { enabled: true } }").unwrap(), ["memlock"]);
     // Taken against its condition, a module still needs its parameters.
-    assert!(with("{ roce-qos: { enabled: true } }").unwrap_err().contains("needs `priority`"));
+    assert!(
+        with("{ roce-qos: { enabled: true } }")
+            .unwrap_err()
+            .contains("needs `priority`")
+    );
 }
 
 #[test]
 fn a_secret_is_a_mark_and_nothing_else_can_be_one() {
-    let text = "module: m\nsummary: x\nresources:\n  - { id: a, file: { path: /etc/a, content: \"x={{ secrets.token }}\", mode: \"0600\" } }\n  - { id: b, command: { name: b, run: \"login\", environment: { TOKEN: \"{{ secrets.token }}\" }, input: \"{{ secrets.token }}\", read: { probe: \"true\" } } }\n";
+    let text = "module: m\nsummary: x\nresources:\n  - { id: a, file: { path: /etc/a, content: \
+                \"x={{ secrets.token }}\", mode: \"0600\" } }\n  - { id: b, command: { name: b, \
+                run: \"login\", environment: { TOKEN: \"{{ secrets.token }}\" }, input: \"{{ \
+                secrets.token }}\", read: { probe: \"true\" } } }\n";
     let found = desired(SPEC, false, &[("m", text)]).unwrap();
-    let body = |kind: &str| found.wishes.iter().find(|wish| wish.kind == kind).unwrap().body.clone();
+    let body = |kind: &str| {
+        found
+            .wishes
+            .iter()
+            .find(|wish| wish.kind == kind)
+            .unwrap()
+            .body
+            .clone()
+    };
     assert_eq!(body("file")["content"], "x=\u{E000}secret:token\u{E001}");
-    assert_eq!(body("command")["environment"]["TOKEN"], "\u{E000}secret:token\u{E001}");
-    let forged = SPEC.replace("os: debian-12", "os: debian-12, labels: { a: \"\u{E000}secret:token\u{E001}\" }");
+    assert_eq!(
+        body("command")["environment"]["TOKEN"],
+        "\u{E000}secret:token\u{E001}"
+    );
+    let forged = SPEC.replace(
+        "os: debian-12",
+        "os: debian-12, labels: { a: \"\u{E000}secret:token\u{E001}\" }",
+    );
     let refused = desired(&forged, false, &[("m", text)]).unwrap_err();
     assert!(refused.contains("RW0215"), "{refused}");
     let forged = text.replace("x={{", "\u{E000}secret:token\u{E001}{{");
-    assert!(desired(SPEC, false, &[("m", &forged)]).unwrap_err().contains("RW0215"));
+    assert!(
+        desired(SPEC, false, &[("m", &forged)])
+            .unwrap_err()
+            .contains("RW0215")
+    );
 }
 
 #[test]
 fn a_secret_that_would_not_be_kept_is_refused_where_it_stands() {
     let refused = |resource: &str| {
         let text = format!("module: m\nsummary: x\nresources:\n  - {{ id: a, {resource} }}\n");
-        desired(SPEC, false, &[("m", &text)]).map(|_| ()).unwrap_err()
+        desired(SPEC, false, &[("m", &text)])
+            .map(|_| ())
+            .unwrap_err()
     };
     insta::assert_snapshot!(refused(r#"command: { name: b, run: "login {{ secrets.token }}", read: { probe: "true" } }"#), @r#"
     RW0216 m/a: the secret `token` stands in `run`
@@ -167,12 +243,19 @@ fn a_secret_that_would_not_be_kept_is_refused_where_it_stands() {
         assert!(refused(resource).contains("RW02"), "{resource}");
     }
     for filter in ["json", "systemd"] {
-        let resource = format!(r#"file: {{ path: /etc/a, content: "x {{{{ secrets.token | {filter} }}}}", mode: "0600" }}"#);
-        assert!(refused(&resource).contains("a secret cannot go through this filter"), "{filter}: {}", refused(&resource));
+        let resource = format!(
+            r#"file: {{ path: /etc/a, content: "x {{{{ secrets.token | {filter} }}}}", mode: "0600" }}"#
+        );
+        assert!(
+            refused(&resource).contains("a secret cannot go through this filter"),
+            "{filter}: {}",
+            refused(&resource)
+        );
     }
     let long = r#"command: { name: b, run: x, read: { probe: "x" }, input: "{{ secrets.token }}", limit_s: 601 }"#;
     assert!(refused(long).contains("a command with a secret may not take so long"));
-    let check = "module: m\nsummary: x\nresources: []\nverify:\n  - { id: c, run: \"login {{ secrets.token }}\" }\n";
+    let check = "module: m\nsummary: x\nresources: []\nverify:\n  - { id: c, run: \"login {{ \
+                 secrets.token }}\" }\n";
     insta::assert_snapshot!(desired(SPEC, false, &[("m", check)]).map(|_| ()).unwrap_err(), @r#"
     RW0216 m/c: the secret `token` stands in `verify`
       inventory/modules/m/module.yaml:5:19
@@ -187,15 +270,20 @@ fn a_secret_that_would_not_be_kept_is_refused_where_it_stands() {
 #[test]
 fn a_secret_in_a_shell_template_is_filled_in_quoted() {
     use railwright_base::secret;
-    let text = "module: m\nsummary: x\nresources:\n  - { id: a, file: { path: /a, content: \"login {{ secrets.token | sh }}\", mode: \"0700\" } }\n";
+    let text = "module: m\nsummary: x\nresources:\n  - { id: a, file: { path: /a, content: \"login \
+                {{ secrets.token | sh }}\", mode: \"0700\" } }\n";
     let found = desired(SPEC, false, &[("m", text)]).unwrap();
-    let filled = secret::fill_secrets(found.wishes[0].text("content").unwrap(), |_| Some("it's $(reboot)".to_owned())).unwrap();
+    let filled = secret::fill_secrets(found.wishes[0].text("content").unwrap(), |_| {
+        Some("it's $(reboot)".to_owned())
+    })
+    .unwrap();
     assert_eq!(filled, r"login 'it'\''s $(reboot)'");
 }
 
 #[test]
 fn a_template_that_fails_on_some_hosts_names_them() {
-    let text = "module: m\nsummary: x\nresources:\n  - { id: a, file: { path: /etc/a, content: \"{{ host.gpu.model }}\" } }\n";
+    let text = "module: m\nsummary: x\nresources:\n  - { id: a, file: { path: /etc/a, content: \
+                \"{{ host.gpu.model }}\" } }\n";
     insta::assert_snapshot!(desired(SPEC, false, &[("m", text)]).unwrap_err(), @r#"
     RW0204 a template cannot be filled in
       inventory/modules/m/module.yaml:4:54

@@ -1,9 +1,10 @@
-//! What the modules for operators rest on, with the operators themselves: real programs of pinned releases (rig `operators`), beside
-//! a real control plane. Only kubelets are played, by kwok, so a container's image is never run: an operator runs here as a process
-//! of this machine, in the place of the pod that its own manifest asks for.
+//! What the modules for operators rest on, with the operators themselves: real programs of pinned
+//! releases (rig `operators`), beside a real control plane. Only kubelets are played, by kwok, so a
+//! container's image is never run: an operator runs here as a process of this machine, in the place
+//! of the pod that its own manifest asks for.
 //!
-//! They take minutes to build and are run by `make test-deep`. Without them the tests say that they are skipped, and fail when
-//! RAILWRIGHT_REQUIRE_RIGS=1.
+//! They take minutes to build and are run by `make test-deep`. Without them the tests say that they
+//! are skipped, and fail when RAILWRIGHT_REQUIRE_RIGS=1.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // a test says what it skips, and ends where something is not as it must be
 
@@ -45,7 +46,9 @@ fn the_device_plugin_takes_our_pools() {
 #[ignore = "long: make test-deep"]
 fn an_mpi_job_comes_to_run() {
     apart("mpi", |software| {
-        let Some(plane) = ControlPlane::start() else { return };
+        let Some(plane) = ControlPlane::start() else {
+            return;
+        };
         mpi::the_operator_is_waited_for(software, &plane);
         let _operator = mpi::operator(software, &plane);
         mpi::a_job_is_made_and_taken_back(&plane);
@@ -59,7 +62,9 @@ fn an_mpi_job_comes_to_run() {
 #[ignore = "long: make test-deep"]
 fn a_pytorch_job_comes_to_run() {
     apart("training", |software| {
-        let Some(plane) = ControlPlane::start() else { return };
+        let Some(plane) = ControlPlane::start() else {
+            return;
+        };
         training::the_operator_is_waited_for(software, &plane);
         let operator = training::operator(software, &plane);
         training::a_job_is_made_and_taken_back(&plane);
@@ -74,7 +79,10 @@ fn a_pytorch_job_comes_to_run() {
 #[ignore = "long: make test-deep"]
 fn a_ray_cluster_comes_to_run() {
     apart("kuberay", |software| {
-        let (Some(plane), Some(plugin)) = (ControlPlane::start(), Software::find("device-plugin")) else { return };
+        let (Some(plane), Some(plugin)) = (ControlPlane::start(), Software::find("device-plugin"))
+        else {
+            return;
+        };
         let _operator = kuberay::operator(software, &plane);
         let cluster = kuberay::inventory(&plane);
         kuberay::the_inventory_comes_to_run(&cluster);
@@ -91,7 +99,10 @@ fn a_ray_cluster_comes_to_run() {
 #[ignore = "long: make test-deep"]
 fn the_policy_of_the_network_operator_comes_to_be_ready() {
     apart("network-operator", |software| {
-        let (Some(plane), Some(plugin)) = (ControlPlane::start(), Software::find("device-plugin")) else { return };
+        let (Some(plane), Some(plugin)) = (ControlPlane::start(), Software::find("device-plugin"))
+        else {
+            return;
+        };
         let _operator = network::operator(software, &plane);
         let cluster = Cluster::new(&plane, "admin");
         network::its_policy_is_waited_for_until_it_is_ready(&cluster);

@@ -1,4 +1,5 @@
-//! Module mpi-operator with the operator (kubeflow/mpi-operator v0.8.0), and an MPIJob that asks for RDMA devices.
+//! Module mpi-operator with the operator (kubeflow/mpi-operator v0.8.0), and an MPIJob that asks
+//! for RDMA devices.
 
 use crate::cluster::Cluster;
 use crate::rig::ControlPlane;
@@ -9,12 +10,21 @@ const INV: &str = "inv";
 
 /// Installed as the module's README has it.
 pub fn the_operator_is_waited_for(software: &Software, plane: &ControlPlane) {
-    comes_while_it_is_waited_for(plane, "mpi-operator", ["-f", &software.shipped("deploy/v2beta1/mpi-operator.yaml")]);
+    comes_while_it_is_waited_for(
+        plane,
+        "mpi-operator",
+        ["-f", &software.shipped("deploy/v2beta1/mpi-operator.yaml")],
+    );
 }
 
 /// In the place of its pod.
 pub fn operator(software: &Software, plane: &ControlPlane) -> Operator {
-    software.operate(plane, ("mpi-operator", "mpi-operator"), "--kubeConfig", &["--lock-namespace", "mpi-operator"])
+    software.operate(
+        plane,
+        ("mpi-operator", "mpi-operator"),
+        "--kubeConfig",
+        &["--lock-namespace", "mpi-operator"],
+    )
 }
 
 /// Two workers with all GPUs of their nodes and one unit of a pool, and a launcher.
@@ -51,13 +61,35 @@ pub fn a_job_is_made_and_taken_back(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
     cluster.wishes(&job("train", "OpenMPI", RUNS));
     cluster.told(0, &["apply", INV, "--yes"]);
-    let workers = "jsonpath={range .items[*]}{.spec.nodeName} {.status.phase} {.spec.containers[0].resources.limits.rdma/rdma_shared_device_a}{\"\\n\"}{end}";
-    let workers = plane.kubectl(&["get", "pods", "-l", "training.kubeflow.org/job-role=worker", "--sort-by=.spec.nodeName", "-o", workers]);
+    let workers = "jsonpath={range .items[*]}{.spec.nodeName} {.status.phase} \
+                   {.spec.containers[0].resources.limits.rdma/rdma_shared_device_a}{\"\\n\"}{end}";
+    let workers = plane.kubectl(&[
+        "get",
+        "pods",
+        "-l",
+        "training.kubeflow.org/job-role=worker",
+        "--sort-by=.spec.nodeName",
+        "-o",
+        workers,
+    ]);
     assert_eq!(workers, "gpu1 Running 1\ngpu2 Running 1\n");
-    let hosts = plane.kubectl(&["get", "configmap", "train-config", "-o", "jsonpath={.data.hostfile}"]);
-    assert_eq!(hosts, "train-worker-0.train.default.svc slots=8\ntrain-worker-1.train.default.svc slots=8\n");
+    let hosts = plane.kubectl(&[
+        "get",
+        "configmap",
+        "train-config",
+        "-o",
+        "jsonpath={.data.hostfile}",
+    ]);
+    assert_eq!(
+        hosts,
+        "train-worker-0.train.default.svc slots=8\ntrain-worker-1.train.default.svc slots=8\n"
+    );
     // What the operator and the defaults of its definition wrote is no change.
-    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
+    assert!(
+        cluster
+            .told(0, &["plan", INV, "--detailed-exitcode"])
+            .contains("No changes.")
+    );
     cluster.wishes("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
     plane.kubectl(&["wait", "pods", "--all", "--for=delete", "--timeout=60s"]);
@@ -68,11 +100,23 @@ pub fn a_job_that_it_refuses_is_told(plane: &ControlPlane) {
     cluster.wishes(&job("train", "OpenMPI5", RUNS));
     let plan = cluster.flat(3, &["plan", INV]);
     assert!(plan.contains("Unsupported value"), "{plan}");
-    // The definition takes a name of which no Service can be made; the operator says so in an event alone.
-    cluster.wishes(&job("1train", "OpenMPI", "{ conditions: [{ type: Running }], within_s: 10 }"));
+    // The definition takes a name of which no Service can be made; the operator says so in an event
+    // alone.
+    cluster.wishes(&job(
+        "1train",
+        "OpenMPI",
+        "{ conditions: [{ type: Running }], within_s: 10 }",
+    ));
     let failed = cluster.flat(1, &["apply", INV, "--yes"]);
-    assert!(failed.contains("RW0633") && failed.contains("condition Running is not there yet, and is to be True; warning: "), "{failed}");
-    assert!(failed.contains("a DNS-1035 label must consist of"), "{failed}");
+    assert!(
+        failed.contains("RW0633")
+            && failed.contains("condition Running is not there yet, and is to be True; warning: "),
+        "{failed}"
+    );
+    assert!(
+        failed.contains("a DNS-1035 label must consist of"),
+        "{failed}"
+    );
     let said = plane.kubectl(&[
         "get",
         "events",
@@ -93,5 +137,8 @@ pub fn an_operator_that_is_gone_is_drift(plane: &ControlPlane) {
     cluster.told(0, &["apply", INV, "--yes"]);
     plane.kubectl(&["-n", "mpi-operator", "delete", "deployment", "mpi-operator"]);
     let drift = cluster.flat(2, &["drift", INV]);
-    assert!(drift.contains("NOT READY") && drift.contains("0 of 1 there"), "{drift}");
+    assert!(
+        drift.contains("NOT READY") && drift.contains("0 of 1 there"),
+        "{drift}"
+    );
 }

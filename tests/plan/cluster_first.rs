@@ -16,20 +16,44 @@ fn world(gives: u64) -> World {
         .wish("host/n1/a/file", None, body.clone(), &[])
         .wish("host/n2/a/file", None, body.clone(), &[])
         .wish("host/n2/a/later", None, body.clone(), &["host/n2/a/file"])
-        .wish("kube/prod/a/controller", None, json!({ "value": "1", "drain": true }), &[])
-        .wish("kube/prod/a/operator", None, body.clone(), &["kube/prod/a/controller"])
+        .wish(
+            "kube/prod/a/controller",
+            None,
+            json!({ "value": "1", "drain": true }),
+            &[],
+        )
+        .wish(
+            "kube/prod/a/operator",
+            None,
+            body.clone(),
+            &["kube/prod/a/controller"],
+        )
         .wish("kube/prod/a/other", None, body, &[]);
     let wait = json!({ "resource": "aliyun/erdma", "nodes": ["n1", "n2"], "amount": 200, "before_hosts": true });
-    let want = Want { kind: "node_allocatable".to_owned(), body: wait, module: "m/r".into(), places: Vec::new() };
+    let want = Want {
+        kind: "node_allocatable".to_owned(),
+        body: wait,
+        module: "m/r".into(),
+        places: Vec::new(),
+    };
     world.wishes.push(DesiredResource {
         address: WAIT.parse().unwrap(),
         after: vec!["kube/prod/a/controller".parse().unwrap()],
         want: want.into(),
     });
     let node = json!({ "ready": true, "schedulable": true, "gives": { "aliyun/erdma": gives.to_string() } });
-    let answer = ReadResult { status: AnswerStatus::Exit(0), out: json!({ "n1": node, "n2": node }).to_string() };
-    let cluster = world.observation.targets.get_mut(&"kube/prod".parse().unwrap()).unwrap();
-    cluster.answers.insert(Read::Kubernetes(KubernetesRead::Nodes).key(), answer);
+    let answer = ReadResult {
+        status: AnswerStatus::Exit(0),
+        out: json!({ "n1": node, "n2": node }).to_string(),
+    };
+    let cluster = world
+        .observation
+        .targets
+        .get_mut(&"kube/prod".parse().unwrap())
+        .unwrap();
+    cluster
+        .answers
+        .insert(Read::Kubernetes(KubernetesRead::Nodes).key(), answer);
     world
 }
 
@@ -51,9 +75,15 @@ fn hosts_wait_for_what_the_cluster_brings_and_the_rest_of_it_for_them() {
     assert_eq!(node(&plan, "host/n1/a/file").after, [WAIT]);
     assert_eq!(node(&plan, "gate/0").after, ["host/n1/a/file", WAIT]);
     assert_eq!(node(&plan, "host/n2/a/file").after, ["gate/0"]);
-    assert_eq!(node(&plan, "kube/prod/a/operator").after, ["kube/prod/a/controller", "gate/1"]);
+    assert_eq!(
+        node(&plan, "kube/prod/a/operator").after,
+        ["kube/prod/a/controller", "gate/1"]
+    );
     assert_eq!(node(&plan, "kube/prod/a/other").after, ["gate/1"]);
-    assert_eq!(file::parse_plan_file("p", &file::serialize_plan(&plan)).unwrap(), plan);
+    assert_eq!(
+        file::parse_plan_file("p", &file::serialize_plan(&plan)).unwrap(),
+        plan
+    );
 }
 
 #[test]
@@ -74,25 +104,43 @@ fn hosts_are_held_with_what_they_would_be_proven_by() {
         assert_eq!(why(host), format!("it needs {WAIT}, which is held"));
     }
     assert_eq!(
-        (why("kube/prod/a/other"), plan.nodes.iter().any(|node| matches!(node.kind, NodeKind::Gate { .. }))),
+        (
+            why("kube/prod/a/other"),
+            plan.nodes
+                .iter()
+                .any(|node| matches!(node.kind, NodeKind::Gate { .. }))
+        ),
         (String::new(), false)
     );
-    assert_eq!(check_plan_graph(&plan, Some(&held.wishes), &held.last), vec![]);
+    assert_eq!(
+        check_plan_graph(&plan, Some(&held.wishes), &held.last),
+        vec![]
+    );
 }
 
 #[test]
 fn a_plan_whose_hosts_do_not_wait_is_told() {
     let world = world(0);
-    let told =
-        |plan: &Plan| check_plan_graph(plan, Some(&world.wishes), &world.last).into_iter().map(|one| one.message).collect::<Vec<_>>();
+    let told = |plan: &Plan| {
+        check_plan_graph(plan, Some(&world.wishes), &world.last)
+            .into_iter()
+            .map(|one| one.message)
+            .collect::<Vec<_>>()
+    };
     let plan = world.plan();
     assert_eq!(told(&plan), [""; 0]);
     let mut hurried = plan.clone();
-    hurried.nodes.iter_mut().for_each(|node| node.after.retain(|id| id != WAIT));
-    let said =
-        "the plan does not hold together as its own steps need it: a host does not wait for kube/prod/node_allocatable/aliyun%2Ferdma";
+    hurried
+        .nodes
+        .iter_mut()
+        .for_each(|node| node.after.retain(|id| id != WAIT));
+    let said = "the plan does not hold together as its own steps need it: a host does not wait for \
+                kube/prod/node_allocatable/aliyun%2Ferdma";
     assert_eq!(told(&hurried), [said]);
     let mut held = plan;
-    held.nodes.iter_mut().filter(|node| node.id == WAIT).for_each(|node| node.held = Some("so".to_owned()));
+    held.nodes
+        .iter_mut()
+        .filter(|node| node.id == WAIT)
+        .for_each(|node| node.held = Some("so".to_owned()));
     assert_eq!(told(&held), [said]);
 }

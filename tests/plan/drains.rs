@@ -10,52 +10,121 @@ use serde_json::{Value, json};
 const CLUSTER: &str = "kube/prod";
 
 fn policy() -> DrainPolicy {
-    DrainPolicy { from: Disruption::LinkBlip, evict: true, timeout_s: 900, evict_unmanaged: false, delete_local_data: false }
+    DrainPolicy {
+        from: Disruption::LinkBlip,
+        evict: true,
+        timeout_s: 900,
+        evict_unmanaged: false,
+        delete_local_data: false,
+    }
 }
 
 /// Hosts `nN` are nodes `cn-nN`; `nodes` is what the cluster says of them.
 fn emptied(mut world: World, nodes: Option<Value>) -> World {
     let cluster: Target = CLUSTER.parse().unwrap();
-    let by_host = world.targets.iter().map(|host| (host.clone(), format!("cn-{}", host.name))).collect();
-    world.nodes = Some(ClusterNodes { cluster: cluster.clone(), spec: "train".to_owned(), by_host });
+    let by_host = world
+        .targets
+        .iter()
+        .map(|host| (host.clone(), format!("cn-{}", host.name)))
+        .collect();
+    world.nodes = Some(ClusterNodes {
+        cluster: cluster.clone(),
+        spec: "train".to_owned(),
+        by_host,
+    });
     world.rollout.drain = Some(policy());
     if let Some(nodes) = nodes {
-        let answer = ReadResult { status: AnswerStatus::Exit(0), out: nodes.to_string() };
-        world.observation.targets.entry(cluster.clone()).or_default().answers.insert(Read::Kubernetes(KubernetesRead::Nodes).key(), answer);
+        let answer = ReadResult {
+            status: AnswerStatus::Exit(0),
+            out: nodes.to_string(),
+        };
+        world
+            .observation
+            .targets
+            .entry(cluster.clone())
+            .or_default()
+            .answers
+            .insert(Read::Kubernetes(KubernetesRead::Nodes).key(), answer);
     }
     world.targets.push(cluster);
     world
 }
 
 fn there(names: &[&str]) -> Value {
-    names.iter().map(|name| ((*name).to_owned(), json!({ "ready": true, "schedulable": true, "gives": {} }))).collect()
+    names
+        .iter()
+        .map(|name| {
+            (
+                (*name).to_owned(),
+                json!({ "ready": true, "schedulable": true, "gives": {} }),
+            )
+        })
+        .collect()
 }
 
 fn one_host() -> World {
     World::new()
         .wish("host/n1/a/package", None, json!({ "value": "1" }), &[])
-        .wish("host/n1/a/driver", None, json!({ "value": "1", "drain": true }), &["host/n1/a/package"])
-        .wish("host/n1/a/file", None, json!({ "value": "1" }), &["host/n1/a/driver"])
+        .wish(
+            "host/n1/a/driver",
+            None,
+            json!({ "value": "1", "drain": true }),
+            &["host/n1/a/package"],
+        )
+        .wish(
+            "host/n1/a/file",
+            None,
+            json!({ "value": "1" }),
+            &["host/n1/a/driver"],
+        )
         .wish("host/n1/a/other", None, json!({ "value": "1" }), &[])
 }
 
 #[test]
 fn a_node_is_emptied_right_before_what_disturbs_and_given_back_after_the_gate() {
     let plan = emptied(one_host(), Some(there(&["cn-n1"]))).plan();
-    let wanted =
-        ["host/n1/a/other", "host/n1/a/package", "host/n1/drain", "host/n1/a/driver", "host/n1/a/file", "gate/0", "host/n1/uncordon"];
+    let wanted = [
+        "host/n1/a/other",
+        "host/n1/a/package",
+        "host/n1/drain",
+        "host/n1/a/driver",
+        "host/n1/a/file",
+        "gate/0",
+        "host/n1/uncordon",
+    ];
     assert_eq!(ids(&plan), wanted);
-    assert_eq!(node(&plan, "host/n1/drain").after, ["host/n1/a/package"], "while jobs go on");
-    assert_eq!(node(&plan, "host/n1/a/driver").after, ["host/n1/a/package", "host/n1/drain"]);
-    assert_eq!((node(&plan, "host/n1/uncordon").after.clone(), node(&plan, "host/n1/uncordon").wave), (vec!["gate/0".to_owned()], 0));
-    assert_eq!(node(&plan, "host/n1/drain").on_node_of(&CLUSTER.parse().unwrap()), Some("cn-n1"));
-    assert_eq!(file::parse_plan_file("p", &file::serialize_plan(&plan)).unwrap(), plan);
+    assert_eq!(
+        node(&plan, "host/n1/drain").after,
+        ["host/n1/a/package"],
+        "while jobs go on"
+    );
+    assert_eq!(
+        node(&plan, "host/n1/a/driver").after,
+        ["host/n1/a/package", "host/n1/drain"]
+    );
+    assert_eq!(
+        (
+            node(&plan, "host/n1/uncordon").after.clone(),
+            node(&plan, "host/n1/uncordon").wave
+        ),
+        (vec!["gate/0".to_owned()], 0)
+    );
+    assert_eq!(
+        node(&plan, "host/n1/drain").on_node_of(&CLUSTER.parse().unwrap()),
+        Some("cn-n1")
+    );
+    assert_eq!(
+        file::parse_plan_file("p", &file::serialize_plan(&plan)).unwrap(),
+        plan
+    );
 }
 
 #[test]
 fn the_next_wave_begins_once_the_nodes_of_the_one_before_are_back() {
     let reboot = json!({ "value": "1", "reboot": true });
-    let world = World::new().wish("host/n1/a/kernel", None, reboot.clone(), &[]).wish("host/n2/a/kernel", None, reboot, &[]);
+    let world = World::new()
+        .wish("host/n1/a/kernel", None, reboot.clone(), &[])
+        .wish("host/n2/a/kernel", None, reboot, &[]);
     let plan = emptied(world, None).plan();
     let wanted = [
         "host/n1/a/kernel",
@@ -69,20 +138,46 @@ fn the_next_wave_begins_once_the_nodes_of_the_one_before_are_back() {
         "gate/1",
         "host/n2/uncordon",
     ];
-    assert_eq!(ids(&plan), wanted, "where the cluster does not say who its nodes are, the step finds out");
+    assert_eq!(
+        ids(&plan),
+        wanted,
+        "where the cluster does not say who its nodes are, the step finds out"
+    );
     assert_eq!(node(&plan, "host/n2/uncordon").wave, 1);
 }
 
 #[test]
 fn hosts_that_are_no_nodes_or_are_not_disturbed_are_left_alone() {
-    let drains = |plan: &Plan| plan.nodes.iter().filter(|node| node.cluster().is_some()).count();
+    let drains = |plan: &Plan| {
+        plan.nodes
+            .iter()
+            .filter(|node| node.cluster().is_some())
+            .count()
+    };
     let no_node = emptied(one_host(), Some(there(&["cn-n2"]))).plan();
     assert_eq!(drains(&no_node), 0, "no node yet");
     let (host, cluster) = (Target::host("n1"), CLUSTER.parse().unwrap());
-    assert_eq!(no_node.not_emptied, [NotEmptied { host, cluster, node: "cn-n1".to_owned() }], "and nobody is to think it was emptied");
-    assert_eq!(file::parse_plan_file("p", &file::serialize_plan(&no_node)).unwrap(), no_node);
-    let unsaid = file::serialize_plan(&Plan { not_emptied: Vec::new(), ..no_node });
-    assert!(file::parse_plan_file("p", &unsaid).is_err(), "what is said is a part of what is agreed to");
+    assert_eq!(
+        no_node.not_emptied,
+        [NotEmptied {
+            host,
+            cluster,
+            node: "cn-n1".to_owned()
+        }],
+        "and nobody is to think it was emptied"
+    );
+    assert_eq!(
+        file::parse_plan_file("p", &file::serialize_plan(&no_node)).unwrap(),
+        no_node
+    );
+    let unsaid = file::serialize_plan(&Plan {
+        not_emptied: Vec::new(),
+        ..no_node
+    });
+    assert!(
+        file::parse_plan_file("p", &unsaid).is_err(),
+        "what is said is a part of what is agreed to"
+    );
     let quiet = World::new().wish("host/n1/a/file", None, json!({ "value": "1" }), &[]);
     let quiet = emptied(quiet, Some(there(&["cn-n2"]))).plan();
     assert_eq!((drains(&quiet), quiet.not_emptied), (0, Vec::new()));
@@ -101,8 +196,17 @@ fn a_host_whose_node_is_another_machine_is_left_alone() {
         let mut node = there(&["cn-n1"]);
         node["cn-n1"]["machine"] = json!(of_node);
         let mut world = emptied(one_host(), Some(node));
-        let answer = ReadResult { status: AnswerStatus::Exit(0), out: format!("machine_id {own}\nend\n") };
-        world.observation.targets.entry(Target::host("n1")).or_default().answers.insert(Read::Host.key(), answer);
+        let answer = ReadResult {
+            status: AnswerStatus::Exit(0),
+            out: format!("machine_id {own}\nend\n"),
+        };
+        world
+            .observation
+            .targets
+            .entry(Target::host("n1"))
+            .or_default()
+            .answers
+            .insert(Read::Host.key(), answer);
         world.plan()
     };
     let is_drained = |plan: &Plan| plan.nodes.iter().any(|node| node.id == "host/n1/drain");
@@ -110,21 +214,40 @@ fn a_host_whose_node_is_another_machine_is_left_alone() {
     let held = plan(Some(&other));
     assert!(!is_drained(&held));
     let why = node(&held, "host/n1/a/driver").held.clone().unwrap();
-    assert!(why.contains("the node cn-n1 is another machine") && why.contains(&own) && why.contains(&other), "{why}");
+    assert!(
+        why.contains("the node cn-n1 is another machine")
+            && why.contains(&own)
+            && why.contains(&other),
+        "{why}"
+    );
 }
 
 #[test]
 fn a_node_that_an_earlier_run_left_cordoned_is_given_back_through_a_gate() {
-    let world =
-        || World::new().wish("host/n1/a/file", Some("1"), json!({ "value": "1" }), &[]).applied("host/n1/a/file", json!({ "value": "1" }));
+    let world = || {
+        World::new()
+            .wish("host/n1/a/file", Some("1"), json!({ "value": "1" }), &[])
+            .applied("host/n1/a/file", json!({ "value": "1" }))
+    };
     let cordoned = |mark: Value| json!({ "cn-n1": { "ready": true, "schedulable": false, "cordoned": mark, "gives": {} } });
     let plan = emptied(world(), Some(cordoned(json!("{\"run\":\"r0001\"}")))).plan();
     assert_eq!(ids(&plan), ["gate/0", "host/n1/uncordon"]);
-    assert!(matches!(&node(&plan, "host/n1/uncordon").kind, NodeKind::Uncordon { left: true, .. }));
-    assert_eq!(ids(&emptied(world(), Some(cordoned(Value::Null))).plan()), [""; 0], "somebody else's cordon is not ours to take");
+    assert!(matches!(
+        &node(&plan, "host/n1/uncordon").kind,
+        NodeKind::Uncordon { left: true, .. }
+    ));
+    assert_eq!(
+        ids(&emptied(world(), Some(cordoned(Value::Null))).plan()),
+        [""; 0],
+        "somebody else's cordon is not ours to take"
+    );
     let mut left_alone = emptied(world(), Some(cordoned(json!("{}"))));
     left_alone.rollout.drain = None;
-    assert_eq!(ids(&left_alone.plan()), ["gate/0", "host/n1/uncordon"], "whatever the spec says of emptying nodes by now");
+    assert_eq!(
+        ids(&left_alone.plan()),
+        ["gate/0", "host/n1/uncordon"],
+        "whatever the spec says of emptying nodes by now"
+    );
     let mut narrowed = emptied(world(), Some(cordoned(json!("{}"))));
     narrowed.selection.excludes = vec!["host/n1".to_owned()];
     assert_eq!(ids(&narrowed.plan()), [""; 0]);

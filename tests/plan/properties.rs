@@ -9,7 +9,8 @@ use railwright_resource::{AnswerStatus, DesiredResource, Disruption, ReadResult}
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Random wishes on three hosts with random edges that point backwards in the list, so that there is no ring.
+/// Random wishes on three hosts with random edges that point backwards in the list, so that there
+/// is no ring.
 fn worlds() -> impl Strategy<Value = World> {
     let one = (
         0usize..3,
@@ -21,15 +22,25 @@ fn worlds() -> impl Strategy<Value = World> {
     proptest::collection::vec(one, 1..16).prop_map(|many| {
         let mut world = World::new();
         let mut names: Vec<String> = Vec::new();
-        for (n, (host, found, [reboot, drain, power_cycle], transaction, after)) in many.into_iter().enumerate() {
+        for (n, (host, found, [reboot, drain, power_cycle], transaction, after)) in
+            many.into_iter().enumerate()
+        {
             let name = format!("host/n{host}/a/{n:02}");
-            let mut body = json!({"value": "1", "reboot": reboot, "drain": drain, "power_cycle": power_cycle});
+            let mut body =
+                json!({"value": "1", "reboot": reboot, "drain": drain, "power_cycle": power_cycle});
             if transaction > 0 {
                 body["transaction"] = json!(format!("t{transaction}"));
             }
-            let mine: Vec<String> = names.iter().filter(|x| x.starts_with(&format!("host/n{host}/"))).cloned().collect();
-            let after: BTreeSet<String> =
-                if mine.is_empty() { BTreeSet::new() } else { after.iter().map(|i| i.get(&mine).clone()).collect() };
+            let mine: Vec<String> = names
+                .iter()
+                .filter(|x| x.starts_with(&format!("host/n{host}/")))
+                .cloned()
+                .collect();
+            let after: BTreeSet<String> = if mine.is_empty() {
+                BTreeSet::new()
+            } else {
+                after.iter().map(|i| i.get(&mine).clone()).collect()
+            };
             let after: Vec<&str> = after.iter().map(String::as_str).collect();
             world = world.wish(&name, found.as_deref(), body, &after);
             names.push(name);
@@ -41,7 +52,11 @@ fn worlds() -> impl Strategy<Value = World> {
 
 /// The gate itself, where it is one of this host.
 fn gate_of(plan: &Plan, gate: &railwright_apply::steps::ScheduledStep, host: &Target) -> NodeKind {
-    let kind = plan.nodes.iter().find(|node| node.id == gate.id).map(|node| node.kind.clone());
+    let kind = plan
+        .nodes
+        .iter()
+        .find(|node| node.id == gate.id)
+        .map(|node| node.kind.clone());
     kind.filter(|kind| matches!(kind, NodeKind::Gate { hosts } if hosts.iter().any(|name| **name == *host.name)))
         .unwrap_or(NodeKind::Barrier)
 }
@@ -70,7 +85,8 @@ proptest! {
         let direct: BTreeMap<&str, &Vec<String>> = plan.nodes.iter().map(|n| (n.id.as_str(), &n.after)).collect();
         for node in &plan.nodes {
             for before in &node.after {
-                prop_assert!(direct.contains_key(before.as_str()), "{} waits for {}, which is not in the plan", node.id, before);
+                prop_assert!(direct.contains_key(before.as_str()), "{} waits for {}, which is not \
+                                                                    in the plan", node.id, before);
             }
         }
         for wish in &world.wishes {
@@ -103,7 +119,8 @@ proptest! {
         }
     }
 
-    /// What only a power cycle keeps waiting is taken up after all others, host by host, each with a gate after it.
+    /// What only a power cycle keeps waiting is taken up after all others, host by host, each with
+    /// a gate after it.
     #[test]
     fn what_a_power_cycle_keeps_waiting_is_taken_up(world in worlds(), most in 1usize..4, limit in any::<bool>()) {
         let mut world = world;
@@ -114,7 +131,8 @@ proptest! {
         let plan = world.plan();
         let Some(later) = release_power_cycles(&plan) else {
             let on_hand = |node: &PlanNode| is_by_hand(node) && node.held.as_ref().is_some_and(|held| held.contains("by hand"));
-            prop_assert!(!plan.nodes.iter().any(on_hand), "a power cycle waits for nothing else, and is not taken up");
+            prop_assert!(!plan.nodes.iter().any(on_hand), "a power cycle waits for nothing else, \
+                                                           and is not taken up");
             return Ok(());
         };
         let steps = railwright_apply::steps::build_steps(&later).unwrap();
@@ -172,7 +190,8 @@ proptest! {
         }
     }
 
-    /// A host's steps depend on nothing that other hosts want or say: what is planned once for many is right for each.
+    /// A host's steps depend on nothing that other hosts want or say: what is planned once for many
+    /// is right for each.
     #[test]
     fn each_host_gets_the_steps_that_it_would_get_alone(world in worlds(), odd in any::<[prop::sample::Index; 3]>(), applied in 1usize..4) {
         let mut world = world;

@@ -1,4 +1,5 @@
-//! On which side of the hosts a switch goes, and which hosts a switch holds that cannot be made right.
+//! On which side of the hosts a switch goes, and which hosts a switch holds that cannot be made
+//! right.
 
 use crate::world::*;
 use railwright_base::Target;
@@ -21,16 +22,36 @@ fn world() -> World {
 
 /// Why the steps of this host are held.
 fn held(world: World, host: &str) -> Option<String> {
-    node(&world.plan(), &format!("host/{host}/a/file")).held.clone()
+    node(&world.plan(), &format!("host/{host}/a/file"))
+        .held
+        .clone()
 }
 
 #[test]
 fn switches_go_first_one_at_a_time_and_what_is_taken_back_from_one_goes_last() {
     let plan = world().plan();
-    let steps: Vec<&str> = ids(&plan).into_iter().filter(|id| !id.ends_with("/found")).collect();
-    assert_eq!(steps, ["switch/leaf2/a/class", "switch/leaf3/a/class", "host/n1/a/file", "gate/0", "switch/leaf1/a/gone"]);
-    assert_eq!(node(&plan, "switch/leaf3/a/class").after, ["switch/leaf2/a/class"]);
-    assert_eq!(node(&plan, "host/n1/a/file").after, ["switch/leaf2/a/class", "switch/leaf3/a/class"]);
+    let steps: Vec<&str> = ids(&plan)
+        .into_iter()
+        .filter(|id| !id.ends_with("/found"))
+        .collect();
+    assert_eq!(
+        steps,
+        [
+            "switch/leaf2/a/class",
+            "switch/leaf3/a/class",
+            "host/n1/a/file",
+            "gate/0",
+            "switch/leaf1/a/gone"
+        ]
+    );
+    assert_eq!(
+        node(&plan, "switch/leaf3/a/class").after,
+        ["switch/leaf2/a/class"]
+    );
+    assert_eq!(
+        node(&plan, "host/n1/a/file").after,
+        ["switch/leaf2/a/class", "switch/leaf3/a/class"]
+    );
     assert_eq!(node(&plan, "switch/leaf1/a/gone").after, ["gate/0"]);
 }
 
@@ -38,9 +59,17 @@ fn switches_go_first_one_at_a_time_and_what_is_taken_back_from_one_goes_last() {
 fn a_switch_that_is_held_holds_the_hosts_behind_it_and_all_where_nobody_knows_which_they_are() {
     let mut one = world().wish("host/n2/a/file", None, body(), &[]);
     one.rollout.max_disruption = Disruption::None;
-    let one = one.wish("switch/leaf4/a/class", None, json!({ "value": "1", "drain": true }), &[]);
+    let one = one.wish(
+        "switch/leaf4/a/class",
+        None,
+        json!({ "value": "1", "drain": true }),
+        &[],
+    );
     for host in ["n1", "n2"] {
-        assert!(held(one.clone(), host).is_some_and(|why| why.contains("switch/leaf4/a/class")), "{host}");
+        assert!(
+            held(one.clone(), host).is_some_and(|why| why.contains("switch/leaf4/a/class")),
+            "{host}"
+        );
     }
     let mut cabled = one;
     cabled.rollout.behind = [("leaf4".to_owned(), "n2".to_owned())].into();
@@ -58,7 +87,9 @@ fn a_switch_that_could_not_be_read_holds_the_hosts_behind_it_unless_it_is_left_o
         alike: "cannot be reached".into(),
         next: Vec::new(),
     });
-    assert!(held(lost.clone(), "n1").is_some_and(|why| why.contains("behind switch/leaf2") && why.contains("--exclude switch/leaf2")));
+    assert!(held(lost.clone(), "n1").is_some_and(
+        |why| why.contains("behind switch/leaf2") && why.contains("--exclude switch/leaf2")
+    ));
     let mut elsewhere = lost.clone();
     elsewhere.rollout.behind = [("leaf2".to_owned(), "n7".to_owned())].into();
     assert_eq!(held(elsewhere, "n1"), None);
@@ -73,19 +104,33 @@ fn a_switch_that_could_not_be_read_holds_the_hosts_behind_it_unless_it_is_left_o
 #[test]
 fn what_is_taken_back_from_a_switch_waits_for_a_host_behind_it_that_is_held() {
     let kept = ["host/n1", "host/n2", "switch/leaf1", "switch/leaf2"];
-    let there = kept.iter().fold(World::new(), |world, target| world.wish(&format!("{target}/a/kept"), Some("1"), body(), &[]));
+    let there = kept.iter().fold(World::new(), |world, target| {
+        world.wish(&format!("{target}/a/kept"), Some("1"), body(), &[])
+    });
     let mut one = there
         .applied("host/n1/a/gone", json!({ "value": "1", "drain": true }))
         .applied("host/n2/a/gone", body())
         .applied("switch/leaf1/a/gone", body())
         .applied("switch/leaf2/a/gone", body());
-    let held = |world: &World, leaf: &str| node(&world.plan(), &format!("switch/{leaf}/a/gone")).held.clone();
+    let held = |world: &World, leaf: &str| {
+        node(&world.plan(), &format!("switch/{leaf}/a/gone"))
+            .held
+            .clone()
+    };
     assert_eq!((held(&one, "leaf1"), held(&one, "leaf2")), (None, None));
     one.rollout.max_disruption = Disruption::None;
     for leaf in ["leaf1", "leaf2"] {
-        assert!(held(&one, leaf).is_some_and(|why| why.contains("host/n1/a/gone")), "{:?}", held(&one, leaf));
+        assert!(
+            held(&one, leaf).is_some_and(|why| why.contains("host/n1/a/gone")),
+            "{:?}",
+            held(&one, leaf)
+        );
     }
-    one.rollout.behind = [("leaf1".to_owned(), "n1".to_owned()), ("leaf2".to_owned(), "n2".to_owned())].into();
+    one.rollout.behind = [
+        ("leaf1".to_owned(), "n1".to_owned()),
+        ("leaf2".to_owned(), "n2".to_owned()),
+    ]
+    .into();
     assert!(held(&one, "leaf1").is_some());
     assert_eq!(held(&one, "leaf2"), None);
 }

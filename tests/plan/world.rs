@@ -4,17 +4,20 @@ use railwright_base::{Address, Digest, Target};
 use railwright_plan::*;
 use railwright_resource::assessment::Attribute;
 use railwright_resource::{
-    Action, AnswerStatus, Assessment, BodyError, DesiredResource, Disruption, Observation, Plane, Read, ReadResult, ReadResults, Reading,
-    ResourceKind, Want,
+    Action, AnswerStatus, Assessment, BodyError, DesiredResource, Disruption, Observation, Plane,
+    Read, ReadResult, ReadResults, Reading, ResourceKind, Want,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// A made-up resource: its value is what the answer to a command says; its body says how it behaves.
+/// A made-up resource: its value is what the answer to a command says; its body says how it
+/// behaves.
 pub struct MadeUp;
 
 pub fn read(wish: &DesiredResource) -> Read {
-    Read::Command { script: wish.address.within_target() }
+    Read::Command {
+        script: wish.address.within_target(),
+    }
 }
 
 impl ResourceKind for MadeUp {
@@ -41,20 +44,42 @@ impl ResourceKind for MadeUp {
         };
         let wanted = Reading::is(wish.text("value").unwrap_or_default());
         let input = wish.text("input").map(str::to_owned);
-        let attribute = Attribute { input, ..Attribute::in_plane(Plane::Running, wanted.clone(), found.clone()) };
-        let flag = |name: &str| wish.body.get(name).and_then(Value::as_bool).unwrap_or(false);
+        let attribute = Attribute {
+            input,
+            ..Attribute::in_plane(Plane::Running, wanted.clone(), found.clone())
+        };
+        let flag = |name: &str| {
+            wish.body
+                .get(name)
+                .and_then(Value::as_bool)
+                .unwrap_or(false)
+        };
         Assessment {
             actions: if wanted == found {
                 vec![]
             } else {
-                vec![Action::RunCommand { script: wish.address.within_target(), limit_s: 1, environment: BTreeMap::new(), input: None }]
+                vec![Action::RunCommand {
+                    script: wish.address.within_target(),
+                    limit_s: 1,
+                    environment: BTreeMap::new(),
+                    input: None,
+                }]
             },
             attributes: BTreeMap::from([("value".to_owned(), attribute)]),
             needs_reboot: flag("reboot") && wanted != found,
             needs_power_cycle: flag("reboot") && flag("power_cycle") && wanted != found,
-            disruption: if flag("drain") { Disruption::Drain } else { Disruption::None },
+            disruption: if flag("drain") {
+                Disruption::Drain
+            } else {
+                Disruption::None
+            },
             transaction: wish.text("transaction").map(str::to_owned),
-            disturbs: wish.text("disturbs").map(str::to_owned).into_iter().filter(|_| wanted != found).collect(),
+            disturbs: wish
+                .text("disturbs")
+                .map(str::to_owned)
+                .into_iter()
+                .filter(|_| wanted != found)
+                .collect(),
             before: serde_json::to_value(&found).unwrap(),
             ..Assessment::default()
         }
@@ -67,7 +92,11 @@ impl ResourceKind for MadeUp {
 }
 
 pub fn kinds(name: &str) -> Option<&'static dyn ResourceKind> {
-    if name == "made_up" { Some(&MadeUp) } else { railwright_resource::kind_named(name) }
+    if name == "made_up" {
+        Some(&MadeUp)
+    } else {
+        railwright_resource::kind_named(name)
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -94,7 +123,12 @@ impl World {
             },
             targets: Vec::new(),
             nodes: None,
-            rollout: RolloutPolicy { canary: 1, max_unavailable: 1, max_disruption: Disruption::Reboot, ..RolloutPolicy::default() },
+            rollout: RolloutPolicy {
+                canary: 1,
+                max_unavailable: 1,
+                max_disruption: Disruption::Reboot,
+                ..RolloutPolicy::default()
+            },
             selection: PlanSelection::default(),
         }
     }
@@ -104,11 +138,27 @@ impl World {
         let wish = DesiredResource {
             address: address.clone(),
             after: after.iter().map(|a| a.parse().unwrap()).collect(),
-            want: Want { kind: "made_up".to_owned(), body, module: "m/r".into(), places: Vec::new() }.into(),
+            want: Want {
+                kind: "made_up".to_owned(),
+                body,
+                module: "m/r".into(),
+                places: Vec::new(),
+            }
+            .into(),
         };
-        let target = self.observation.targets.entry(address.target.clone()).or_default();
+        let target = self
+            .observation
+            .targets
+            .entry(address.target.clone())
+            .or_default();
         let status = AnswerStatus::Exit(i32::from(found.is_none()));
-        target.answers.insert(read(&wish).key(), ReadResult { status, out: found.unwrap_or_default().into() });
+        target.answers.insert(
+            read(&wish).key(),
+            ReadResult {
+                status,
+                out: found.unwrap_or_default().into(),
+            },
+        );
         if !self.targets.contains(&address.target) {
             self.targets.push(address.target.clone());
         }
@@ -138,28 +188,49 @@ impl World {
 
     /// Each host has a twin that wants, remembers and says the same.
     pub fn doubled(mut self) -> Self {
-        let twin = |target: &Target| Target { name: format!("{}twin", target.name).into(), ..target.clone() };
-        let of = |address: &Address| Address { target: twin(&address.target), ..address.clone() };
+        let twin = |target: &Target| Target {
+            name: format!("{}twin", target.name).into(),
+            ..target.clone()
+        };
+        let of = |address: &Address| Address {
+            target: twin(&address.target),
+            ..address.clone()
+        };
         for wish in self.wishes.clone() {
-            self.wishes.push(DesiredResource { address: of(&wish.address), after: wish.after.iter().map(of).collect(), ..wish });
+            self.wishes.push(DesiredResource {
+                address: of(&wish.address),
+                after: wish.after.iter().map(of).collect(),
+                ..wish
+            });
         }
         for (address, applied) in self.last.resources.clone() {
-            self.last
-                .resources
-                .insert(of(&address), AppliedResource { after: applied.after.iter().map(of).collect(), run: "r2".into(), ..applied });
+            self.last.resources.insert(
+                of(&address),
+                AppliedResource {
+                    after: applied.after.iter().map(of).collect(),
+                    run: "r2".into(),
+                    ..applied
+                },
+            );
         }
         for (target, said) in self.observation.targets.clone() {
             self.observation.targets.insert(twin(&target), said);
         }
-        self.targets.extend(self.targets.iter().map(twin).collect::<Vec<_>>());
+        self.targets
+            .extend(self.targets.iter().map(twin).collect::<Vec<_>>());
         self
     }
 
     /// The same world with one target.
     pub fn only(&self, target: &Target) -> Self {
-        let mut only = World { targets: vec![target.clone()], ..self.clone() };
+        let mut only = World {
+            targets: vec![target.clone()],
+            ..self.clone()
+        };
         only.wishes.retain(|wish| wish.address.target == *target);
-        only.last.resources.retain(|address, _| address.target == *target);
+        only.last
+            .resources
+            .retain(|address, _| address.target == *target);
         only.observation.targets.retain(|other, _| other == target);
         only
     }
@@ -199,7 +270,10 @@ pub fn ids(plan: &Plan) -> Vec<&str> {
 }
 
 pub fn node<'a>(plan: &'a Plan, id: &str) -> &'a PlanNode {
-    plan.nodes.iter().find(|n| n.id == id).unwrap_or_else(|| panic!("{id} is not among {:?}", ids(plan)))
+    plan.nodes
+        .iter()
+        .find(|n| n.id == id)
+        .unwrap_or_else(|| panic!("{id} is not among {:?}", ids(plan)))
 }
 
 pub fn reason(plan: &Plan, id: &str) -> Reason {

@@ -1,4 +1,5 @@
-//! railwright on switches with Cumulus Linux: plan, apply, drift, removal, what is refused, what others have in hand, and bad days.
+//! railwright on switches with Cumulus Linux: plan, apply, drift, removal, what is refused, what
+//! others have in hand, and bad days.
 
 use crate::journeys::Fabric;
 use crate::rig::Switch;
@@ -22,17 +23,24 @@ rollout: { switch_guard: GUARD }
 ";
 
 fn start(story: &str, guard: &str) -> Option<Fabric> {
-    Some(Fabric::of(Switch::start_cumulus(&format!("cumulus-{story}"))?, SPEC, guard))
+    Some(Fabric::of(
+        Switch::start_cumulus(&format!("cumulus-{story}"))?,
+        SPEC,
+        guard,
+    ))
 }
 
 impl Fabric {
     pub fn applied(&self) -> Value {
-        let state: Value = serde_json::from_str(&self.switch.must("cat /var/lib/cumulus-stand-in/state.json")).unwrap();
+        let state: Value =
+            serde_json::from_str(&self.switch.must("cat /var/lib/cumulus-stand-in/state.json"))
+                .unwrap();
         state["applied"].clone()
     }
 
     pub fn startup(&self) -> Value {
-        let saved: Value = serde_json::from_str(&self.switch.must("cat /etc/nvue.d/startup.yaml")).unwrap();
+        let saved: Value =
+            serde_json::from_str(&self.switch.must("cat /etc/nvue.d/startup.yaml")).unwrap();
         saved[1]["set"].clone()
     }
 
@@ -47,10 +55,13 @@ impl Fabric {
     }
 }
 
-/// All but what stays when the classes are taken back: profiles of ours that ports may share, and the division of the buffers.
+/// All but what stays when the classes are taken back: profiles of ours that ports may share, and
+/// the division of the buffers.
 pub fn of_others(applied: &Value) -> Value {
     let mut applied = applied.clone();
-    let Some(qos) = applied.get_mut("qos").and_then(Value::as_object_mut) else { return applied };
+    let Some(qos) = applied.get_mut("qos").and_then(Value::as_object_mut) else {
+        return applied;
+    };
     qos.remove("traffic-pool");
     for profiles in qos.values_mut().filter_map(Value::as_object_mut) {
         profiles.retain(|name, _| name != "railwright");
@@ -64,15 +75,29 @@ pub fn of_others(applied: &Value) -> Value {
 
 #[test]
 fn a_leaf_is_planned_applied_found_changed_and_given_back() {
-    let Some(fabric) = start("leaf", "60s") else { return };
+    let Some(fabric) = start("leaf", "60s") else {
+        return;
+    };
     let delivered = fabric.applied();
     insta::assert_snapshot!("cumulus_plan", fabric.run(&["plan", "inv"]));
     assert_eq!(fabric.applied(), delivered, "a plan changes nothing");
     insta::assert_snapshot!("cumulus_apply", fabric.run(&["apply", "inv", "--yes"]));
-    assert_eq!(fabric.applied(), fabric.startup(), "what is applied is saved");
+    assert_eq!(
+        fabric.applied(),
+        fabric.startup(),
+        "what is applied is saved"
+    );
     insta::assert_snapshot!("cumulus_nothing", fabric.run(&["plan", "inv"]));
-    let leaked = std::process::Command::new("grep").args(["-rl", "never-to-be-seen"]).arg(fabric.place.path()).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&leaked.stdout), "", "users and passwords stay on the switch");
+    let leaked = std::process::Command::new("grep")
+        .args(["-rl", "never-to-be-seen"])
+        .arg(fabric.place.path())
+        .output()
+        .unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&leaked.stdout),
+        "",
+        "users and passwords stay on the switch"
+    );
 
     fabric.nv("unset interface swp3 qos mapping profile");
     fabric.nv("set interface swp2 link mtu 1500");
@@ -80,7 +105,11 @@ fn a_leaf_is_planned_applied_found_changed_and_given_back() {
     insta::assert_snapshot!("cumulus_drift", fabric.run(&["drift", "inv"]));
     fabric.run(&["apply", "inv", "--yes"]);
     fabric.has_no_changes();
-    assert_eq!(fabric.applied(), fabric.startup(), "what was mended is saved");
+    assert_eq!(
+        fabric.applied(),
+        fabric.startup(),
+        "what was mended is saved"
+    );
 
     fabric.without_class();
     insta::assert_snapshot!("cumulus_removal", fabric.run(&["apply", "inv", "--yes"]));
@@ -95,13 +124,22 @@ fn a_leaf_is_planned_applied_found_changed_and_given_back() {
 /// Where `qos roce` gives the port what is wished, nothing of it is changed.
 #[test]
 fn a_switch_with_roce_is_left_as_it_is() {
-    let Some(fabric) = start("roce", "60s") else { return };
-    let spec = SPEC.replace("    mtu: 9000\n", "").replace("cable_length_m: 40", "cable_length_m: 100").replace("    watchdog: true\n", "");
+    let Some(fabric) = start("roce", "60s") else {
+        return;
+    };
+    let spec = SPEC
+        .replace("    mtu: 9000\n", "")
+        .replace("cable_length_m: 40", "cable_length_m: 100")
+        .replace("    watchdog: true\n", "");
     let spec = spec.replace(
         "min_bytes: 1000000, max_bytes: 2000000, probability_percent: 10",
         "min_bytes: 150000, max_bytes: 1500000, probability_percent: 100",
     );
-    fabric.place.write("inv/cluster.yaml", spec.replace("PORT", &fabric.switch.server.port.to_string()).replace("GUARD", "60s"));
+    fabric.place.write(
+        "inv/cluster.yaml",
+        spec.replace("PORT", &fabric.switch.server.port.to_string())
+            .replace("GUARD", "60s"),
+    );
     fabric.nv("set qos roce");
     fabric.nv("config apply -y");
     let said = fabric.run(&["plan", "inv"]);
@@ -109,59 +147,105 @@ fn a_switch_with_roce_is_left_as_it_is() {
     fabric.nv("set qos roce mode lossy");
     fabric.nv("config apply -y");
     let said = fabric.run(&["plan", "inv"]);
-    assert!(said.contains("`qos roce mode lossy` pauses nothing"), "{said}");
+    assert!(
+        said.contains("`qos roce mode lossy` pauses nothing"),
+        "{said}"
+    );
 }
 
 /// What NVUE refuses changes nothing, its own words are told, and nothing of ours waits.
 #[test]
 fn a_change_that_is_refused_changes_nothing() {
-    let Some(fabric) = start("refused", "60s") else { return };
-    fabric.switch.fault("refuse", "the ASIC of this switch has no room for another profile");
+    let Some(fabric) = start("refused", "60s") else {
+        return;
+    };
+    fabric.switch.fault(
+        "refuse",
+        "the ASIC of this switch has no room for another profile",
+    );
     let before = fabric.applied();
     insta::assert_snapshot!("cumulus_refused", fabric.run(&["apply", "inv", "--yes"]));
-    assert_eq!((fabric.applied(), fabric.startup()), (before.clone(), before));
+    assert_eq!(
+        (fabric.applied(), fabric.startup()),
+        (before.clone(), before)
+    );
     assert_eq!(fabric.switch.must("nv config diff -o json"), "");
 }
 
 /// Somebody's changes that wait are neither applied along nor dropped.
 #[test]
 fn what_somebody_else_has_in_hand_is_left_alone() {
-    let Some(fabric) = start("pending", "60s") else { return };
+    let Some(fabric) = start("pending", "60s") else {
+        return;
+    };
     let before = fabric.applied();
     fabric.nv("set interface swp5 link mtu 1500");
     insta::assert_snapshot!("cumulus_pending", fabric.run(&["apply", "inv", "--yes"]));
     assert_eq!(fabric.applied(), before);
-    assert!(fabric.switch.sh("nv config diff -o json").out.contains("1500"), "it still waits");
+    assert!(
+        fabric
+            .switch
+            .sh("nv config diff -o json")
+            .out
+            .contains("1500"),
+        "it still waits"
+    );
     fabric.nv("config detach");
-    assert!(fabric.run(&["apply", "inv", "--yes"]).contains("--- exit 0 ---"));
+    assert!(
+        fabric
+            .run(&["apply", "inv", "--yes"])
+            .contains("--- exit 0 ---")
+    );
     assert!(fabric.applied()["interface"].get("swp5").is_none());
 }
 
 /// Without auto-save what is applied is saved after it was proven; what is not saved is told.
 #[test]
 fn what_is_not_saved_is_told_and_saved() {
-    let Some(mut fabric) = start("saved", "60s") else { return };
+    let Some(mut fabric) = start("saved", "60s") else {
+        return;
+    };
     fabric.nv("set system config auto-save state disabled");
     fabric.nv("config apply -y");
     fabric.nv("config save");
     let unsaved = fabric.switch.must("cat /etc/nvue.d/startup.yaml");
-    assert!(fabric.run(&["apply", "inv", "--yes"]).contains("--- exit 0 ---"));
+    assert!(
+        fabric
+            .run(&["apply", "inv", "--yes"])
+            .contains("--- exit 0 ---")
+    );
     assert_eq!(fabric.applied(), fabric.startup());
     fabric.switch.write("/etc/nvue.d/startup.yaml", &unsaved);
     let drift = fabric.run(&["drift", "inv"]);
-    assert!(drift.contains(", persisted:") && !drift.contains(", running:"), "{drift}");
+    assert!(
+        drift.contains(", persisted:") && !drift.contains(", running:"),
+        "{drift}"
+    );
     let steps = fabric.switch.log("steps").len();
-    assert!(fabric.run(&["apply", "inv", "--yes"]).contains("--- exit 0 ---"));
-    assert_eq!(fabric.switch.log("steps").len(), steps, "nothing was applied");
+    assert!(
+        fabric
+            .run(&["apply", "inv", "--yes"])
+            .contains("--- exit 0 ---")
+    );
+    assert_eq!(
+        fabric.switch.log("steps").len(),
+        steps,
+        "nothing was applied"
+    );
     fabric.switch.reboot();
     fabric.has_no_changes();
 }
 
-/// Every connection breaks in the middle: NVUE goes on with it, and we find it again over a new one.
+/// Every connection breaks in the middle: NVUE goes on with it, and we find it again over a new
+/// one.
 #[test]
 fn a_connection_that_breaks_in_the_middle_is_found_again() {
-    let Some(fabric) = start("cut", "60s") else { return };
-    let said = fabric.switch.cut_after(1, || fabric.run(&["apply", "inv", "--yes"]));
+    let Some(fabric) = start("cut", "60s") else {
+        return;
+    };
+    let said = fabric
+        .switch
+        .cut_after(1, || fabric.run(&["apply", "inv", "--yes"]));
     assert!(said.contains("--- exit 0 ---"), "{said}");
     fabric.has_no_changes();
     assert_eq!(fabric.applied(), fabric.startup());
@@ -170,15 +254,24 @@ fn a_connection_that_breaks_in_the_middle_is_found_again() {
 /// An apply that fails half way is taken back.
 #[test]
 fn an_apply_that_fails_half_way_is_taken_back() {
-    let Some(fabric) = start("half", "60s") else { return };
+    let Some(fabric) = start("half", "60s") else {
+        return;
+    };
     let before = fabric.applied();
     fabric.switch.fault("fail-after", "1");
     let said = fabric.run(&["apply", "inv", "--yes"]);
-    assert!(said.contains("--- exit 1 ---") && said.contains("switchd did not come back"), "{said}");
+    assert!(
+        said.contains("--- exit 1 ---") && said.contains("switchd did not come back"),
+        "{said}"
+    );
     fabric.switch.mend("fail-after");
     let since = Instant::now();
     while fabric.applied() != before {
-        assert!(since.elapsed() < Duration::from_secs(120), "the switch was not taken back: {}", fabric.applied());
+        assert!(
+            since.elapsed() < Duration::from_secs(120),
+            "the switch was not taken back: {}",
+            fabric.applied()
+        );
         std::thread::sleep(Duration::from_millis(500));
     }
     assert_eq!(fabric.startup(), before);
@@ -188,25 +281,38 @@ fn an_apply_that_fails_half_way_is_taken_back() {
 #[test]
 #[ignore = "long: make test-deep"]
 fn a_port_that_does_not_come_up_again_is_taken_back() {
-    let Some(fabric) = start("dark", "120s") else { return };
+    let Some(fabric) = start("dark", "120s") else {
+        return;
+    };
     let before = fabric.applied();
     fabric.switch.fault("unplugged-swp3", "");
     let said = fabric.run(&["apply", "inv", "--yes"]);
-    assert!(said.contains("--- exit 1 ---") && said.contains("not up again 60 s after it: swp3"), "{said}");
-    assert_eq!((fabric.applied(), fabric.startup()), (before.clone(), before));
+    assert!(
+        said.contains("--- exit 1 ---") && said.contains("not up again 60 s after it: swp3"),
+        "{said}"
+    );
+    assert_eq!(
+        (fabric.applied(), fabric.startup()),
+        (before.clone(), before)
+    );
 }
 
-/// railwright dies in the middle and nobody goes on: the switch takes everything back by itself, and what others applied since stays.
+/// railwright dies in the middle and nobody goes on: the switch takes everything back by itself,
+/// and what others applied since stays.
 #[test]
 #[ignore = "long: make test-deep"]
 fn a_switch_that_is_left_alone_comes_back_by_itself() {
-    let Some(fabric) = start("left", "20s") else { return };
+    let Some(fabric) = start("left", "20s") else {
+        return;
+    };
     let mut before = fabric.applied();
     fabric.switch.fault("hang-after", "1");
     fabric.dies_in_the_middle();
     assert!(fabric.applied() != before, "it was in the middle");
     fabric.switch.mend("hang-after");
-    fabric.switch.sh("until nv config diff applied startup -o json; do sleep 0.1; done");
+    fabric
+        .switch
+        .sh("until nv config diff applied startup -o json; do sleep 0.1; done");
     fabric.nv("set system hostname leaf9");
     fabric.nv("set interface swp5 link mtu 4321");
     fabric.nv("config apply -y");
@@ -214,7 +320,11 @@ fn a_switch_that_is_left_alone_comes_back_by_itself() {
     before["interface"]["swp5"]["link"]["mtu"] = json!(4321);
     let since = Instant::now();
     while fabric.applied() != before || fabric.startup() != before {
-        assert!(since.elapsed() < Duration::from_secs(180), "the switch was not taken back: {}", fabric.applied());
+        assert!(
+            since.elapsed() < Duration::from_secs(180),
+            "the switch was not taken back: {}",
+            fabric.applied()
+        );
         std::thread::sleep(Duration::from_millis(500));
     }
     fabric.goes_on();
@@ -224,7 +334,9 @@ fn a_switch_that_is_left_alone_comes_back_by_itself() {
 #[test]
 #[ignore = "long: make test-deep"]
 fn a_switch_without_power_in_the_middle_is_as_it_was() {
-    let Some(mut fabric) = start("power", "60s") else { return };
+    let Some(mut fabric) = start("power", "60s") else {
+        return;
+    };
     let before = fabric.applied();
     fabric.switch.fault("hang-after", "1");
     let mut run = fabric.hangs_in_the_middle();
@@ -238,45 +350,88 @@ fn a_switch_without_power_in_the_middle_is_as_it_was() {
 /// A flash that is full keeps what is applied from being saved, and the guard puts both back.
 #[test]
 fn a_full_flash_loses_no_saved_configuration() {
-    let Some(fabric) = start("flash", "60s") else { return };
+    let Some(fabric) = start("flash", "60s") else {
+        return;
+    };
     let before = fabric.applied();
     fabric.switch.fault("full-flash", "1");
     let said = fabric.run(&["apply", "inv", "--yes"]);
-    assert!(said.contains("--- exit 1 ---") && said.contains("No space left on device"), "{said}");
+    assert!(
+        said.contains("--- exit 1 ---") && said.contains("No space left on device"),
+        "{said}"
+    );
     fabric.switch.mend("full-flash");
-    assert_eq!((fabric.applied(), fabric.startup()), (before.clone(), before));
+    assert_eq!(
+        (fabric.applied(), fabric.startup()),
+        (before.clone(), before)
+    );
 }
 
 /// A switch whose NVUE does not answer is unknown, and nothing is done to it.
 #[test]
 fn a_switch_whose_nvue_is_away_is_unknown() {
-    let Some(fabric) = start("away", "60s") else { return };
+    let Some(fabric) = start("away", "60s") else {
+        return;
+    };
     fabric.switch.fault("nvued-away", "1");
     let said = fabric.run(&["plan", "inv"]);
-    assert!(said.contains("Nothing could be compared with the spec") && said.contains("nv ended with status 1"), "{said}");
+    assert!(
+        said.contains("Nothing could be compared with the spec")
+            && said.contains("nv ended with status 1"),
+        "{said}"
+    );
 }
 
 /// What the stand-in refuses, each seen once, by its data.
 #[test]
 fn the_stand_in_refuses_what_its_data_says() {
-    let Some(fabric) = start("data", "60s") else { return };
+    let Some(fabric) = start("data", "60s") else {
+        return;
+    };
     let refused = |operations: Value, why: &str| {
-        fabric.switch.write("/tmp/x.yaml", &json!([{ "set": operations }]).to_string());
-        let outcome = fabric.switch.sh("nv config patch /tmp/x.yaml && nv config apply -y");
-        assert!(outcome.code == Some(1) && (outcome.out + &outcome.err).contains(why), "{operations} {why}");
+        fabric
+            .switch
+            .write("/tmp/x.yaml", &json!([{ "set": operations }]).to_string());
+        let outcome = fabric
+            .switch
+            .sh("nv config patch /tmp/x.yaml && nv config apply -y");
+        assert!(
+            outcome.code == Some(1) && (outcome.out + &outcome.err).contains(why),
+            "{operations} {why}"
+        );
         fabric.switch.sh("nv config detach");
     };
-    let rules = ["pools", "one-lossless-pool", "shares", "thresholds", "bound", "pause", "watchdog"];
-    let data = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stand-ins/cumulus/refusals/rules.json")).unwrap();
+    let rules = [
+        "pools",
+        "one-lossless-pool",
+        "shares",
+        "thresholds",
+        "bound",
+        "pause",
+        "watchdog",
+    ];
+    let data = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/stand-ins/cumulus/refusals/rules.json"
+    ))
+    .unwrap();
     let data: Value = serde_json::from_str(&data).unwrap();
-    assert_eq!(data.as_object().unwrap().len(), rules.len() + 1, "a rule that nobody tries");
-    let of_port = |family: &str, name: &str| json!({ "swp1": { "qos": { family: { "profile": name } } } });
+    assert_eq!(
+        data.as_object().unwrap().len(),
+        rules.len() + 1,
+        "a rule that nobody tries"
+    );
+    let of_port =
+        |family: &str, name: &str| json!({ "swp1": { "qos": { family: { "profile": name } } } });
     let class = |family: &str, of_class: Value| json!({ "qos": { family: { "x": { "traffic-class": { "3": of_class } } } } });
     refused(
         json!({ "interface": { "swp1": { "link": { "mtu": 9300 } } } }),
         "Config invalid at interface.swp1.link.mtu: 9300 is not in the range 552..9216",
     );
-    refused(json!({ "qos": { "no-such": { "x": 1 } } }), "is not one of the places");
+    refused(
+        json!({ "qos": { "no-such": { "x": 1 } } }),
+        "is not one of the places",
+    );
     refused(
         json!({ "qos": { "traffic-pool": { "default-lossy": { "memory-percent": 60 }, "mc-lossy": { "memory-percent": 41 } } } }),
         "101 percent",
@@ -286,11 +441,29 @@ fn the_stand_in_refuses_what_its_data_says() {
         "one lossless",
     );
     let shares = json!({ "1": { "bw-percent": 60 }, "2": { "bw-percent": 50 } });
-    refused(json!({ "qos": { "egress-scheduler": { "x": { "traffic-class": shares } } } }), "110 percent");
-    refused(class("congestion-control", json!({ "min-threshold": 2, "max-threshold": 1 })), "above max-threshold");
-    refused(json!({ "interface": of_port("pfc", "nowhere") }), "profile nowhere, which is not defined");
+    refused(
+        json!({ "qos": { "egress-scheduler": { "x": { "traffic-class": shares } } } }),
+        "110 percent",
+    );
+    refused(
+        class(
+            "congestion-control",
+            json!({ "min-threshold": 2, "max-threshold": 1 }),
+        ),
+        "above max-threshold",
+    );
+    refused(
+        json!({ "interface": of_port("pfc", "nowhere") }),
+        "profile nowhere, which is not defined",
+    );
     let both = json!({ "swp1": { "qos": { "pfc": { "profile": "x" }, "link-pause": { "profile": "x" } } } });
     let profiles = json!({ "pfc": { "x": { "switch-priority": { "3": {} } } }, "link-pause": { "x": { "rx": "enable" } } });
-    refused(json!({ "interface": both, "qos": profiles }), "link pause and PFC");
-    refused(json!({ "interface": { "swp1": { "qos": { "pfc-watchdog": {} } } } }), "no PFC");
+    refused(
+        json!({ "interface": both, "qos": profiles }),
+        "link pause and PFC",
+    );
+    refused(
+        json!({ "interface": { "swp1": { "qos": { "pfc-watchdog": {} } } } }),
+        "no PFC",
+    );
 }

@@ -1,5 +1,7 @@
-//! The rig: a switch with SONiC, Cumulus Linux or EOS, which is a stand-in. Real are its OpenSSH server on loopback, its Debian root in namespaces
-//! of its own, with SONiC its Redis on a unix socket in there and the JSON patches. Any number of them run side by side, and each ends with its value.
+//! The rig: a switch with SONiC, Cumulus Linux or EOS, which is a stand-in. Real are its OpenSSH
+//! server on loopback, its Debian root in namespaces of its own, with SONiC its Redis on a unix
+//! socket in there and the JSON patches. Any number of them run side by side, and each ends with
+//! its value.
 
 use crate::https::Https;
 pub use crate::root::Host;
@@ -11,10 +13,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A leaf of 32 ports of 100G, `Ethernet0` to `Ethernet124`: Broadcom, the traditional buffer model, SKU `Arista-7060CX-32S-C32`.
+/// A leaf of 32 ports of 100G, `Ethernet0` to `Ethernet124`: Broadcom, the traditional buffer
+/// model, SKU `Arista-7060CX-32S-C32`.
 pub const TOMAHAWK: &str = "tomahawk-32";
 
-/// A leaf of 64 ports of 800G, `Ethernet0` to `Ethernet504`: Mellanox, the dynamic buffer model, SKU `ACS-SN5600`.
+/// A leaf of 64 ports of 800G, `Ethernet0` to `Ethernet504`: Mellanox, the dynamic buffer model,
+/// SKU `ACS-SN5600`.
 pub const SN5600: &str = "sn5600-64";
 
 /// What a system's stand-in is made of.
@@ -25,9 +29,18 @@ struct Parts {
     tools: &'static [&'static str],
 }
 
-const SONIC: Parts = Parts { name: "sonic", tools: &["config", "sonic-cfggen", "sonic-db-cli", "sonic-boot"] };
-const CUMULUS: Parts = Parts { name: "cumulus", tools: &["nv", "ip", "cumulus-boot"] };
-const EOS: Parts = Parts { name: "eos", tools: &["FastCli", "sudo", "eos-boot"] };
+const SONIC: Parts = Parts {
+    name: "sonic",
+    tools: &["config", "sonic-cfggen", "sonic-db-cli", "sonic-boot"],
+};
+const CUMULUS: Parts = Parts {
+    name: "cumulus",
+    tools: &["nv", "ip", "cumulus-boot"],
+};
+const EOS: Parts = Parts {
+    name: "eos",
+    tools: &["FastCli", "sudo", "eos-boot"],
+};
 
 /// Where the commands are.
 const PATH: &str = "PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin; export PATH\n";
@@ -57,7 +70,8 @@ fn repository(path: &str) -> PathBuf {
 }
 
 impl Switch {
-    /// A SONiC switch as a model is delivered (`tests/stand-ins/sonic/delivered`); none when a rig is missing here.
+    /// A SONiC switch as a model is delivered (`tests/stand-ins/sonic/delivered`); none when a rig
+    /// is missing here.
     pub fn start(story: &str, model: &str) -> Option<Switch> {
         Self::start_of(&SONIC, story, Some(model))
     }
@@ -74,7 +88,10 @@ impl Switch {
 
     /// A switch as a model of a system is delivered: `sonic`, `cumulus` or `eos`.
     pub fn start_as(story: &str, system: &str, model: &str) -> Option<Switch> {
-        let parts = [&SONIC, &CUMULUS, &EOS].into_iter().find(|parts| parts.name == system).unwrap();
+        let parts = [&SONIC, &CUMULUS, &EOS]
+            .into_iter()
+            .find(|parts| parts.name == system)
+            .unwrap();
         Self::start_of(parts, story, Some(model))
     }
 
@@ -104,21 +121,43 @@ impl Switch {
         let home = format!("opt/{}-stand-in", parts.name);
         let mut copies = vec![
             (of.clone(), home.clone()),
-            (repository("tests/stand-ins/switch"), "opt/switch-stand-ins".to_owned()),
+            (
+                repository("tests/stand-ins/switch"),
+                "opt/switch-stand-ins".to_owned(),
+            ),
             (boots.path().join("model"), format!("{home}/model")),
-            (repository("tests/stand-ins/sonic/bin/reboot"), "usr/sbin/reboot".to_owned()),
+            (
+                repository("tests/stand-ins/sonic/bin/reboot"),
+                "usr/sbin/reboot".to_owned(),
+            ),
         ];
         for tool in parts.tools {
             copies.push((of.join("bin").join(tool), format!("usr/local/bin/{tool}")));
         }
         for tool in ["systemctl", "systemd-run", "systemd-detect-virt"] {
-            copies.push((repository("tests/stand-ins").join(tool), format!("usr/bin/{tool}")));
+            copies.push((
+                repository("tests/stand-ins").join(tool),
+                format!("usr/bin/{tool}"),
+            ));
         }
-        let copies: Vec<(&Path, &str)> = copies.iter().map(|(from, to)| (from.as_path(), to.as_str())).collect();
+        let copies: Vec<(&Path, &str)> = copies
+            .iter()
+            .map(|(from, to)| (from.as_path(), to.as_str()))
+            .collect();
         let host = Host::start_from(Root::Switch, story, &copies)?;
-        let server = Server::start(&["ed25519"], &["ForceCommand exec sh {folder}/enter".to_owned()])?;
+        let server = Server::start(
+            &["ed25519"],
+            &["ForceCommand exec sh {folder}/enter".to_owned()],
+        )?;
         std::fs::write(server.path("known_hosts"), server.line("ed25519") + "\n").unwrap();
-        let mut switch = Switch { host, server, api: None, parts, boots, boot: 0 };
+        let mut switch = Switch {
+            host,
+            server,
+            api: None,
+            parts,
+            boots,
+            boot: 0,
+        };
         switch.come_up();
         Some(switch)
     }
@@ -129,14 +168,22 @@ impl Switch {
         let id = self.boots.path().join(format!("boot_id-{}", self.boot));
         let fresh = std::fs::read_to_string("/proc/sys/kernel/random/uuid").unwrap();
         std::fs::write(&id, fresh).unwrap();
-        self.host.mount(&["-t", "tmpfs", "-o", "mode=755", "run"], "/run");
-        self.host.mount(&["--bind", id.to_str().unwrap()], "/proc/sys/kernel/random/boot_id");
+        self.host
+            .mount(&["-t", "tmpfs", "-o", "mode=755", "run"], "/run");
+        self.host.mount(
+            &["--bind", id.to_str().unwrap()],
+            "/proc/sys/kernel/random/boot_id",
+        );
         self.must(self.parts.tools[self.parts.tools.len() - 1]);
-        let enter = format!("exec {} /bin/sh -c \"$SSH_ORIGINAL_COMMAND\"\n", self.host.entry());
+        let enter = format!(
+            "exec {} /bin/sh -c \"$SSH_ORIGINAL_COMMAND\"\n",
+            self.host.entry()
+        );
         std::fs::write(self.server.path("enter"), enter).unwrap();
     }
 
-    /// Power off and on: sessions end, what runs ends, what was not saved is gone, the boot id is another.
+    /// Power off and on: sessions end, what runs ends, what was not saved is gone, the boot id is
+    /// another.
     pub fn reboot(&mut self) {
         self.server.go_down();
         self.api.iter().for_each(Https::go_down);
@@ -146,12 +193,14 @@ impl Switch {
         self.api.iter().for_each(|api| api.moved(self.host.entry()));
     }
 
-    /// Whether somebody on the switch asked for a reboot, which is then done with [`Switch::reboot`].
+    /// Whether somebody on the switch asked for a reboot, which is then done with
+    /// [`Switch::reboot`].
     pub fn wants_reboot(&self) -> bool {
         self.host.sh("test -e /run/sonic-stand-in/reboot").0 == 0
     }
 
-    /// The `ssh` of a switch or node in an inventory whose folder has [`Switch::known_hosts`] and [`Switch::identity`].
+    /// The `ssh` of a switch or node in an inventory whose folder has [`Switch::known_hosts`] and
+    /// [`Switch::identity`].
     pub fn ssh(&self) -> String {
         format!("{{ address: 127.0.0.1, port: {} }}", self.server.port)
     }
@@ -169,7 +218,11 @@ impl Switch {
     /// A script on the switch, not over SSH.
     pub fn sh(&self, script: &str) -> Outcome {
         let (code, out, err) = self.host.sh(&format!("{PATH}{script}"));
-        Outcome { code: Some(code), out, err }
+        Outcome {
+            code: Some(code),
+            out,
+            err,
+        }
     }
 
     /// A script that must succeed.
@@ -183,16 +236,34 @@ impl Switch {
     pub fn over_ssh(&self, command: &str) -> Outcome {
         let known = self.server.path("known_hosts");
         let mut ssh = Command::new("ssh");
-        ssh.args(["-F", "none", "-o", "BatchMode=yes", "-o", &format!("UserKnownHostsFile={}", known.display())]);
-        ssh.arg("-i").arg(self.server.path("id")).args(["-p", &self.server.port.to_string(), "root@127.0.0.1", command]);
+        ssh.args([
+            "-F",
+            "none",
+            "-o",
+            "BatchMode=yes",
+            "-o",
+            &format!("UserKnownHostsFile={}", known.display()),
+        ]);
+        ssh.arg("-i").arg(self.server.path("id")).args([
+            "-p",
+            &self.server.port.to_string(),
+            "root@127.0.0.1",
+            command,
+        ]);
         let output = ssh.stdin(Stdio::null()).output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Outcome { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
+        Outcome {
+            code: output.status.code(),
+            out: text(&output.stdout),
+            err: text(&output.stderr),
+        }
     }
 
     /// A file of the switch is written.
     pub fn write(&self, path: &str, text: &str) {
-        self.must(&format!("mkdir -p \"$(dirname {path})\" && cat >{path} <<'END OF FILE'\n{text}\nEND OF FILE"));
+        self.must(&format!(
+            "mkdir -p \"$(dirname {path})\" && cat >{path} <<'END OF FILE'\n{text}\nEND OF FILE"
+        ));
     }
 
     /// `config apply-patch` with this patch, over SSH.
@@ -208,47 +279,76 @@ impl Switch {
 
     /// A row as Redis has it, from a database by its number; empty where there is none.
     pub fn row(&self, database: u8, key: &str) -> BTreeMap<String, String> {
-        let out = self.must(&format!("redis-cli -s /run/redis/redis.sock -n {database} --json hgetall '{key}'"));
+        let out = self.must(&format!(
+            "redis-cli -s /run/redis/redis.sock -n {database} --json hgetall '{key}'"
+        ));
         serde_json::from_str(&out).unwrap_or_default()
     }
 
     /// The keys of a database that a pattern of Redis meets.
     pub fn keys(&self, database: u8, pattern: &str) -> Vec<String> {
-        let out = self.must(&format!("redis-cli -s /run/redis/redis.sock -n {database} --raw keys '{pattern}'"));
-        let mut keys: Vec<String> = out.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
+        let out = self.must(&format!(
+            "redis-cli -s /run/redis/redis.sock -n {database} --raw keys '{pattern}'"
+        ));
+        let mut keys: Vec<String> = out
+            .lines()
+            .filter(|line| !line.is_empty())
+            .map(str::to_owned)
+            .collect();
         keys.sort();
         keys
     }
 
     /// Lays a fault (`tests/stand-ins/{sonic,cumulus,eos}/README.md` list them).
     pub fn fault(&self, name: &str, text: &str) {
-        self.write(&format!("/etc/{}-stand-in/faults/{name}", self.parts.name), text);
+        self.write(
+            &format!("/etc/{}-stand-in/faults/{name}", self.parts.name),
+            text,
+        );
     }
 
     /// Takes a fault away.
     pub fn mend(&self, name: &str) {
-        self.must(&format!("rm -f /etc/{}-stand-in/faults/{name}", self.parts.name));
+        self.must(&format!(
+            "rm -f /etc/{}-stand-in/faults/{name}",
+            self.parts.name
+        ));
     }
 
     /// A log of the stand-in: `flaps` (a port a line), `steps` (an operation a line), `syslog`.
     pub fn log(&self, name: &str) -> Vec<String> {
-        self.sh(&format!("cat /var/log/{}-stand-in/{name}", self.parts.name)).out.lines().map(str::to_owned).collect()
+        self.sh(&format!("cat /var/log/{}-stand-in/{name}", self.parts.name))
+            .out
+            .lines()
+            .map(str::to_owned)
+            .collect()
     }
 
     /// Waits for something that the stand-in says it does: `hanging`, `dropping`, `reboot`.
     pub fn wait_for(&self, mark: &str) {
         let since = Instant::now();
-        while self.sh(&format!("test -e /run/{}-stand-in/{mark}", self.parts.name)).code != Some(0) {
-            assert!(since.elapsed() < Duration::from_secs(60), "the switch never said `{mark}`");
+        while self
+            .sh(&format!("test -e /run/{}-stand-in/{mark}", self.parts.name))
+            .code
+            != Some(0)
+        {
+            assert!(
+                since.elapsed() < Duration::from_secs(60),
+                "the switch never said `{mark}`"
+            );
             std::thread::sleep(Duration::from_millis(50));
         }
     }
 
-    /// Ends every session of the SSH server and every connection to the API, as a line that breaks does; what they started goes on.
+    /// Ends every session of the SSH server and every connection to the API, as a line that breaks
+    /// does; what they started goes on.
     pub fn cut(&self) {
         self.api.iter().for_each(Https::cut);
         for session in self.server.sessions() {
-            let _ = Command::new("kill").args(["-9", &session.to_string()]).stderr(Stdio::null()).status();
+            let _ = Command::new("kill")
+                .args(["-9", &session.to_string()])
+                .stderr(Stdio::null())
+                .status();
         }
     }
 
@@ -256,13 +356,16 @@ impl Switch {
     pub fn wait_for_log(&self, name: &str, lines: usize) {
         let since = Instant::now();
         while self.log(name).len() < lines {
-            assert!(since.elapsed() < Duration::from_secs(60), "the log `{name}` never had {lines} lines");
+            assert!(
+                since.elapsed() < Duration::from_secs(60),
+                "the log `{name}` never had {lines} lines"
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 
-    /// Runs something in whose first patch every session is cut after this many steps; the patch then goes on as far as it can
-    /// without anybody to speak to.
+    /// Runs something in whose first patch every session is cut after this many steps; the patch
+    /// then goes on as far as it can without anybody to speak to.
     pub fn cut_after<T>(&self, steps: u32, run: impl FnOnce() -> T) -> T {
         self.must(&format!("rm -f /run/{}-stand-in/dropping", self.parts.name));
         self.fault("drop-after", &steps.to_string());

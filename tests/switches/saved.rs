@@ -1,4 +1,5 @@
-//! What stays and what goes: checkpoints, the saved file, a reload, a reboot, and a timer on the switch.
+//! What stays and what goes: checkpoints, the saved file, a reload, a reboot, and a timer on the
+//! switch.
 
 use crate::rig::{Switch, TOMAHAWK};
 use serde_json::{Value, json};
@@ -8,13 +9,16 @@ fn mtu(switch: &Switch) -> String {
 }
 
 fn set(switch: &Switch, mtu: &str) {
-    let outcome = switch.patch(&json!([{"op": "replace", "path": "/PORT/Ethernet0/mtu", "value": mtu}]));
+    let outcome =
+        switch.patch(&json!([{"op": "replace", "path": "/PORT/Ethernet0/mtu", "value": mtu}]));
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
 }
 
 #[test]
 fn only_what_was_saved_survives_a_reload_and_a_reboot() {
-    let Some(mut switch) = Switch::start("saved", TOMAHAWK) else { return };
+    let Some(mut switch) = Switch::start("saved", TOMAHAWK) else {
+        return;
+    };
     let before = switch.must("cat /proc/sys/kernel/random/boot_id");
     set(&switch, "9000");
     assert_eq!(switch.over_ssh("config reload -y -f").code, Some(0));
@@ -26,7 +30,10 @@ fn only_what_was_saved_survives_a_reload_and_a_reboot() {
     set(&switch, "9216");
     switch.reboot();
     assert_eq!(mtu(&switch), "9000");
-    assert_ne!(switch.over_ssh("cat /proc/sys/kernel/random/boot_id").out, before);
+    assert_ne!(
+        switch.over_ssh("cat /proc/sys/kernel/random/boot_id").out,
+        before
+    );
     // somebody on it asks for one
     switch.must("setsid reboot >/dev/null 2>&1 &");
     switch.wait_for("reboot");
@@ -37,7 +44,9 @@ fn only_what_was_saved_survives_a_reload_and_a_reboot() {
 
 #[test]
 fn checkpoints_come_back_and_are_written_over_without_a_word() {
-    let Some(switch) = Switch::start("checkpoints", TOMAHAWK) else { return };
+    let Some(switch) = Switch::start("checkpoints", TOMAHAWK) else {
+        return;
+    };
     assert_eq!(switch.must("config list-checkpoints"), "[]\n");
     assert_eq!(switch.over_ssh("config checkpoint one").code, Some(0));
     set(&switch, "9000");
@@ -49,21 +58,37 @@ fn checkpoints_come_back_and_are_written_over_without_a_word() {
     set(&switch, "9216");
     assert_eq!(switch.over_ssh("config rollback one").code, Some(0));
     assert_eq!(mtu(&switch), "9000");
-    assert_eq!(switch.must("config list-checkpoints"), "[\n    \"one\"\n]\n");
-    assert_eq!(switch.over_ssh("config delete-checkpoint one").code, Some(0));
+    assert_eq!(
+        switch.must("config list-checkpoints"),
+        "[\n    \"one\"\n]\n"
+    );
+    assert_eq!(
+        switch.over_ssh("config delete-checkpoint one").code,
+        Some(0)
+    );
     for command in ["rollback", "delete-checkpoint"] {
         let lacking = switch.over_ssh(&format!("config {command} one"));
         assert_eq!(lacking.code, Some(2));
-        assert!(lacking.err.ends_with("Error: Checkpoint 'one' does not exist\n"), "{lacking:?}");
+        assert!(
+            lacking
+                .err
+                .ends_with("Error: Checkpoint 'one' does not exist\n"),
+            "{lacking:?}"
+        );
     }
 }
 
 #[test]
 fn a_timer_on_the_switch_takes_a_patch_back() {
-    let Some(mut switch) = Switch::start("timer", TOMAHAWK) else { return };
+    let Some(mut switch) = Switch::start("timer", TOMAHAWK) else {
+        return;
+    };
     switch.must("config checkpoint before");
     let arm = |seconds: u32| {
-        format!("systemd-run --quiet --unit=guard --on-active={seconds} -p Type=oneshot /bin/sh -c 'config rollback before'")
+        format!(
+            "systemd-run --quiet --unit=guard --on-active={seconds} -p Type=oneshot /bin/sh -c \
+             'config rollback before'"
+        )
     };
     set(&switch, "9000");
     assert_eq!(switch.over_ssh(&arm(1)).code, Some(0));
@@ -75,13 +100,20 @@ fn a_timer_on_the_switch_takes_a_patch_back() {
     // one that is stopped does nothing, and a reboot forgets it; a unit that is enabled runs then
     switch.sh("until ! systemctl is-active -q guard.service; do sleep 0.1; done");
     assert_eq!(switch.over_ssh(&arm(600)).code, Some(0));
-    assert_eq!(switch.over_ssh("systemctl is-active guard.timer").code, Some(0));
+    assert_eq!(
+        switch.over_ssh("systemctl is-active guard.timer").code,
+        Some(0)
+    );
     assert_eq!(switch.over_ssh("systemctl stop guard.timer").code, Some(0));
     assert_eq!(switch.over_ssh(&arm(600)).code, Some(0));
-    let unit = "[Service]\nType=oneshot\nExecStart=/bin/sh -c \"echo booted >/etc/booted\"\n[Install]\nWantedBy=multi-user.target";
+    let unit = "[Service]\nType=oneshot\nExecStart=/bin/sh -c \"echo booted \
+                >/etc/booted\"\n[Install]\nWantedBy=multi-user.target";
     switch.write("/etc/systemd/system/late.service", unit);
     switch.must("systemctl enable late.service");
     switch.reboot();
-    assert_ne!(switch.over_ssh("systemctl is-active guard.timer").code, Some(0));
+    assert_ne!(
+        switch.over_ssh("systemctl is-active guard.timer").code,
+        Some(0)
+    );
     assert_eq!(switch.must("cat /etc/booted"), "booted\n");
 }

@@ -1,5 +1,7 @@
-//! Law 4 on switches: what is asked of a switch for a plan and for drift changes nothing of it. Before and after are compared: its whole disk,
-//! what it keeps in memory (SONiC's Redis, what stands below /run), what its API was asked to change; and nothing but commands that read is called.
+//! Law 4 on switches: what is asked of a switch for a plan and for drift changes nothing of it.
+//! Before and after are compared: its whole disk, what it keeps in memory (SONiC's Redis, what
+//! stands below /run), what its API was asked to change; and nothing but commands that read is
+//! called.
 
 use crate::eos::Way;
 use crate::journeys::Fabric;
@@ -10,7 +12,15 @@ use std::collections::BTreeSet;
 /// The commands of the three systems, each with the first words of those that only read.
 const READ: [(&str, &[&str]); 4] = [
     ("sonic-cfggen", &["-d --print-data"]),
-    ("sonic-db-cli", &["APPL_DB hget ", "STATE_DB hget ", "CONFIG_DB hget ", "COUNTERS_DB hget "]),
+    (
+        "sonic-db-cli",
+        &[
+            "APPL_DB hget ",
+            "STATE_DB hget ",
+            "CONFIG_DB hget ",
+            "COUNTERS_DB hget ",
+        ],
+    ),
     ("nv", &["show ", "config show "]),
     ("FastCli", &["-p 15 -c show "]),
 ];
@@ -22,31 +32,51 @@ const CALLS: &str = "/run/calls";
 fn keep_calls(switch: &Switch) {
     let tools = READ.map(|(tool, _)| tool).join(" ");
     switch.must(&format!(
-        "mkdir -p /usr/local/called && for t in config {tools}; do\n\
-         [ -e /usr/local/bin/$t ] || continue\n\
-         mv /usr/local/bin/$t /usr/local/called/$t\n\
-         printf '#!/bin/sh\\nprintf \"%%s\\\\n\" \"'$t' $(printf \"%%s \" \"$@\" | tr \"\\\\n\" \" \")\" >>{CALLS}\\nexport PYTHONDONTWRITEBYTECODE=1\\nexec /usr/local/called/'$t' \"$@\"\\n' >/usr/local/bin/$t\n\
-         chmod 755 /usr/local/bin/$t; done"
+        "mkdir -p /usr/local/called && for t in config {tools}; do\n[ -e /usr/local/bin/$t ] || \
+         continue\nmv /usr/local/bin/$t /usr/local/called/$t\nprintf '#!/bin/sh\\nprintf \
+         \"%%s\\\\n\" \"'$t' $(printf \"%%s \" \"$@\" | tr \"\\\\n\" \" \")\" >>{CALLS}\\nexport \
+         PYTHONDONTWRITEBYTECODE=1\\nexec /usr/local/called/'$t' \"$@\"\\n' \
+         >/usr/local/bin/$t\nchmod 755 /usr/local/bin/$t; done"
     ));
 }
 
 /// All of a switch at one moment, as lines that begin with what they are about.
 fn standing(fabric: &Fabric) -> BTreeSet<String> {
-    let digest = "local t = {}; local all = redis.call('keys', '*'); table.sort(all)\n\
-                  for _, k in ipairs(all) do t[#t + 1] = k .. ' ' .. redis.sha1hex(redis.call('dump', k)) end; return t";
+    let digest = "local t = {}; local all = redis.call('keys', '*'); table.sort(all)\nfor _, k in \
+                  ipairs(all) do t[#t + 1] = k .. ' ' .. redis.sha1hex(redis.call('dump', k)) end; \
+                  return t";
     let in_memory = fabric.switch.must(&format!(
-        "find /run -type f ! -path {CALLS} ! -path '/run/redis/*' -exec md5sum {{}} + | sed 's/^\\([^ ]*\\) *\\(.*\\)/\\2 \\1/'\n\
-         [ ! -S /run/redis/redis.sock ] || for n in 0 1 2 3 4 5 6; do\n\
-         redis-cli -s /run/redis/redis.sock -n $n --raw eval \"{digest}\" 0 | sed \"s/^/$n|/\"; done"
+        "find /run -type f ! -path {CALLS} ! -path '/run/redis/*' -exec md5sum {{}} + | sed \
+         's/^\\([^ ]*\\) *\\(.*\\)/\\2 \\1/'\n[ ! -S /run/redis/redis.sock ] || for n in 0 1 2 3 4 \
+         5 6; do\nredis-cli -s /run/redis/redis.sock -n $n --raw eval \"{digest}\" 0 | sed \
+         \"s/^/$n|/\"; done"
     ));
-    let changes = fabric.switch.api.iter().map(|api| format!("changes {}", api.read("changes")));
-    fabric.switch.host.written().iter().map(|line| without_times(line)).chain(in_memory.lines().map(str::to_owned)).chain(changes).collect()
+    let changes = fabric
+        .switch
+        .api
+        .iter()
+        .map(|api| format!("changes {}", api.read("changes")));
+    fabric
+        .switch
+        .host
+        .written()
+        .iter()
+        .map(|line| without_times(line))
+        .chain(in_memory.lines().map(str::to_owned))
+        .chain(changes)
+        .collect()
 }
 
 /// A stand-in writes its own memory anew at every call: what counts there is what is in it.
 fn without_times(line: &str) -> String {
-    let [path, mode, .., content] = line.split(' ').collect::<Vec<_>>()[..] else { return line.to_owned() };
-    if path.contains("-stand-in/") || path.ends_with("-stand-in") { format!("{path} {mode} {content}") } else { line.to_owned() }
+    let [path, mode, .., content] = line.split(' ').collect::<Vec<_>>()[..] else {
+        return line.to_owned();
+    };
+    if path.contains("-stand-in/") || path.ends_with("-stand-in") {
+        format!("{path} {mode} {content}")
+    } else {
+        line.to_owned()
+    }
 }
 
 fn name(line: &str) -> &str {
@@ -55,26 +85,47 @@ fn name(line: &str) -> &str {
 
 /// The calls that are none of a command that reads.
 fn writing(calls: &str) -> Vec<&str> {
-    let reads = |call: &&str| READ.iter().any(|(tool, words)| words.iter().any(|words| call.starts_with(&format!("{tool} {words}"))));
+    let reads = |call: &&str| {
+        READ.iter().any(|(tool, words)| {
+            words
+                .iter()
+                .any(|words| call.starts_with(&format!("{tool} {words}")))
+        })
+    };
     calls.lines().filter(|call| !reads(call)).collect()
 }
 
 /// Nothing is other than before after these, but for what changes while nobody does anything.
 fn change_nothing(fabric: &Fabric) {
     let (first, before) = (standing(fabric), standing(fabric));
-    let mut restless: BTreeSet<&str> = first.symmetric_difference(&before).map(|line| name(line)).collect();
+    let mut restless: BTreeSet<&str> = first
+        .symmetric_difference(&before)
+        .map(|line| name(line))
+        .collect();
     // Over eAPI an answer lies in a folder below it until it is fetched; then it is gone.
     restless.extend(fabric.switch.api.iter().map(|_| "/tmp"));
     fabric.switch.must(&format!("rm -f {CALLS}"));
     for words in [&["plan", "inv"], &["drift", "inv"]] {
         let said = fabric.run(words);
-        assert!(said.contains("--- exit 0 ---") || said.contains("--- exit 2 ---"), "{said}");
+        assert!(
+            said.contains("--- exit 0 ---") || said.contains("--- exit 2 ---"),
+            "{said}"
+        );
         let after = standing(fabric);
-        let changed: Vec<&String> = before.symmetric_difference(&after).filter(|line| !restless.contains(name(line))).collect();
-        assert!(changed.is_empty(), "{words:?} changed the switch: {changed:#?}");
+        let changed: Vec<&String> = before
+            .symmetric_difference(&after)
+            .filter(|line| !restless.contains(name(line)))
+            .collect();
+        assert!(
+            changed.is_empty(),
+            "{words:?} changed the switch: {changed:#?}"
+        );
     }
     let calls = fabric.switch.sh(&format!("cat {CALLS}")).out;
-    assert!(!calls.is_empty() || fabric.switch.api.is_some(), "nobody asked it anything");
+    assert!(
+        !calls.is_empty() || fabric.switch.api.is_some(),
+        "nobody asked it anything"
+    );
     assert_eq!(writing(&calls), [""; 0], "of {calls}");
 }
 
@@ -84,28 +135,40 @@ fn law_4(fabric: &Fabric) {
     change_nothing(fabric);
     let applied = fabric.run(&["apply", "inv", "--yes"]);
     assert!(applied.contains("--- exit 0 ---"), "{applied}");
-    assert!(!writing(&fabric.switch.sh(&format!("cat {CALLS}")).out).is_empty() || fabric.switch.api.is_some(), "calls are not kept");
+    assert!(
+        !writing(&fabric.switch.sh(&format!("cat {CALLS}")).out).is_empty()
+            || fabric.switch.api.is_some(),
+        "calls are not kept"
+    );
     change_nothing(fabric);
 }
 
 #[test]
 fn law_4_a_plan_and_a_drift_change_nothing_of_sonic() {
-    let Some(fabric) = Fabric::start("unchanged", "60s") else { return };
+    let Some(fabric) = Fabric::start("unchanged", "60s") else {
+        return;
+    };
     law_4(&fabric);
 }
 
 #[test]
 fn law_4_a_plan_and_a_drift_change_nothing_of_cumulus() {
-    let Some(switch) = Switch::start_cumulus("unchanged-cumulus") else { return };
+    let Some(switch) = Switch::start_cumulus("unchanged-cumulus") else {
+        return;
+    };
     law_4(&Fabric::of(switch, cumulus::SPEC, "60s"));
-    let Some(fabric) = nvue::start("unchanged") else { return };
+    let Some(fabric) = nvue::start("unchanged") else {
+        return;
+    };
     law_4(&fabric);
 }
 
 #[test]
 fn law_4_a_plan_and_a_drift_change_nothing_of_eos() {
     for way in [Way::Ssh, Way::Eapi] {
-        let Some(fabric) = way.start("unchanged", "60s") else { return };
+        let Some(fabric) = way.start("unchanged", "60s") else {
+            return;
+        };
         law_4(&fabric);
     }
 }

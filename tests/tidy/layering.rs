@@ -1,11 +1,20 @@
-//! Data flows one way: which crate uses which stands in the manifests, and cargo knows no circle. What cargo does not hold is held here:
-//! the core is pure; the rooms of one crate use only rooms below them; one crate talks to targets, one touches the clock and files of this
-//! machine, one prints.
+//! Data flows one way: which crate uses which stands in the manifests, and cargo knows no circle.
+//! What cargo does not hold is held here: the core is pure; the rooms of one crate use only rooms
+//! below them; one crate talks to targets, one touches the clock and files of this machine, one
+//! prints.
 
 use crate::{files, is_test, none, product_lines};
 
 /// Rooms of `knowledge` and `jobs` from the ground up; rooms of one line may not use each other.
-const FLOORS: &[&[&str]] = &[&["spec"], &["catalog", "template"], &["solve"], &["module"], &["rules", "translate"], &["job"], &["doctor"]];
+const FLOORS: &[&[&str]] = &[
+    &["spec"],
+    &["catalog", "template"],
+    &["solve"],
+    &["module"],
+    &["rules", "translate"],
+    &["job"],
+    &["doctor"],
+];
 
 const PURE: &[&str] = &["base", "graph", "resource", "knowledge", "workload", "plan"];
 
@@ -35,7 +44,9 @@ fn floor(room: &str) -> Option<usize> {
 }
 
 fn source() -> impl Iterator<Item = (String, String)> {
-    files("src", ".rs").into_iter().filter(|(path, _)| path.matches('/').count() > 1 && !is_test(path))
+    files("src", ".rs")
+        .into_iter()
+        .filter(|(path, _)| path.matches('/').count() > 1 && !is_test(path))
 }
 
 #[test]
@@ -51,8 +62,13 @@ fn a_room_uses_only_rooms_below_it() {
         };
         for (line, code) in product_lines(&text) {
             for used in code.split("crate::").skip(1) {
-                let used: String = used.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
-                if floor(&used).is_some_and(|other| other > own_floor || (other == own_floor && used != own)) {
+                let used: String = used
+                    .chars()
+                    .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
+                    .collect();
+                if floor(&used)
+                    .is_some_and(|other| other > own_floor || (other == own_floor && used != own))
+                {
                     findings.push(format!("{path}:{line}: `{own}` may not use `{used}`"));
                 }
             }
@@ -64,21 +80,41 @@ fn a_room_uses_only_rooms_below_it() {
 #[test]
 fn a_pure_crate_builds_on_pure_crates() {
     let impure = ["railwright-system", "tokio", "russh", "kube"];
-    let manifests = files("src", "Cargo.toml").into_iter().filter(|(path, _)| PURE.contains(&room(path)));
+    let manifests = files("src", "Cargo.toml")
+        .into_iter()
+        .filter(|(path, _)| PURE.contains(&room(path)));
     let lines = manifests.flat_map(|(path, text)| {
-        let own = text.lines().skip_while(|line| *line != "[dependencies]").skip(1).take_while(|line| !line.starts_with('['));
-        let used: Vec<String> = own.filter_map(|line| Some(line.split_once(['.', ' ', '='])?.0.to_owned())).collect();
+        let own = text
+            .lines()
+            .skip_while(|line| *line != "[dependencies]")
+            .skip(1)
+            .take_while(|line| !line.starts_with('['));
+        let used: Vec<String> = own
+            .filter_map(|line| Some(line.split_once(['.', ' ', '='])?.0.to_owned()))
+            .collect();
         used.into_iter().map(move |used| (path.clone(), used))
     });
-    let wrong = |used: &str| impure.contains(&used) || used.strip_prefix("railwright-").is_some_and(|used| !PURE.contains(&used));
-    none(&lines.filter(|(_, used)| wrong(used)).map(|(path, used)| format!("{path}: uses `{used}`")).collect::<Vec<_>>());
+    let wrong = |used: &str| {
+        impure.contains(&used)
+            || used
+                .strip_prefix("railwright-")
+                .is_some_and(|used| !PURE.contains(&used))
+    };
+    none(
+        &lines
+            .filter(|(_, used)| wrong(used))
+            .map(|(path, used)| format!("{path}: uses `{used}`"))
+            .collect::<Vec<_>>(),
+    );
 }
 
 #[test]
 fn the_core_is_pure() {
     let mut findings = Vec::new();
     for (path, text) in source().filter(|(path, _)| PURE.contains(&room(path))) {
-        for (line, code) in product_lines(&text).filter(|(_, code)| !code.trim_start().starts_with("//")) {
+        for (line, code) in
+            product_lines(&text).filter(|(_, code)| !code.trim_start().starts_with("//"))
+        {
             for word in IMPURE_WORDS.iter().filter(|word| code.contains(*word)) {
                 findings.push(format!("{path}:{line}: `{word}` in a pure room"));
             }
@@ -89,11 +125,22 @@ fn the_core_is_pure() {
 
 #[test]
 fn files_clock_and_processes_of_this_machine_are_touched_in_one_room() {
-    let words = ["std::fs", "SystemTime::now", "Timestamp::now", "std::process::Command", " File::open"];
+    let words = [
+        "std::fs",
+        "SystemTime::now",
+        "Timestamp::now",
+        "std::process::Command",
+        " File::open",
+    ];
     let mut findings = Vec::new();
-    // The lab runs machines of its own, which is all files and processes; transport/local is this machine as a target.
-    for (path, text) in source().filter(|(path, _)| !["system", "lab", "transport"].contains(&room(path))) {
-        for (line, code) in product_lines(&text).filter(|(_, code)| !code.trim_start().starts_with("//")) {
+    // The lab runs machines of its own, which is all files and processes; transport/local is this
+    // machine as a target.
+    for (path, text) in
+        source().filter(|(path, _)| !["system", "lab", "transport"].contains(&room(path)))
+    {
+        for (line, code) in
+            product_lines(&text).filter(|(_, code)| !code.trim_start().starts_with("//"))
+        {
             for word in words.iter().filter(|word| code.contains(*word)) {
                 findings.push(format!("{path}:{line}: `{word}` outside `system`"));
             }
@@ -117,8 +164,8 @@ fn only_report_prints() {
     none(&findings);
 }
 
-/// Whoever makes a `TargetContact` may open files outside the inventory and run programs: only commands that contact targets do, as the table
-/// of `tests/trust` has them.
+/// Whoever makes a `TargetContact` may open files outside the inventory and run programs: only
+/// commands that contact targets do, as the table of `tests/trust` has them.
 #[test]
 fn only_commands_that_contact_targets_say_so() {
     const COMMANDS: &[&str] = &[
@@ -140,10 +187,23 @@ fn only_commands_that_contact_targets_say_so() {
         "watch",
         "watch_traffic",
     ];
-    let makes = |text: &str| product_lines(text).any(|(_, line)| line.contains("TargetContact::begin()"));
-    let found: Vec<String> = source().filter(|(_, text)| makes(text)).map(|(path, _)| path).collect();
-    let known: Vec<String> = COMMANDS.iter().map(|name| format!("src/cli/{name}.rs")).collect();
-    let unknown = found.iter().filter(|path| !known.contains(path)).map(|path| format!("{path}: makes a TargetContact"));
-    let gone = known.iter().filter(|path| !found.contains(path)).map(|path| format!("{path}: makes no TargetContact any more"));
+    let makes =
+        |text: &str| product_lines(text).any(|(_, line)| line.contains("TargetContact::begin()"));
+    let found: Vec<String> = source()
+        .filter(|(_, text)| makes(text))
+        .map(|(path, _)| path)
+        .collect();
+    let known: Vec<String> = COMMANDS
+        .iter()
+        .map(|name| format!("src/cli/{name}.rs"))
+        .collect();
+    let unknown = found
+        .iter()
+        .filter(|path| !known.contains(path))
+        .map(|path| format!("{path}: makes a TargetContact"));
+    let gone = known
+        .iter()
+        .filter(|path| !found.contains(path))
+        .map(|path| format!("{path}: makes no TargetContact any more"));
     none(&unknown.chain(gone).collect::<Vec<_>>());
 }

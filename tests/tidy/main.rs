@@ -1,5 +1,5 @@
-//! The house rules as a test: layering, banned calls, sizes, documentation, error codes, licences, doubled versions.
-//! It reads the repository's own files and nothing else.
+//! The house rules as a test: layering, banned calls, sizes, documentation, error codes, licences,
+//! doubled versions. It reads the repository's own files and nothing else.
 
 mod dependencies;
 mod layering;
@@ -18,7 +18,9 @@ fn root() -> PathBuf {
 /// All files below a folder that end in `extension`, sorted, with their text.
 fn files(folder: &str, extension: &str) -> Vec<(String, String)> {
     fn walk(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
-        let Ok(entries) = std::fs::read_dir(folder) else { return };
+        let Ok(entries) = std::fs::read_dir(folder) else {
+            return;
+        };
         for entry in entries.flatten() {
             let path = entry.path();
             if path.is_dir() {
@@ -31,8 +33,21 @@ fn files(folder: &str, extension: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     walk(&root().join(folder), extension, &mut found);
     found.sort();
-    let name = |path: &Path| path.strip_prefix(root()).unwrap_or(path).to_string_lossy().into_owned();
-    found.iter().map(|path| (name(path), std::fs::read_to_string(path).unwrap_or_default())).collect()
+    let name = |path: &Path| {
+        path.strip_prefix(root())
+            .unwrap_or(path)
+            .to_string_lossy()
+            .into_owned()
+    };
+    found
+        .iter()
+        .map(|path| {
+            (
+                name(path),
+                std::fs::read_to_string(path).unwrap_or_default(),
+            )
+        })
+        .collect()
 }
 
 /// Files that hold nothing but unit tests.
@@ -50,5 +65,10 @@ fn product_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 
 /// Fails with every finding on its own line.
 fn none(findings: &[String]) {
-    assert!(findings.is_empty(), "{} findings:\n{}", findings.len(), findings.join("\n"));
+    assert!(
+        findings.is_empty(),
+        "{} findings:\n{}",
+        findings.len(),
+        findings.join("\n")
+    );
 }

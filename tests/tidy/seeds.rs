@@ -1,5 +1,6 @@
-//! The pages that railwright was made from: every line of theirs is covered by something that is there, or said to be open.
-//! `docs/seeds.md` is made of `docs/seeds.yaml`; RAILWRIGHT_UPDATE=1 writes it anew.
+//! The pages that railwright was made from: every line of theirs is covered by something that is
+//! there, or said to be open. `docs/seeds.md` is made of `docs/seeds.yaml`; RAILWRIGHT_UPDATE=1
+//! writes it anew.
 
 use crate::{none, root};
 use railwright_verify::VerifyCheck;
@@ -61,7 +62,9 @@ struct Row {
 
 impl Row {
     fn covers(&self) -> Vec<String> {
-        let named = |what: &str, names: &[String]| (!names.is_empty()).then(|| format!("{what} {}", names.join(", ")));
+        let named = |what: &str, names: &[String]| {
+            (!names.is_empty()).then(|| format!("{what} {}", names.join(", ")))
+        };
         let translated = self.translate.then(|| "`railwright translate`".to_owned());
         [
             named("modules", &self.modules),
@@ -81,16 +84,25 @@ impl Row {
 }
 
 fn map() -> Map {
-    let text = std::fs::read_to_string(root().join("docs/seeds.yaml")).expect("docs/seeds.yaml is there");
+    let text =
+        std::fs::read_to_string(root().join("docs/seeds.yaml")).expect("docs/seeds.yaml is there");
     serde_yaml::from_str(&text).expect("docs/seeds.yaml is a map of the pages")
 }
 
 #[test]
 fn every_line_of_the_seeds_is_covered_or_open() {
-    let rules = railwright_knowledge::rules::load_rules("", []).map_err(|problems| problems.diagnostics).unwrap();
-    let catalog = railwright_knowledge::catalog::load_catalog("", []).map_err(|problems| problems.diagnostics).unwrap();
-    let symptoms = railwright_jobs::doctor::load_symptoms().map_err(|(problems, _)| problems).unwrap();
-    let dictionary = railwright_knowledge::translate::load_translations().map_err(|(problems, _)| problems).unwrap();
+    let rules = railwright_knowledge::rules::load_rules("", [])
+        .map_err(|problems| problems.diagnostics)
+        .unwrap();
+    let catalog = railwright_knowledge::catalog::load_catalog("", [])
+        .map_err(|problems| problems.diagnostics)
+        .unwrap();
+    let symptoms = railwright_jobs::doctor::load_symptoms()
+        .map_err(|(problems, _)| problems)
+        .unwrap();
+    let dictionary = railwright_knowledge::translate::load_translations()
+        .map_err(|(problems, _)| problems)
+        .unwrap();
     let checks: Vec<String> = [
         VerifyCheck::Connection,
         VerifyCheck::RunningModules,
@@ -115,18 +127,41 @@ fn every_line_of_the_seeds_is_covered_or_open() {
     let mut findings = Vec::new();
     for page in map().pages {
         for row in &page.rows {
-            let mut wrong = |why: String| findings.push(format!("{}: `{}`: {why}", page.page, row.says));
+            let mut wrong =
+                |why: String| findings.push(format!("{}: `{}`: {why}", page.page, row.says));
             let folder = |parent: &str, name: &str| root().join(parent).join(name).is_dir();
-            row.modules.iter().filter(|name| !folder("modules", name)).for_each(|name| wrong(format!("no module {name}")));
-            row.inventories.iter().filter(|name| !folder("inventories", name)).for_each(|name| wrong(format!("no inventory {name}")));
-            row.rules.iter().filter(|code| !rules.rules.contains_key(*code)).for_each(|code| wrong(format!("no rule {code}")));
-            let is_kind = |job: &&String| JobRequestKind::ALL.iter().any(|kind| kind.word() == *job);
-            row.jobs.iter().filter(|job| !is_kind(job)).for_each(|job| wrong(format!("no kind of job {job}")));
+            row.modules
+                .iter()
+                .filter(|name| !folder("modules", name))
+                .for_each(|name| wrong(format!("no module {name}")));
+            row.inventories
+                .iter()
+                .filter(|name| !folder("inventories", name))
+                .for_each(|name| wrong(format!("no inventory {name}")));
+            row.rules
+                .iter()
+                .filter(|code| !rules.rules.contains_key(*code))
+                .for_each(|code| wrong(format!("no rule {code}")));
+            let is_kind =
+                |job: &&String| JobRequestKind::ALL.iter().any(|kind| kind.word() == *job);
+            row.jobs
+                .iter()
+                .filter(|job| !is_kind(job))
+                .for_each(|job| wrong(format!("no kind of job {job}")));
             let page_of = |code: &String| root().join(format!("docs/codes/{code}.md")).is_file();
-            row.codes.iter().filter(|code| !page_of(code)).for_each(|code| wrong(format!("no page of {code}")));
+            row.codes
+                .iter()
+                .filter(|code| !page_of(code))
+                .for_each(|code| wrong(format!("no page of {code}")));
             let known = |id: &String| symptoms.iter().any(|symptom| symptom.id == *id);
-            row.symptoms.iter().filter(|id| !known(id)).for_each(|id| wrong(format!("no symptom {id}")));
-            row.checks.iter().filter(|check| !checks.contains(check)).for_each(|check| wrong(format!("no check {check}")));
+            row.symptoms
+                .iter()
+                .filter(|id| !known(id))
+                .for_each(|id| wrong(format!("no symptom {id}")));
+            row.checks
+                .iter()
+                .filter(|check| !checks.contains(check))
+                .for_each(|check| wrong(format!("no check {check}")));
             let known = |row: &String| {
                 let (sort, name) = row.split_once(' ').unwrap_or((row, ""));
                 match sort {
@@ -144,9 +179,14 @@ fn every_line_of_the_seeds_is_covered_or_open() {
                     _ => false,
                 }
             };
-            row.catalog.iter().filter(|row| !known(row)).for_each(|row| wrong(format!("no row {row}")));
-            let understood =
-                || railwright_knowledge::translate::translate_script(&row.says, &dictionary).is_ok_and(|said| said.is_understood());
+            row.catalog
+                .iter()
+                .filter(|row| !known(row))
+                .for_each(|row| wrong(format!("no row {row}")));
+            let understood = || {
+                railwright_knowledge::translate::translate_script(&row.says, &dictionary)
+                    .is_ok_and(|said| said.is_understood())
+            };
             if row.translate && !understood() {
                 wrong("translate does not understand it".to_owned());
             }
@@ -164,7 +204,10 @@ fn every_line_of_the_seeds_is_covered_or_open() {
 #[test]
 fn the_map_of_the_seeds_is_what_its_data_says() {
     let mut text = String::from(
-        "# The pages that railwright was made from\n\nFive pages that operators follow by hand, line by line: what of railwright covers each, or what is missing yet. Made of\n`seeds.yaml` beside it; what it names is held to what is there by `tests/tidy/seeds.rs`.\n",
+        "# The pages that railwright was made from\n\nFive pages that operators follow by hand, \
+         line by line: what of railwright covers each, or what is missing yet. Made \
+         of\n`seeds.yaml` beside it; what it names is held to what is there by \
+         `tests/tidy/seeds.rs`.\n",
     );
     for page in map().pages {
         let open = page.rows.iter().filter(|row| row.open.is_some()).count();
@@ -186,13 +229,25 @@ fn the_map_of_the_seeds_is_what_its_data_says() {
             let covers = row.covers().join("; ");
             let does = row.does.map(|does| format!("{does} ({covers})"));
             let open = row.open.map(|open| format!("**open:** {open}"));
-            let said = [does, open].into_iter().flatten().collect::<Vec<_>>().join("; ").replace('|', "\\|");
-            text.push_str(&format!("| {} | {sort} | {said} |\n", row.says.replace('|', "\\|").replace('\n', " ")));
+            let said = [does, open]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join("; ")
+                .replace('|', "\\|");
+            text.push_str(&format!(
+                "| {} | {sort} | {said} |\n",
+                row.says.replace('|', "\\|").replace('\n', " ")
+            ));
         }
     }
     let path = root().join("docs/seeds.md");
     if std::env::var_os("RAILWRIGHT_UPDATE").is_some() {
         std::fs::write(&path, &text).unwrap();
     }
-    assert_eq!(std::fs::read_to_string(&path).unwrap_or_default(), text, "RAILWRIGHT_UPDATE=1 writes it anew");
+    assert_eq!(
+        std::fs::read_to_string(&path).unwrap_or_default(),
+        text,
+        "RAILWRIGHT_UPDATE=1 writes it anew"
+    );
 }

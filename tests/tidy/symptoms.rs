@@ -1,4 +1,5 @@
-//! What `doctor` knows, as a page: `docs/symptoms.md` is made of `modules/catalog/symptoms/*.yaml`; RAILWRIGHT_UPDATE=1 writes it anew.
+//! What `doctor` knows, as a page: `docs/symptoms.md` is made of `modules/catalog/symptoms/*.yaml`;
+//! RAILWRIGHT_UPDATE=1 writes it anew.
 
 use crate::{none, root};
 use railwright_jobs::doctor::{Layer, Symptom};
@@ -11,16 +12,30 @@ fn symptoms() -> Vec<Symptom> {
 fn the_page_of_symptoms_is_what_its_data_says() {
     let all = symptoms();
     let mut text = format!(
-        "# What `railwright doctor` knows\n\n{} symptoms that a log can show, layer by layer: `railwright doctor --log FILE` walks the layers in this order, and the\n\
-         first one that is broken has the first cause. `railwright explain CODE` shows the cause, the commands that go on, and a log as an example;\n\
-         each symptom is held to that log by `cargo test --lib doctor`. Made of `modules/catalog/symptoms/*.yaml`.\n",
+        "# What `railwright doctor` knows\n\n{} symptoms that a log can show, layer by layer: \
+         `railwright doctor --log FILE` walks the layers in this order, and the\nfirst one that is \
+         broken has the first cause. `railwright explain CODE` shows the cause, the commands that \
+         go on, and a log as an example;\neach symptom is held to that log by `cargo test --lib \
+         doctor`. Made of `modules/catalog/symptoms/*.yaml`.\n",
         all.len()
     );
     for layer in Layer::ALL {
-        text.push_str(&format!("\n## {}\n\n| code | what is wrong | cause | next | source |\n|---|---|---|---|---|\n", layer.word()));
+        text.push_str(&format!(
+            "\n## {}\n\n| code | what is wrong | cause | next | source |\n|---|---|---|---|---|\n",
+            layer.word()
+        ));
         for symptom in all.iter().filter(|symptom| symptom.layer == layer) {
-            let cells = [&symptom.code, &symptom.title, &symptom.cause, &symptom.next[0], &symptom.source];
-            let cells: Vec<String> = cells.iter().map(|cell| cell.trim().replace('|', "\\|").replace('\n', " ")).collect();
+            let cells = [
+                &symptom.code,
+                &symptom.title,
+                &symptom.cause,
+                &symptom.next[0],
+                &symptom.source,
+            ];
+            let cells: Vec<String> = cells
+                .iter()
+                .map(|cell| cell.trim().replace('|', "\\|").replace('\n', " "))
+                .collect();
             text.push_str(&format!("| {} |\n", cells.join(" | ")));
         }
     }
@@ -28,7 +43,11 @@ fn the_page_of_symptoms_is_what_its_data_says() {
     if std::env::var_os("RAILWRIGHT_UPDATE").is_some() {
         std::fs::write(&path, &text).unwrap();
     }
-    assert_eq!(std::fs::read_to_string(&path).unwrap_or_default(), text, "RAILWRIGHT_UPDATE=1 writes it anew");
+    assert_eq!(
+        std::fs::read_to_string(&path).unwrap_or_default(),
+        text,
+        "RAILWRIGHT_UPDATE=1 writes it anew"
+    );
 }
 
 /// A code of a symptom is nobody else's, and what a symptom is judged by has a page.

@@ -10,26 +10,45 @@ fn pair() -> Option<(Server, Server, HostAccess)> {
     let bastion = Server::start(&["ed25519"], &[])?;
     let target = Server::start(&["ed25519"], &[])?;
     fs::copy(target.path("authorized"), bastion.path("authorized")).unwrap();
-    let mut access = target.access(&format!("{}\n{}", target.line("ed25519"), bastion.line("ed25519")));
+    let mut access = target.access(&format!(
+        "{}\n{}",
+        target.line("ed25519"),
+        bastion.line("ed25519")
+    ));
     access.jump = vec![format!("root@127.0.0.1:{}", bastion.port)];
     Some((bastion, target, access))
 }
 
 #[tokio::test]
 async fn many_targets_share_one_jump_connection() {
-    let Some((bastion, target, access)) = pair() else { return };
+    let Some((bastion, target, access)) = pair() else {
+        return;
+    };
     let connector = std::sync::Arc::new(SshConnector::new());
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..12 {
         let (connector, access) = (connector.clone(), access.clone());
         tasks.spawn(async move {
             let link = connector.connect(&access).await.unwrap();
-            assert_eq!(link.read(&[a_read()]).await.unwrap().output(&a_read()).unwrap().0, 0);
+            assert_eq!(
+                link.read(&[a_read()])
+                    .await
+                    .unwrap()
+                    .output(&a_read())
+                    .unwrap()
+                    .0,
+                0
+            );
             link
         });
     }
     let links = tasks.join_all().await;
-    assert_eq!(bastion.log().matches("Accepted publickey").count(), 1, "{}", bastion.log());
+    assert_eq!(
+        bastion.log().matches("Accepted publickey").count(),
+        1,
+        "{}",
+        bastion.log()
+    );
     assert_eq!(target.log().matches("Accepted publickey").count(), 12);
     drop(links);
     // Nothing holds the jump connection any more: the next target opens it anew.
@@ -39,45 +58,74 @@ async fn many_targets_share_one_jump_connection() {
         }
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
-    assert!(bastion.sessions().is_empty(), "a dropped link closes its connections");
+    assert!(
+        bastion.sessions().is_empty(),
+        "a dropped link closes its connections"
+    );
     assert!(connector.connect(&access).await.is_ok());
     assert_eq!(bastion.log().matches("Accepted publickey").count(), 2);
 }
 
 #[tokio::test]
 async fn every_hop_is_checked() {
-    let Some((bastion, target, access)) = pair() else { return };
+    let Some((bastion, target, access)) = pair() else {
+        return;
+    };
     fs::write(&access.known_hosts, format!("{}\n", target.line("ed25519"))).unwrap();
     match refused(&access).await {
         TransportError::HostKeyUnknown { host, line, .. } => {
-            assert_eq!((host.as_str(), line), ("127.0.0.1", bastion.line("ed25519")));
+            assert_eq!(
+                (host.as_str(), line),
+                ("127.0.0.1", bastion.line("ed25519"))
+            );
         }
         other => panic!("{other:?}"),
     }
-    assert!(!bastion.log().contains("Accepted"), "no login at a jump host that is not known");
-    fs::write(&access.known_hosts, format!("{}\n", bastion.line("ed25519"))).unwrap();
-    assert!(matches!(refused(&access).await, TransportError::HostKeyUnknown { host, .. } if host == "gpu-001"));
+    assert!(
+        !bastion.log().contains("Accepted"),
+        "no login at a jump host that is not known"
+    );
+    fs::write(
+        &access.known_hosts,
+        format!("{}\n", bastion.line("ed25519")),
+    )
+    .unwrap();
+    assert!(
+        matches!(refused(&access).await, TransportError::HostKeyUnknown { host, .. } if host == "gpu-001")
+    );
 }
 
 #[tokio::test]
 async fn a_jump_host_that_cannot_reach_the_target_says_so() {
-    let Some((_bastion, _target, access)) = pair() else { return };
+    let Some((_bastion, _target, access)) = pair() else {
+        return;
+    };
     let closed = HostAccess { port: 1, ..access };
     match refused(&closed).await {
-        TransportError::Unreachable { address, .. } => assert!(address.contains("through the jump host"), "{address}"),
+        TransportError::Unreachable { address, .. } => {
+            assert!(address.contains("through the jump host"), "{address}")
+        }
         other => panic!("{other:?}"),
     }
 }
 
 #[tokio::test]
 async fn the_ssh_configuration_fills_in_what_the_inventory_leaves_open() {
-    let Some((bastion, target, access)) = pair() else { return };
+    let Some((bastion, target, access)) = pair() else {
+        return;
+    };
     let config = target.path("ssh_config");
     let text = format!(
-        "Host node\n  HostName 127.0.0.1\n  Port {}\n  User root\n  IdentityFile {}\n  UserKnownHostsFile {}\n  ProxyJump jumper\n\
-         Host jumper\n  HostName 127.0.0.1\n  Port {}\n  User root\n  IdentityFile {}\n  UserKnownHostsFile {}\n\
-         Host proxied\n  ProxyCommand nc %h %p\n",
-        target.port, access.identities[0], access.known_hosts, bastion.port, access.identities[0], access.known_hosts,
+        "Host node\n  HostName 127.0.0.1\n  Port {}\n  User root\n  IdentityFile {}\n  \
+         UserKnownHostsFile {}\n  ProxyJump jumper\nHost jumper\n  HostName 127.0.0.1\n  Port {}\n  \
+         User root\n  IdentityFile {}\n  UserKnownHostsFile {}\nHost proxied\n  ProxyCommand nc %h \
+         %p\n",
+        target.port,
+        access.identities[0],
+        access.known_hosts,
+        bastion.port,
+        access.identities[0],
+        access.known_hosts,
     );
     fs::write(&config, text).unwrap();
     let connector = SshConnector::with_ssh_config(config);
@@ -93,11 +141,22 @@ async fn the_ssh_configuration_fills_in_what_the_inventory_leaves_open() {
     };
     assert!(connector.connect(&open).await.is_ok(), "{}", target.log());
     assert_eq!(bastion.log().matches("Accepted").count(), 1);
-    let stated = HostAccess { port: 1, ..open.clone() };
-    assert!(connector.connect(&stated).await.is_err(), "the inventory's port wins");
-    let proxied = HostAccess { address: "proxied".to_owned(), ..open };
+    let stated = HostAccess {
+        port: 1,
+        ..open.clone()
+    };
+    assert!(
+        connector.connect(&stated).await.is_err(),
+        "the inventory's port wins"
+    );
+    let proxied = HostAccess {
+        address: "proxied".to_owned(),
+        ..open
+    };
     match connector.connect(&proxied).await {
-        Err(TransportError::Local { reason }) => assert!(reason.contains("ProxyCommand"), "{reason}"),
+        Err(TransportError::Local { reason }) => {
+            assert!(reason.contains("ProxyCommand"), "{reason}")
+        }
         Err(other) => panic!("{other:?}"),
         Ok(_) => panic!("connected"),
     }

@@ -1,4 +1,5 @@
-//! The transport against real OpenSSH servers on loopback, which the tests start and end themselves.
+//! The transport against real OpenSSH servers on loopback, which the tests start and end
+//! themselves.
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests may panic, and name what they skip
 
 mod commands;
@@ -31,11 +32,19 @@ async fn refused(access: &HostAccess) -> TransportError {
 
 /// A file read that every host answers.
 fn a_read() -> Read {
-    Read::File { path: "/etc/passwd".to_owned() }
+    Read::File {
+        path: "/etc/passwd".to_owned(),
+    }
 }
 
 /// True when the host answers.
 async fn answers(access: &HostAccess) -> bool {
     let link = open(access).await.unwrap();
-    link.read(&[a_read()]).await.unwrap().output(&a_read()).unwrap().1.contains("root:")
+    link.read(&[a_read()])
+        .await
+        .unwrap()
+        .output(&a_read())
+        .unwrap()
+        .1
+        .contains("root:")
 }

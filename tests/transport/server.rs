@@ -9,13 +9,24 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// The server's program, or None when this rig is not here. `RAILWRIGHT_REQUIRE_RIGS=1` makes that a failure.
+/// The server's program, or None when this rig is not here. `RAILWRIGHT_REQUIRE_RIGS=1` makes that
+/// a failure.
 pub fn sshd() -> Option<PathBuf> {
-    let found = ["/usr/sbin/sshd", "/usr/local/sbin/sshd"].iter().map(PathBuf::from).find(|path| path.exists());
+    let found = ["/usr/sbin/sshd", "/usr/local/sbin/sshd"]
+        .iter()
+        .map(PathBuf::from)
+        .find(|path| path.exists());
     let root = Path::new("/root/.").metadata().is_ok() && whoami() == "root";
     if found.is_none() || !root {
-        let reason = if root { "no sshd here" } else { "it needs root" };
-        assert!(std::env::var("RAILWRIGHT_REQUIRE_RIGS").as_deref() != Ok("1"), "the rig `openssh` is required: {reason}");
+        let reason = if root {
+            "no sshd here"
+        } else {
+            "it needs root"
+        };
+        assert!(
+            std::env::var("RAILWRIGHT_REQUIRE_RIGS").as_deref() != Ok("1"),
+            "the rig `openssh` is required: {reason}"
+        );
         println!("SKIPPED: the rig `openssh` is missing: {reason}");
         return None;
     }
@@ -24,36 +35,81 @@ pub fn sshd() -> Option<PathBuf> {
 }
 
 fn whoami() -> String {
-    String::from_utf8(Command::new("id").arg("-un").output().unwrap().stdout).unwrap().trim().to_owned()
+    String::from_utf8(Command::new("id").arg("-un").output().unwrap().stdout)
+        .unwrap()
+        .trim()
+        .to_owned()
 }
 
 /// Runs a program that must succeed.
 pub fn must(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output().unwrap();
-    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{program} {arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap()
 }
 
 /// Makes a key pair without a passphrase, or with one.
 pub fn keygen(path: &Path, algorithm: &str, passphrase: &str) {
-    must("ssh-keygen", &["-q", "-t", algorithm, "-N", passphrase, "-C", "test", "-f", path.to_str().unwrap()]);
+    must(
+        "ssh-keygen",
+        &[
+            "-q",
+            "-t",
+            algorithm,
+            "-N",
+            passphrase,
+            "-C",
+            "test",
+            "-f",
+            path.to_str().unwrap(),
+        ],
+    );
 }
 
 /// The key of a `.pub` file, without its comment.
 pub fn public(path: &Path) -> String {
     let text = fs::read_to_string(format!("{}.pub", path.display())).unwrap();
-    text.split_whitespace().take(2).collect::<Vec<_>>().join(" ")
+    text.split_whitespace()
+        .take(2)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
-/// What a run of somebody else left on this machine is not the test's: to what is started by this script, railwright's folder is empty.
-pub const APART: &str = "if [ -d /var/lib/railwright ]; then mount -t tmpfs -o mode=700 none /var/lib/railwright; fi && exec \"$@\"";
+/// What a run of somebody else left on this machine is not the test's: to what is started by this
+/// script, railwright's folder is empty.
+pub const APART: &str = "if [ -d /var/lib/railwright ]; then mount -t tmpfs -o mode=700 none \
+                         /var/lib/railwright; fi && exec \"$@\"";
 
 fn listen(sshd: &Path, folder: &Path) -> Child {
     let config = folder.join("sshd_config");
     let log = fs::File::create(folder.join("log")).unwrap();
     let mut apart = Command::new("unshare");
-    apart.args(["--mount", "--propagation", "private", "sh", "-c", APART, "sh"]);
-    apart.arg(sshd).args(["-D", "-e", "-f"]).arg(config).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap()
+    apart.args([
+        "--mount",
+        "--propagation",
+        "private",
+        "sh",
+        "-c",
+        APART,
+        "sh",
+    ]);
+    apart
+        .arg(sshd)
+        .args(["-D", "-e", "-f"])
+        .arg(config)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .unwrap()
 }
 
 /// A running server; it ends with the value.
@@ -64,7 +120,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// With host keys of these algorithms and further lines of sshd_config. The key `folder/id` may log in as root.
+    /// With host keys of these algorithms and further lines of sshd_config. The key `folder/id` may
+    /// log in as root.
     pub fn start(algorithms: &[&str], lines: &[String]) -> Option<Server> {
         let sshd = sshd()?;
         let folder = tempfile::tempdir().unwrap();
@@ -73,44 +130,79 @@ impl Server {
         let at = |name: &str| folder.path().join(name);
         keygen(&at("id"), "ed25519", "");
         fs::write(at("authorized"), public(&at("id"))).unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
         let mut config = format!(
-            "Port {port}\nListenAddress 127.0.0.1\nPidFile none\nStrictModes no\nUsePAM no\nPermitRootLogin prohibit-password\n\
-             AuthorizedKeysFile {}\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nMaxStartups 100\n",
+            "Port {port}\nListenAddress 127.0.0.1\nPidFile none\nStrictModes no\nUsePAM \
+             no\nPermitRootLogin prohibit-password\nAuthorizedKeysFile {}\nPasswordAuthentication \
+             no\nKbdInteractiveAuthentication no\nMaxStartups 100\n",
             at("authorized").display()
         );
         for algorithm in algorithms {
             keygen(&at(&format!("host_{algorithm}")), algorithm, "");
-            config.push_str(&format!("HostKey {}\n", at(&format!("host_{algorithm}")).display()));
+            config.push_str(&format!(
+                "HostKey {}\n",
+                at(&format!("host_{algorithm}")).display()
+            ));
         }
         for line in lines {
-            config.push_str(&format!("{}\n", line.replace("{folder}", &folder.path().display().to_string())));
+            config.push_str(&format!(
+                "{}\n",
+                line.replace("{folder}", &folder.path().display().to_string())
+            ));
         }
         fs::write(at("sshd_config"), config).unwrap();
         let child = listen(&sshd, folder.path());
-        let server = Server { child, port, folder };
+        let server = Server {
+            child,
+            port,
+            folder,
+        };
         server.wait();
         Some(server)
     }
 
-    /// The same in a mount namespace in which railwright's folder on the host is empty, with every program that is started
-    /// there and its arguments written to `folder/execve`. None when `strace` is not here.
+    /// The same in a mount namespace in which railwright's folder on the host is empty, with every
+    /// program that is started there and its arguments written to `folder/execve`. None when
+    /// `strace` is not here.
     pub fn start_watched() -> Option<Server> {
         let mut server = Server::start(&["ed25519"], &[])?;
         if !Path::new("/usr/bin/strace").exists() || !Path::new("/usr/bin/unshare").exists() {
-            assert!(std::env::var("RAILWRIGHT_REQUIRE_RIGS").as_deref() != Ok("1"), "strace and unshare are required");
+            assert!(
+                std::env::var("RAILWRIGHT_REQUIRE_RIGS").as_deref() != Ok("1"),
+                "strace and unshare are required"
+            );
             println!("SKIPPED: the rig `openssh` is missing strace or unshare");
             return None;
         }
         let _ = server.child.kill();
         let _ = server.child.wait();
         let folder = server.folder.path().display().to_string();
-        let script = "mkdir -p /var/lib/railwright && mount -t tmpfs none /var/lib/railwright && chmod 700 /var/lib/railwright && \
-                      exec strace -D -f --seccomp-bpf -q -e trace=execve -s 99999 -o \"$1/execve\" /usr/sbin/sshd -D -e -f \"$1/sshd_config\"";
+        let script = "mkdir -p /var/lib/railwright && mount -t tmpfs none /var/lib/railwright && \
+                      chmod 700 /var/lib/railwright && exec strace -D -f --seccomp-bpf -q -e \
+                      trace=execve -s 99999 -o \"$1/execve\" /usr/sbin/sshd -D -e -f \
+                      \"$1/sshd_config\"";
         let log = fs::File::create(server.path("log")).unwrap();
         let mut apart = Command::new("unshare");
-        apart.args(["--mount", "--propagation", "private", "sh", "-c", script, "sh", &folder]);
-        server.child = apart.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap();
+        apart.args([
+            "--mount",
+            "--propagation",
+            "private",
+            "sh",
+            "-c",
+            script,
+            "sh",
+            &folder,
+        ]);
+        server.child = apart
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
         server.wait();
         Some(server)
     }
@@ -135,7 +227,10 @@ impl Server {
         let sessions = self.sessions();
         let _ = self.child.wait();
         for session in sessions {
-            let _ = Command::new("kill").args(["-9", &session.to_string()]).stderr(Stdio::null()).status();
+            let _ = Command::new("kill")
+                .args(["-9", &session.to_string()])
+                .stderr(Stdio::null())
+                .status();
         }
     }
 
@@ -168,13 +263,25 @@ impl Server {
 
     /// The processes of sessions on this server: those that sshd started, by the listener's id.
     pub fn sessions(&self) -> Vec<u32> {
-        let text = Command::new("ps").args(["-o", "pid=", "--ppid", &self.child.id().to_string()]).output().unwrap().stdout;
-        String::from_utf8(text).unwrap().split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+        let text = Command::new("ps")
+            .args(["-o", "pid=", "--ppid", &self.child.id().to_string()])
+            .output()
+            .unwrap()
+            .stdout;
+        String::from_utf8(text)
+            .unwrap()
+            .split_whitespace()
+            .filter_map(|pid| pid.parse().ok())
+            .collect()
     }
 
     /// A known_hosts line for the host key of this algorithm.
     pub fn line(&self, algorithm: &str) -> String {
-        format!("[127.0.0.1]:{} {}", self.port, public(&self.path(&format!("host_{algorithm}"))))
+        format!(
+            "[127.0.0.1]:{} {}",
+            self.port,
+            public(&self.path(&format!("host_{algorithm}")))
+        )
     }
 
     /// Access with the right key and these known_hosts lines.
@@ -203,7 +310,10 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         for session in self.sessions() {
-            let _ = Command::new("kill").arg(session.to_string()).stderr(Stdio::null()).status();
+            let _ = Command::new("kill")
+                .arg(session.to_string())
+                .stderr(Stdio::null())
+                .status();
         }
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -10,10 +10,19 @@ impl User {
     /// None where this rig has no `useradd` or no `sudo`, after saying so.
     pub fn add(name: String) -> Option<User> {
         let sudo = Command::new("sudo").arg("-V").output().is_ok();
-        let made = Command::new("useradd").args(["-M", "-N", "-s", "/bin/sh", "-p", "*", &name]).stderr(Stdio::null()).status();
-        let user = made.is_ok_and(|status| status.success()).then_some(User(name)).filter(|_| sudo);
+        let made = Command::new("useradd")
+            .args(["-M", "-N", "-s", "/bin/sh", "-p", "*", &name])
+            .stderr(Stdio::null())
+            .status();
+        let user = made
+            .is_ok_and(|status| status.success())
+            .then_some(User(name))
+            .filter(|_| sudo);
         if user.is_none() {
-            assert!(std::env::var("RAILWRIGHT_REQUIRE_RIGS").as_deref() != Ok("1"), "sudo and useradd are required");
+            assert!(
+                std::env::var("RAILWRIGHT_REQUIRE_RIGS").as_deref() != Ok("1"),
+                "sudo and useradd are required"
+            );
             println!("SKIPPED: the rig `openssh` has no sudo or useradd here");
         }
         user
@@ -28,6 +37,9 @@ impl User {
 impl Drop for User {
     fn drop(&mut self) {
         let _ = fs::remove_file(self.sudoers());
-        let _ = Command::new("userdel").args(["-f", &self.0]).stderr(Stdio::null()).status();
+        let _ = Command::new("userdel")
+            .args(["-f", &self.0])
+            .stderr(Stdio::null())
+            .status();
     }
 }

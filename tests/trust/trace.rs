@@ -24,13 +24,36 @@ pub struct Trace {
 
 impl Trace {
     /// Runs a program; its trace, its exit code, and what it said.
-    pub fn of(program: impl AsRef<OsStr>, words: &[&str], prepare: impl FnOnce(&mut Command)) -> (Trace, i32, String) {
+    pub fn of(
+        program: impl AsRef<OsStr>,
+        words: &[&str],
+        prepare: impl FnOnce(&mut Command),
+    ) -> (Trace, i32, String) {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new("/usr/bin/strace");
         // A file for each process: no call is cut in two by another's.
-        command.args(["-ff", "-qq", "-y", "--seccomp-bpf", "-f", "-s", "4096", "-e", "signal=none"]);
-        command.args(["-e", "trace=execve,execveat,open,openat,openat2,creat,connect", "-o"]).arg(folder.path().join("trace"));
-        command.arg(program.as_ref()).args(words).stdin(Stdio::null());
+        command.args([
+            "-ff",
+            "-qq",
+            "-y",
+            "--seccomp-bpf",
+            "-f",
+            "-s",
+            "4096",
+            "-e",
+            "signal=none",
+        ]);
+        command
+            .args([
+                "-e",
+                "trace=execve,execveat,open,openat,openat2,creat,connect",
+                "-o",
+            ])
+            .arg(folder.path().join("trace"));
+        command
+            .arg(program.as_ref())
+            .args(words)
+            .stdin(Stdio::null());
         prepare(&mut command);
         let output = command.output().unwrap();
         let mut calls = Vec::new();
@@ -38,11 +61,14 @@ impl Trace {
             let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
             calls.extend(text.lines().filter_map(parsed));
         }
-        let own = calls.iter().position(|call| matches!(call, Call::Ran(ran) if *ran[0] == *program.as_ref().to_string_lossy()));
+        let own = calls.iter().position(
+            |call| matches!(call, Call::Ran(ran) if *ran[0] == *program.as_ref().to_string_lossy()),
+        );
         if let Some(own) = own {
             calls.remove(own);
         }
-        let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr);
         (Trace { calls }, output.status.code().unwrap_or(-1), said)
     }
 }
@@ -57,7 +83,9 @@ fn parsed(line: &str) -> Option<Call> {
         "open" | "openat" | "openat2" | "creat" => {
             let named = quoted(rest).into_iter().next()?;
             // `3</real/path>`
-            let real = result.split_once('<').and_then(|(_, path)| path.strip_suffix('>'));
+            let real = result
+                .split_once('<')
+                .and_then(|(_, path)| path.strip_suffix('>'));
             Some(match real {
                 Some(real) => Call::Opened(PathBuf::from(real.trim_end_matches("(deleted)"))),
                 None => Call::TriedToOpen(plain(&at(rest).join(named))),
@@ -70,7 +98,9 @@ fn parsed(line: &str) -> Option<Call> {
 /// The folder that a relative path is below: `AT_FDCWD</folder>` or `3</folder>`.
 fn at(arguments: &str) -> PathBuf {
     let first = arguments.split(',').next().unwrap_or_default();
-    let folder = first.split_once('<').and_then(|(_, folder)| folder.strip_suffix('>'));
+    let folder = first
+        .split_once('<')
+        .and_then(|(_, folder)| folder.strip_suffix('>'));
     PathBuf::from(folder.unwrap_or("/"))
 }
 

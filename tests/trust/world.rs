@@ -1,4 +1,5 @@
-//! Inventories that somebody wrote to run something, or to have something read, on the machine of whoever only looks at them.
+//! Inventories that somebody wrote to run something, or to have something read, on the machine of
+//! whoever only looks at them.
 
 use crate::trace::Trace;
 use railwright_resource::Observation;
@@ -13,8 +14,8 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_railwright");
 /// The ways in which an inventory is hostile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hostile {
-    /// A valid spec that names programs and foreign files wherever it can, in a clone whose inventory folder holds the files of a bare
-    /// repository with a filter.
+    /// A valid spec that names programs and foreign files wherever it can, in a clone whose
+    /// inventory folder holds the files of a bare repository with a filter.
     Repository,
     /// The same unpacked from a tarball, with a `.git` that is made to run things.
     Tarball,
@@ -56,9 +57,17 @@ impl Hostile {
 /// A folder with the inventory `inv`, files that are given to commands, and what lies outside.
 pub struct World(tempfile::TempDir);
 
-/// What files outside hold; a screen that has one of these words quotes a file that is none of its business.
-const FOREIGN: [&str; 7] =
-    ["FOREIGN-ID", "FOREIGN-HOSTS", "FOREIGN-CERTIFICATE", "FOREIGN-KEY", "FOREIGN-SECRET", "FOREIGN-VARIABLE", "FOREIGN-TOKEN"];
+/// What files outside hold; a screen that has one of these words quotes a file that is none of its
+/// business.
+const FOREIGN: [&str; 7] = [
+    "FOREIGN-ID",
+    "FOREIGN-HOSTS",
+    "FOREIGN-CERTIFICATE",
+    "FOREIGN-KEY",
+    "FOREIGN-SECRET",
+    "FOREIGN-VARIABLE",
+    "FOREIGN-TOKEN",
+];
 
 const SPEC: &str = r#"cluster: hostile
 fabric:
@@ -121,7 +130,8 @@ impl World {
         self.path("inv")
     }
 
-    /// What a command may open: the inventory, what its command line names, and what the operator's own clone says of its commit.
+    /// What a command may open: the inventory, what its command line names, and what the operator's
+    /// own clone says of its commit.
     pub fn given(&self) -> [PathBuf; 3] {
         [self.inventory(), self.path("given"), self.path(".git")]
     }
@@ -140,16 +150,23 @@ impl World {
     pub fn run(&self, words: &[&str]) -> (Trace, i32, String) {
         Trace::of(PROGRAM, words, |command| {
             command.current_dir(self.path("")).env_clear();
-            command.env("HOME", self.path("home")).env("PATH", "/usr/bin:/bin").env("AN_OPERATORS_TOKEN", "FOREIGN-VARIABLE");
+            command
+                .env("HOME", self.path("home"))
+                .env("PATH", "/usr/bin:/bin")
+                .env("AN_OPERATORS_TOKEN", "FOREIGN-VARIABLE");
         })
     }
 
     /// The commit of the clone.
     pub fn commit(&self) -> String {
-        fs::read_to_string(self.path(".git/refs/heads/main")).unwrap().trim().to_owned()
+        fs::read_to_string(self.path(".git/refs/heads/main"))
+            .unwrap()
+            .trim()
+            .to_owned()
     }
 
-    /// Whether this is the program of a row: one of the inventory, or one of the machine with its first argument.
+    /// Whether this is the program of a row: one of the inventory, or one of the machine with its
+    /// first argument.
     pub fn is_program(&self, words: &[String], program: &str) -> bool {
         match program.strip_prefix("./") {
             Some(_) => {
@@ -158,7 +175,8 @@ impl World {
             }
             None => {
                 let (name, first) = program.split_once(' ').unwrap_or((program, ""));
-                words[0].ends_with(&format!("/{name}")) && (first.is_empty() || words.get(1).is_some_and(|word| word == first))
+                words[0].ends_with(&format!("/{name}"))
+                    && (first.is_empty() || words.get(1).is_some_and(|word| word == first))
             }
         }
     }
@@ -183,14 +201,20 @@ impl World {
     }
 
     fn outside(&self) {
-        let key = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nFOREIGN-KEY\n-----END PGP PUBLIC KEY BLOCK-----\n";
-        self.write("outside/id", "FOREIGN-ID\n").write("outside/known_hosts", "FOREIGN-HOSTS\n");
+        let key = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nFOREIGN-KEY\n-----END PGP PUBLIC KEY \
+                   BLOCK-----\n";
+        self.write("outside/id", "FOREIGN-ID\n")
+            .write("outside/known_hosts", "FOREIGN-HOSTS\n");
         self.write("outside/certificate.pem", "FOREIGN-CERTIFICATE\n")
             .write("outside/key.asc", key)
             .write("outside/secret", "FOREIGN-SECRET\n");
-        self.write("outside/modules/m/module.yaml", "module: m\nsummary: FOREIGN-KEY\n")
-            .write("outside/spec.yaml", "cluster: FOREIGN-KEY\n");
-        self.write("outside/state/runs/r0001-abcdef/journal.jsonl", "{}").write("outside/state/runs/r0001-abcdef/plan.json", "{}");
+        self.write(
+            "outside/modules/m/module.yaml",
+            "module: m\nsummary: FOREIGN-KEY\n",
+        )
+        .write("outside/spec.yaml", "cluster: FOREIGN-KEY\n");
+        self.write("outside/state/runs/r0001-abcdef/journal.jsonl", "{}")
+            .write("outside/state/runs/r0001-abcdef/plan.json", "{}");
         self.write("outside/state/state.json", "{}")
             .write("home/.kube/config", "FOREIGN-ID\n")
             .write("home/.ssh/id_ed25519", "FOREIGN-ID\n");
@@ -199,7 +223,8 @@ impl World {
             .write("given/script.sh", "ls\n")
             .write("given/root/etc/os-release", "ID=debian\n");
         self.write("given/plan.json", plan());
-        let job = "apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nmetadata: { name: j }\nspec: { mpiReplicaSpecs: {} }\n";
+        let job = "apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nmetadata: { name: j }\nspec: { \
+                   mpiReplicaSpecs: {} }\n";
         self.write("given/job.yaml", job);
     }
 
@@ -207,11 +232,19 @@ impl World {
         for name in ["secret", "password", "plugin", "filter"] {
             self.program(&format!("inv/{name}"));
         }
-        for (link, name) in [("linked-id", "id"), ("linked-key.asc", "key.asc"), ("linked-secret", "secret")] {
+        for (link, name) in [
+            ("linked-id", "id"),
+            ("linked-key.asc", "key.asc"),
+            ("linked-secret", "secret"),
+        ] {
             symlink(format!("../outside/{name}"), self.path("inv").join(link)).unwrap();
         }
-        self.write("inv/modules/agent/module.yaml", MODULE).write("inv/kubeconfig", KUBECONFIG);
-        self.write("inv/cabling.csv", "host,nic,switch,port\nnode1,ens1f0np0,leaf1,Ethernet1\n");
+        self.write("inv/modules/agent/module.yaml", MODULE)
+            .write("inv/kubeconfig", KUBECONFIG);
+        self.write(
+            "inv/cabling.csv",
+            "host,nic,switch,port\nnode1,ens1f0np0,leaf1,Ethernet1\n",
+        );
         let spec = match hostile {
             Hostile::Wrong => SPEC.replace("mtu: 9000", "mtu: 1"),
             Hostile::Cabling => SPEC.replace("cabling: cabling.csv", "cabling: /proc/self/environ"),
@@ -223,18 +256,28 @@ impl World {
                 fs::remove_dir_all(self.path("inv/modules")).unwrap();
                 symlink("../outside/modules", self.path("inv/modules")).unwrap();
             }
-            Hostile::LinkedState => symlink("../outside/state", self.path("inv/.railwright")).unwrap(),
+            Hostile::LinkedState => {
+                symlink("../outside/state", self.path("inv/.railwright")).unwrap()
+            }
             Hostile::LinkedRuns => {
                 self.write("inv/.railwright/fence", "7");
-                symlink("../../outside/state/runs", self.path("inv/.railwright/runs")).unwrap();
+                symlink(
+                    "../../outside/state/runs",
+                    self.path("inv/.railwright/runs"),
+                )
+                .unwrap();
             }
-            Hostile::LinkedSpec => symlink("../outside/spec.yaml", self.path("inv/more.yaml")).unwrap(),
+            Hostile::LinkedSpec => {
+                symlink("../outside/spec.yaml", self.path("inv/more.yaml")).unwrap()
+            }
             Hostile::LinkedTemplate => {
                 let module = MODULE.replace(
                     r#"content: "{{ secrets"#,
-                    "template: t }\n  - id: other\n    file: { path: /etc/b, mode: \"0600\", content: \"{{ secrets",
+                    "template: t }\n  - id: other\n    file: { path: /etc/b, mode: \"0600\", \
+                     content: \"{{ secrets",
                 );
-                self.write("inv/token", "FOREIGN-TOKEN\n").write("inv/modules/agent/module.yaml", &module);
+                self.write("inv/token", "FOREIGN-TOKEN\n")
+                    .write("inv/modules/agent/module.yaml", &module);
                 fs::create_dir(self.path("inv/modules/agent/templates")).unwrap();
                 symlink("../../../token", self.path("inv/modules/agent/templates/t")).unwrap();
             }
@@ -242,11 +285,22 @@ impl World {
         }
     }
 
-    /// The inventory is a folder of a clone, of which git would take it for a repository of its own.
+    /// The inventory is a folder of a clone, of which git would take it for a repository of its
+    /// own.
     fn clone_around(&self) {
         let top = self.path("");
         git(&top, &["init", "-q", "-b", "main"]);
-        git(&top, &["add", "inv/cluster.yaml", "inv/modules", "inv/config", "inv/HEAD", "inv/cabling.csv"]);
+        git(
+            &top,
+            &[
+                "add",
+                "inv/cluster.yaml",
+                "inv/modules",
+                "inv/config",
+                "inv/HEAD",
+                "inv/cabling.csv",
+            ],
+        );
         git(&top, &["commit", "-qm", "first"]);
     }
 
@@ -255,26 +309,36 @@ impl World {
         let inventory = self.inventory();
         let program = inventory.join("filter").display().to_string();
         let config = format!(
-            "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n\tfsmonitor = {program}\n\tpager = {program}\n\thooksPath = .\n\
-             [filter \"x\"]\n\tclean = {program}\n\tprocess = {program}\n\trequired\n[diff \"x\"]\n\ttextconv = {program}\n\
-             [include]\n\tpath = {}\n",
+            "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n\tfsmonitor = \
+             {program}\n\tpager = {program}\n\thooksPath = .\n[filter \"x\"]\n\tclean = \
+             {program}\n\tprocess = {program}\n\trequired\n[diff \"x\"]\n\ttextconv = \
+             {program}\n[include]\n\tpath = {}\n",
             self.path("outside/included").display(),
         );
-        self.write("inv/.gitattributes", "*.txt filter=x diff=x\n*.yaml filter=x diff=x\n").write("inv/data.txt", "one\n");
+        self.write(
+            "inv/.gitattributes",
+            "*.txt filter=x diff=x\n*.yaml filter=x diff=x\n",
+        )
+        .write("inv/data.txt", "one\n");
         git(&inventory, &["init", "-q", "-b", "main"]);
         git(&inventory, &["add", "data.txt", "cluster.yaml"]);
         git(&inventory, &["commit", "-qm", "first"]);
         self.write("inv/data.txt", "other\n");
         match hostile {
             Hostile::Tarball => {
-                self.write("inv/.git/config", &config)
-                    .write("inv/.git/objects/info/alternates", &self.path("outside").display().to_string());
+                self.write("inv/.git/config", &config).write(
+                    "inv/.git/objects/info/alternates",
+                    &self.path("outside").display().to_string(),
+                );
                 self.write("inv/.git/info/attributes", "* filter=x\n");
             }
             Hostile::GitFile => {
                 self.write("inv/.git/config", &config);
                 fs::rename(inventory.join(".git"), self.path("outside/repository")).unwrap();
-                self.write("inv/.git", &format!("gitdir: {}\n", self.path("outside/repository").display()));
+                self.write(
+                    "inv/.git",
+                    &format!("gitdir: {}\n", self.path("outside/repository").display()),
+                );
             }
             _ => {
                 for name in ["HEAD", "objects", "refs", "index"] {
@@ -290,9 +354,12 @@ impl World {
 
 /// An observation of no target, with the keys that were read where targets were contacted.
 fn observations() -> String {
-    let key = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nRECORDED\n-----END PGP PUBLIC KEY BLOCK-----\n";
+    let key =
+        "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nRECORDED\n-----END PGP PUBLIC KEY BLOCK-----\n";
     let mut observation = Observation::at("2026-01-01T00:00:00Z".to_owned());
-    observation.texts.extend(["../outside/key.asc", "linked-key.asc"].map(|name| (name.to_owned(), key.to_owned())));
+    observation.texts.extend(
+        ["../outside/key.asc", "linked-key.asc"].map(|name| (name.to_owned(), key.to_owned())),
+    );
     serde_json::to_string(&observation).unwrap()
 }
 
@@ -301,19 +368,37 @@ fn plan() -> &'static str {
     static PLAN: OnceLock<String> = OnceLock::new();
     PLAN.get_or_init(|| {
         let world = World(tempfile::tempdir().unwrap());
-        world.write("inv/cluster.yaml", "cluster: hostile\n").write("observations.json", &observations());
-        let words = ["plan", "inv", "--observations", "observations.json", "-o", "plan.json"];
-        let made = Command::new(PROGRAM).args(words).current_dir(world.path("")).output().unwrap();
+        world
+            .write("inv/cluster.yaml", "cluster: hostile\n")
+            .write("observations.json", &observations());
+        let words = [
+            "plan",
+            "inv",
+            "--observations",
+            "observations.json",
+            "-o",
+            "plan.json",
+        ];
+        let made = Command::new(PROGRAM)
+            .args(words)
+            .current_dir(world.path(""))
+            .output()
+            .unwrap();
         fs::read_to_string(world.path("plan.json")).unwrap_or_else(|_| panic!("{made:?}"))
     })
 }
 
-/// With no configuration but what is said here, so that nothing of the test's own files is run by the test.
+/// With no configuration but what is said here, so that nothing of the test's own files is run by
+/// the test.
 fn git(folder: &Path, words: &[&str]) {
     let done = Command::new("git")
         .current_dir(folder)
         .env_clear()
-        .envs([("PATH", "/usr/bin:/bin"), ("GIT_CONFIG_NOSYSTEM", "1"), ("GIT_CONFIG_GLOBAL", "/dev/null")])
+        .envs([
+            ("PATH", "/usr/bin:/bin"),
+            ("GIT_CONFIG_NOSYSTEM", "1"),
+            ("GIT_CONFIG_GLOBAL", "/dev/null"),
+        ])
         .envs([
             ("GIT_AUTHOR_NAME", "a"),
             ("GIT_AUTHOR_EMAIL", "a@example.org"),

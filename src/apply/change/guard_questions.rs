@@ -1,4 +1,5 @@
-//! What is asked of a target while a guard watches over a step: over the connection that there is, or over a new one.
+//! What is asked of a target while a guard watches over a step: over the connection that there is,
+//! or over a new one.
 
 use super::guarded::ArmedRollbackTimer;
 use super::{ChangeStep, Halt};
@@ -30,12 +31,21 @@ pub(super) enum RollbackTimerState {
 
 impl ChangeStep<'_> {
     pub(super) fn no_connection(&self) -> TransportError {
-        TransportError::Lost { host: self.host.to_owned(), reason: "there is no connection".to_owned() }
+        TransportError::Lost {
+            host: self.host.to_owned(),
+            reason: "there is no connection".to_owned(),
+        }
     }
 
     /// A question over the connection that there is.
-    async fn ask(&self, question: RollbackTimerQuery, watch: &ArmedRollbackTimer) -> Result<ExecutionOutcome, TransportError> {
-        let Some(writer) = &self.writer else { return Err(self.no_connection()) };
+    async fn ask(
+        &self,
+        question: RollbackTimerQuery,
+        watch: &ArmedRollbackTimer,
+    ) -> Result<ExecutionOutcome, TransportError> {
+        let Some(writer) = &self.writer else {
+            return Err(self.no_connection());
+        };
         match question {
             RollbackTimerQuery::Standing => writer.guard(&watch.token).await,
             RollbackTimerQuery::Disarm => writer.disarm(&watch.token).await,
@@ -51,11 +61,15 @@ impl ChangeStep<'_> {
         watch: &ArmedRollbackTimer,
     ) -> Result<Option<(i32, String)>, Halt> {
         if self.writer.is_none() {
-            self.writer = clock::await_with_timeout(QUESTION, self.shared.connect(self.host)).await.and_then(Result::ok);
+            self.writer = clock::await_with_timeout(QUESTION, self.shared.connect(self.host))
+                .await
+                .and_then(Result::ok);
         }
         match clock::await_with_timeout(QUESTION, self.ask(question, watch)).await {
             Some(Ok(ExecutionOutcome::Ended { code, stdout, .. })) => Ok(Some((code, stdout))),
-            Some(Err(TransportError::LockLost { holder, .. })) => Err(self.lock_lost(holder.as_deref())),
+            Some(Err(TransportError::LockLost { holder, .. })) => {
+                Err(self.lock_lost(holder.as_deref()))
+            }
             _ => {
                 self.writer = None;
                 Ok(None)
@@ -65,7 +79,11 @@ impl ChangeStep<'_> {
 
     /// How it stands with the guard.
     pub(super) async fn standing(&mut self, watch: &ArmedRollbackTimer) -> RollbackTimerState {
-        match self.ask_anew(RollbackTimerQuery::Standing, watch).await.unwrap_or_default() {
+        match self
+            .ask_anew(RollbackTimerQuery::Standing, watch)
+            .await
+            .unwrap_or_default()
+        {
             None => RollbackTimerState::NotTold,
             Some((0, said)) => match said.trim().split_once(' ').unwrap_or((said.trim(), "")) {
                 ("armed", _) => RollbackTimerState::Armed,

@@ -1,6 +1,7 @@
-//! A step that can cut our own connection: the host keeps what it touches and is armed first; the step is proven over a new
-//! connection and confirmed over that one. Whatever goes wrong in between, the host puts everything back: when it is told
-//! to, when the time is over, or with its next boot.
+//! A step that can cut our own connection: the host keeps what it touches and is armed first; the
+//! step is proven over a new connection and confirmed over that one. Whatever goes wrong in
+//! between, the host puts everything back: when it is told to, when the time is over, or with its
+//! next boot.
 
 use super::guard_questions::{QUESTION, RollbackTimerQuery, RollbackTimerState};
 use super::look::{again_seen, read_answers};
@@ -21,11 +22,13 @@ use railwright_transport::{ExecutionOutcome, HostAccess, TransportError};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// How often what the wishes need then may be done: a unit can only be judged once its file is there.
+/// How often what the wishes need then may be done: a unit can only be judged once its file is
+/// there.
 const ROUNDS: usize = 3;
 /// What a host may take to put everything back, or to boot, after the guard's time is over.
 const GRACE: Duration = Duration::from_secs(300);
-/// The same of a switch: a patch that still runs is waited for, then what differs is put back or all is loaded anew, each for minutes.
+/// The same of a switch: a patch that still runs is waited for, then what differs is put back or
+/// all is loaded anew, each for minutes.
 const SWITCH_GRACE: Duration = Duration::from_secs(2100);
 
 /// The attribute by which a unit says that no restart is owed.
@@ -43,23 +46,39 @@ pub(super) struct ArmedRollbackTimer {
 }
 
 impl<'a> ChangeStep<'a> {
-    /// Why what is not as wished yet needs a guard; nothing where it needs none. On this very machine there is no connection.
+    /// Why what is not as wished yet needs a guard; nothing where it needs none. On this very
+    /// machine there is no connection.
     pub(super) fn guard_reason(&self, seen: &[ObservedMember]) -> Option<String> {
-        if self.shared.context.hosts.get(self.host).is_some_and(|access| access.local) {
+        if self
+            .shared
+            .context
+            .hosts
+            .get(self.host)
+            .is_some_and(|access| access.local)
+        {
             return None;
         }
         let ours = self.shared.host(self.host).ssh_netdevs;
         let open = seen.iter().filter(|s| !s.is_settled());
-        let found = open.filter_map(|s| find_rollback_reason(&s.member.wish, &s.assessment, &ours)).next();
+        let found = open
+            .filter_map(|s| find_rollback_reason(&s.member.wish, &s.assessment, &ours))
+            .next();
         found.or_else(|| match &self.node.kind {
-            NodeKind::Change { guard: Some(guard), .. } => Some(guard.because.clone()),
+            NodeKind::Change {
+                guard: Some(guard), ..
+            } => Some(guard.because.clone()),
             _ => None,
         })
     }
 
-    /// Whether a guard of an earlier attempt may be armed, whatever is as wished by now. A cluster has none.
+    /// Whether a guard of an earlier attempt may be armed, whatever is as wished by now. A cluster
+    /// has none.
     pub(super) fn may_be_guarded(&self) -> bool {
-        self.shared.context.hosts.get(self.host).is_some_and(|access| !access.local && access.target().kind != TargetKind::Kube)
+        self.shared
+            .context
+            .hosts
+            .get(self.host)
+            .is_some_and(|access| !access.local && access.target().kind != TargetKind::Kube)
     }
 
     /// Acts under a guard.
@@ -73,20 +92,35 @@ impl<'a> ChangeStep<'a> {
         self.keep_to_the_limit(&seen)?;
         let wishes = self.node.members().iter().map(|member| &member.wish);
         let guard = Guard::over(&actions, wishes).map_err(|word| {
-            self.refused(StepDecision::Unannounced(format!("{because}, and no guard can put back what {} does", word.replace('_', " "))))
+            self.refused(StepDecision::Unannounced(format!(
+                "{because}, and no guard can put back what {} does",
+                word.replace('_', " ")
+            )))
         })?;
         self.confirm_empty().await?;
         let begun = self.intend(&actions, &seen, earlier, None).await?;
         let watch = self.arm(guard, &begun).await?;
         let proven = match self.prove(&watch, actions, &seen).await {
-            Ok(now) => self.still_in_service(watch.prove).await.map(|()| now).map_err(Unproven::from),
+            Ok(now) => self
+                .still_in_service(watch.prove)
+                .await
+                .map(|()| now)
+                .map_err(Unproven::from),
             Err(why) => Err(why),
         };
         match proven {
             Ok(now) => match self.confirm_guard(&watch).await? {
-                true if now.iter().all(ObservedMember::is_settled) => Ok(self.done(&now, Some(&begun))),
+                true if now.iter().all(ObservedMember::is_settled) => {
+                    Ok(self.done(&now, Some(&begun)))
+                }
                 true => self.save_confirmed(&now, begun).await,
-                false => Err(self.taken_back(&watch, &seen, "it was not confirmed in time".to_owned().into()).await),
+                false => Err(self
+                    .taken_back(
+                        &watch,
+                        &seen,
+                        "it was not confirmed in time".to_owned().into(),
+                    )
+                    .await),
             },
             // The guard puts it back by itself, before whoever has the lock now writes anything.
             Err(Unproven::Over(halt)) => Err(halt),
@@ -96,11 +130,18 @@ impl<'a> ChangeStep<'a> {
 
     /// After how many seconds its target takes back what was not confirmed.
     fn guard_s(&self) -> u32 {
-        self.shared.plan.rollout.guard_s(self.shared.context.target(self.host).kind)
+        self.shared
+            .plan
+            .rollout
+            .guard_s(self.shared.context.target(self.host).kind)
     }
 
     fn grace(&self) -> Duration {
-        if self.is_switch() { SWITCH_GRACE } else { GRACE }
+        if self.is_switch() {
+            SWITCH_GRACE
+        } else {
+            GRACE
+        }
     }
 
     pub(super) fn is_switch(&self) -> bool {
@@ -116,17 +157,38 @@ impl<'a> ChangeStep<'a> {
         };
         let reason = match armed {
             Ok(ExecutionOutcome::Ended { code: 0, .. }) => {
-                // The host's own time began a moment ago; the quarter that is left over covers that.
+                // The host's own time began a moment ago; the quarter that is left over covers
+                // that.
                 let whole = Duration::from_secs(seconds.into());
-                let (prove, back) = (Deadline::after(whole * 3 / 4), Deadline::after(whole + self.grace()));
-                let watch = ArmedRollbackTimer { token, guard, seconds, prove, back };
+                let (prove, back) = (
+                    Deadline::after(whole * 3 / 4),
+                    Deadline::after(whole + self.grace()),
+                );
+                let watch = ArmedRollbackTimer {
+                    token,
+                    guard,
+                    seconds,
+                    prove,
+                    back,
+                };
                 let (node, guard) = (self.node.id.clone(), watch.token.clone());
-                self.shared.journal.commit(JournalEntry::GuardArmed { node: node.clone(), guard, seconds }).await?;
+                self.shared
+                    .journal
+                    .commit(JournalEntry::GuardArmed {
+                        node: node.clone(),
+                        guard,
+                        seconds,
+                    })
+                    .await?;
                 (self.shared.sink)(RunEvent::GuardArmed { node, seconds });
                 return Ok(watch);
             }
-            Err(TransportError::LockLost { holder, .. }) => return Err(self.lock_lost(holder.as_deref())),
-            Ok(ExecutionOutcome::Ended { code: 75, stdout, .. }) if !stdout.trim().is_empty() => {
+            Err(TransportError::LockLost { holder, .. }) => {
+                return Err(self.lock_lost(holder.as_deref()));
+            }
+            Ok(ExecutionOutcome::Ended {
+                code: 75, stdout, ..
+            }) if !stdout.trim().is_empty() => {
                 format!("the guard {} is still armed", stdout.trim())
             }
             Ok(ExecutionOutcome::Ended { code, stderr, .. }) => complaint_of(code, &stderr),
@@ -134,7 +196,12 @@ impl<'a> ChangeStep<'a> {
             Err(error) => error.to_string(),
         };
         let problem = trouble::guard_not_armed(&self.node.id, &reason, &self.shared.next);
-        Err(halt_with_problem(NodeOutcome::Failed { reason: format!("its guard could not be armed: {reason}") }, problem))
+        Err(halt_with_problem(
+            NodeOutcome::Failed {
+                reason: format!("its guard could not be armed: {reason}"),
+            },
+            problem,
+        ))
     }
 
     /// Acts and reads again over new connections until all is as wished; else why it is not.
@@ -146,31 +213,65 @@ impl<'a> ChangeStep<'a> {
     ) -> Result<Vec<ObservedMember<'a>>, Unproven> {
         let mut done: Vec<Action> = Vec::new();
         for round in 1.. {
-            let acted = clock::await_with_timeout(watch.prove.left(), self.perform(&actions, &watch.token)).await;
-            if let Some(ActionsOutcome::Failed { word, code, stdout, stderr, .. }) = acted {
-                return Err(Unproven::Action { word, code, stdout, stderr });
+            let acted =
+                clock::await_with_timeout(watch.prove.left(), self.perform(&actions, &watch.token))
+                    .await;
+            if let Some(ActionsOutcome::Failed {
+                word,
+                code,
+                stdout,
+                stderr,
+                ..
+            }) = acted
+            {
+                return Err(Unproven::Action {
+                    word,
+                    code,
+                    stdout,
+                    stderr,
+                });
             }
             if let Some(ActionsOutcome::LockLost { holder, .. }) = acted {
                 return Err(Unproven::Over(self.lock_lost(holder.as_deref())));
             }
-            // A switch goes on with its patch when nobody is connected, and what is read before it is through is half of it.
-            if watch.guard.is_of_switch() && matches!(acted, Some(ActionsOutcome::Lost(_))) && self.reconnect().await.is_ok() {
+            // A switch goes on with its patch when nobody is connected, and what is read before it
+            // is through is half of it.
+            if watch.guard.is_of_switch()
+                && matches!(acted, Some(ActionsOutcome::Lost(_)))
+                && self.reconnect().await.is_ok()
+            {
                 drop(self.until_idle(watch.prove.left(), &watch.token).await);
             }
             done.append(&mut actions);
             self.server_reads(watch).await?;
             let now = self.look_under_guard(watch, seen, &done).await?;
-            if now.iter().all(ObservedMember::is_settled) || (self.saves_last() && self.only_to_save(&now).is_some()) {
+            if now.iter().all(ObservedMember::is_settled)
+                || (self.saves_last() && self.only_to_save(&now).is_some())
+            {
                 return Ok(now);
             }
             let open = || now.iter().filter(|s| !s.is_settled());
             // What the target says it cannot do is why the rest was not gone on with.
-            let refused = open().find_map(|s| Some(format!("{}: {}", s.address().within_target(), s.assessment.refusal.as_ref()?)));
+            let refused = open().find_map(|s| {
+                Some(format!(
+                    "{}: {}",
+                    s.address().within_target(),
+                    s.assessment.refusal.as_ref()?
+                ))
+            });
             let not_so = || {
-                let what = refused.unwrap_or_else(|| open().map(ObservedMember::what_differs).collect::<Vec<_>>().join("; "));
+                let what = refused.unwrap_or_else(|| {
+                    open()
+                        .map(ObservedMember::what_differs)
+                        .collect::<Vec<_>>()
+                        .join("; ")
+                });
                 format!("read again over a new connection it is not as wished: {what}")
             };
-            actions = self.further(watch, &now).filter(|_| round < ROUNDS).ok_or_else(not_so)?;
+            actions = self
+                .further(watch, &now)
+                .filter(|_| round < ROUNDS)
+                .ok_or_else(not_so)?;
             if !matches!(self.standing(watch).await, RollbackTimerState::Armed) {
                 return Err("its guard is no longer armed".to_owned().into());
             }
@@ -180,60 +281,108 @@ impl<'a> ChangeStep<'a> {
 
     /// What runs is proven and confirmed before it is saved.
     fn saves_last(&self) -> bool {
-        self.shared.context.hosts.get(self.host).is_some_and(HostAccess::saves_what_is_confirmed)
+        self.shared
+            .context
+            .hosts
+            .get(self.host)
+            .is_some_and(HostAccess::saves_what_is_confirmed)
     }
 
     /// What saves what runs, where that is all that is still to be done.
     fn only_to_save(&self, now: &[ObservedMember]) -> Option<Vec<Action>> {
-        let StepDecision::Act(more) = go_on(&self.node.kind, now) else { return None };
-        more.iter().all(|action| matches!(action, Action::SaveSwitch { .. })).then_some(more)
+        let StepDecision::Act(more) = go_on(&self.node.kind, now) else {
+            return None;
+        };
+        more.iter()
+            .all(|action| matches!(action, Action::SaveSwitch { .. }))
+            .then_some(more)
     }
 
-    /// Saves what was confirmed, where the target has not done so by itself. What runs is as wished, and stays whatever comes of it.
-    async fn save_confirmed(&mut self, proven: &[ObservedMember<'a>], begun: StepIntent) -> Result<super::Finish, Halt> {
+    /// Saves what was confirmed, where the target has not done so by itself. What runs is as
+    /// wished, and stays whatever comes of it.
+    async fn save_confirmed(
+        &mut self,
+        proven: &[ObservedMember<'a>],
+        begun: StepIntent,
+    ) -> Result<super::Finish, Halt> {
         let wanted = self.wanted();
         self.begun = Some(begun.clone());
         let now = match clock::await_with_timeout(QUESTION, self.look_once(&wanted)).await {
             Some(Ok(answers)) => again_seen(proven, &answers),
-            _ => return Err(self.unknown("it was confirmed, and whether it is saved could not be read".to_owned())),
+            _ => {
+                return Err(self.unknown(
+                    "it was confirmed, and whether it is saved could not be read".to_owned(),
+                ));
+            }
         };
         let actions = self.only_to_save(&now).unwrap_or_default();
         match self.perform(&actions, &begun.token).await {
             ActionsOutcome::All => self.confirm(&now, begun, &actions).await,
-            ActionsOutcome::Failed { word, code, stdout, stderr, .. } => {
-                let problem = trouble::action_failed(&self.node.id, &word, code, &stdout, &stderr, &self.shared.next)
-                    .state("the switch runs what was wished, which was proven and confirmed; a boot would take it back to what is saved");
+            ActionsOutcome::Failed {
+                word,
+                code,
+                stdout,
+                stderr,
+                ..
+            } => {
+                let problem = trouble::action_failed(
+                    &self.node.id,
+                    &word,
+                    code,
+                    &stdout,
+                    &stderr,
+                    &self.shared.next,
+                )
+                .state(
+                    "the switch runs what was wished, which was proven and confirmed; a boot would \
+                     take it back to what is saved",
+                );
                 Err(halt_with_problem(
-                    NodeOutcome::Failed { reason: format!("confirmed and not saved: {}", complaint_of(code, &stderr)) },
+                    NodeOutcome::Failed {
+                        reason: format!("confirmed and not saved: {}", complaint_of(code, &stderr)),
+                    },
                     problem,
                 ))
             }
             ActionsOutcome::LockLost { holder, .. } => Err(self.lock_lost(holder.as_deref())),
-            ActionsOutcome::Lost(reason) => Err(self.unknown(format!("it was confirmed, and whether it is saved is not known: {reason}"))),
+            ActionsOutcome::Lost(reason) => Err(self.unknown(format!(
+                "it was confirmed, and whether it is saved is not known: {reason}"
+            ))),
         }
     }
 
-    /// What the SSH server was given it has to read before a new connection proves anything. One that cannot be asked any
-    /// more shows soon enough.
+    /// What the SSH server was given it has to read before a new connection proves anything. One
+    /// that cannot be asked any more shows soon enough.
     async fn server_reads(&mut self, watch: &ArmedRollbackTimer) -> Result<(), Unproven> {
         if !watch.guard.is_of_server() {
             return Ok(());
         }
-        match self.ask_anew(RollbackTimerQuery::ServerReads, watch).await.map_err(Unproven::Over)? {
+        match self
+            .ask_anew(RollbackTimerQuery::ServerReads, watch)
+            .await
+            .map_err(Unproven::Over)?
+        {
             Some((0, _)) | None => Ok(()),
-            Some((_, said)) => Err(format!("the SSH server does not take its configuration: {}", one_line(&said, 200)).into()),
+            Some((_, said)) => Err(format!(
+                "the SSH server does not take its configuration: {}",
+                one_line(&said, 200)
+            )
+            .into()),
         }
     }
 
-    /// What is still to be done, if it was announced, may be done, and can be put back by the guard that is armed.
+    /// What is still to be done, if it was announced, may be done, and can be put back by the guard
+    /// that is armed.
     fn further(&self, watch: &ArmedRollbackTimer, now: &[ObservedMember]) -> Option<Vec<Action>> {
-        let StepDecision::Act(actions) = go_on(&self.node.kind, now) else { return None };
+        let StepDecision::Act(actions) = go_on(&self.node.kind, now) else {
+            return None;
+        };
         let covered = Guard::over(&actions, []).is_ok_and(|guard| watch.guard.covers(&guard));
         (covered && self.keep_to_the_limit(now).is_ok()).then_some(actions)
     }
 
-    /// Reads over a new connection until all is as wished, or something is to be done that was not done yet, or it has had
-    /// the time to settle.
+    /// Reads over a new connection until all is as wished, or something is to be done that was not
+    /// done yet, or it has had the time to settle.
     async fn look_under_guard(
         &mut self,
         watch: &ArmedRollbackTimer,
@@ -260,15 +409,24 @@ impl<'a> ChangeStep<'a> {
                     if over {
                         break;
                     }
-                    settle = settle.or_else(|| Some(Deadline::after(self.shared.context.patience.settle)));
+                    settle = settle
+                        .or_else(|| Some(Deadline::after(self.shared.context.patience.settle)));
                 }
             }
             clock::sleep_for(self.shared.context.patience.settle_poll).await;
         }
-        now.ok_or_else(|| format!("no new connection could be made: {}", why.unwrap_or_else(|| "there was no time left".to_owned())))
+        now.ok_or_else(|| {
+            format!(
+                "no new connection could be made: {}",
+                why.unwrap_or_else(|| "there was no time left".to_owned())
+            )
+        })
     }
 
-    async fn look_once(&mut self, wanted: &BTreeSet<Read>) -> Result<railwright_resource::ReadResults, TransportError> {
+    async fn look_once(
+        &mut self,
+        wanted: &BTreeSet<Read>,
+    ) -> Result<railwright_resource::ReadResults, TransportError> {
         if self.writer.is_none() {
             self.writer = Some(self.shared.connect(self.host).await?);
         }
@@ -296,19 +454,36 @@ impl<'a> ChangeStep<'a> {
 
     fn note_over(&self, watch: &ArmedRollbackTimer, confirmed: bool, failed: &str) -> bool {
         let (node, guard, failed) = (self.node.id.clone(), watch.token.clone(), failed.to_owned());
-        self.shared.journal.note(JournalEntry::GuardOver { node: node.clone(), guard, confirmed, failed: failed.clone() });
-        (self.shared.sink)(RunEvent::GuardOver { node, confirmed, failed });
+        self.shared.journal.note(JournalEntry::GuardOver {
+            node: node.clone(),
+            guard,
+            confirmed,
+            failed: failed.clone(),
+        });
+        (self.shared.sink)(RunEvent::GuardOver {
+            node,
+            confirmed,
+            failed,
+        });
         confirmed
     }
 
-    /// Has the host put everything back, and waits until it has: at once where it can be told to, else when the guard's time
-    /// is over. Nothing where that could not be seen.
-    async fn wait_until_back(&mut self, watch: &ArmedRollbackTimer) -> Result<Option<String>, Halt> {
-        (self.shared.sink)(RunEvent::GuardFires { node: self.node.id.clone(), seconds: watch.seconds });
+    /// Has the host put everything back, and waits until it has: at once where it can be told to,
+    /// else when the guard's time is over. Nothing where that could not be seen.
+    async fn wait_until_back(
+        &mut self,
+        watch: &ArmedRollbackTimer,
+    ) -> Result<Option<String>, Halt> {
+        (self.shared.sink)(RunEvent::GuardFires {
+            node: self.node.id.clone(),
+            seconds: watch.seconds,
+        });
         while !watch.back.left().is_zero() {
             match self.standing(watch).await {
                 RollbackTimerState::Reverted(failed) => return Ok(Some(failed)),
-                RollbackTimerState::Armed => drop(self.ask_anew(RollbackTimerQuery::Fire, watch).await?),
+                RollbackTimerState::Armed => {
+                    drop(self.ask_anew(RollbackTimerQuery::Fire, watch).await?)
+                }
                 RollbackTimerState::None => return Ok(None),
                 RollbackTimerState::Reverting | RollbackTimerState::NotTold => {}
             }
@@ -317,16 +492,29 @@ impl<'a> ChangeStep<'a> {
         Ok(None)
     }
 
-    async fn taken_back(&mut self, watch: &ArmedRollbackTimer, before: &[ObservedMember<'a>], why: Unproven) -> Halt {
+    async fn taken_back(
+        &mut self,
+        watch: &ArmedRollbackTimer,
+        before: &[ObservedMember<'a>],
+        why: Unproven,
+    ) -> Halt {
         let back = match self.wait_until_back(watch).await {
             Ok(back) => back,
             Err(halt) => return halt,
         };
         let Some(failed) = back else {
             let why = why.sentence();
-            let problem = trouble::guard_not_seen(&self.node.id, self.host, &watch.token, &why, &self.shared.next);
+            let problem = trouble::guard_not_seen(
+                &self.node.id,
+                self.host,
+                &watch.token,
+                &why,
+                &self.shared.next,
+            );
             return halt_with_problem(
-                NodeOutcome::Unknown { reason: format!("{why}; and whether its guard has put it back is not known") },
+                NodeOutcome::Unknown {
+                    reason: format!("{why}; and whether its guard has put it back is not known"),
+                },
                 problem,
             );
         };
@@ -336,18 +524,29 @@ impl<'a> ChangeStep<'a> {
         halt_with_problem(outcome, problem)
     }
 
-    /// A netdev that was told to come up again may take a while to be as it was. A restart that was owed before may be done
-    /// now: the guard has restarted the unit.
+    /// A netdev that was told to come up again may take a while to be as it was. A restart that was
+    /// owed before may be done now: the guard has restarted the unit.
     async fn is_as_before(&mut self, before: &[ObservedMember<'a>]) -> bool {
         let found = |seen: &[ObservedMember]| {
-            let judged = seen.iter().flat_map(|s| s.assessment.attributes.iter().map(move |(name, a)| (s.address(), name, &a.found)));
-            Digest::of(&judged.filter(|(_, name, _)| *name != RESTARTED).collect::<Vec<_>>())
+            let judged = seen.iter().flat_map(|s| {
+                s.assessment
+                    .attributes
+                    .iter()
+                    .map(move |(name, a)| (s.address(), name, &a.found))
+            });
+            Digest::of(
+                &judged
+                    .filter(|(_, name, _)| *name != RESTARTED)
+                    .collect::<Vec<_>>(),
+            )
         };
         let (wanted, before_found) = (self.wanted(), found(before));
         let settle = Deadline::after(self.shared.context.patience.settle);
         loop {
             match clock::await_with_timeout(QUESTION, self.look_once(&wanted)).await {
-                Some(Ok(answers)) if found(&again_seen(before, &answers)) == before_found => return true,
+                Some(Ok(answers)) if found(&again_seen(before, &answers)) == before_found => {
+                    return true;
+                }
                 Some(Ok(_)) => {}
                 _ => self.writer = None,
             }
@@ -358,30 +557,52 @@ impl<'a> ChangeStep<'a> {
         }
     }
 
-    /// An earlier part of the run died with its guard still armed. What is as wished is confirmed over this connection, which
-    /// is a new one; anything else is put back first. True when the host has to be looked at again.
-    pub(super) async fn settle_earlier_guard(&mut self, earlier: &StepIntent, seen: &[ObservedMember<'a>]) -> Result<bool, Halt> {
+    /// An earlier part of the run died with its guard still armed. What is as wished is confirmed
+    /// over this connection, which is a new one; anything else is put back first. True when the
+    /// host has to be looked at again.
+    pub(super) async fn settle_earlier_guard(
+        &mut self,
+        earlier: &StepIntent,
+        seen: &[ObservedMember<'a>],
+    ) -> Result<bool, Halt> {
         let seconds = self.guard_s();
         let whole = Duration::from_secs(seconds.into());
-        let (prove, back) = (Deadline::after(whole), Deadline::after(whole + self.grace()));
-        let watch = ArmedRollbackTimer { token: earlier.token.clone(), guard: Guard::default(), seconds, prove, back };
+        let (prove, back) = (
+            Deadline::after(whole),
+            Deadline::after(whole + self.grace()),
+        );
+        let watch = ArmedRollbackTimer {
+            token: earlier.token.clone(),
+            guard: Guard::default(),
+            seconds,
+            prove,
+            back,
+        };
         match self.standing(&watch).await {
             RollbackTimerState::None => return Ok(false),
             RollbackTimerState::Reverted(failed) => {
                 self.note_over(&watch, false, &failed);
                 return Ok(false);
             }
-            RollbackTimerState::Armed if seen.iter().all(ObservedMember::is_settled) && self.confirm_guard(&watch).await? => {
+            RollbackTimerState::Armed
+                if seen.iter().all(ObservedMember::is_settled)
+                    && self.confirm_guard(&watch).await? =>
+            {
                 return Ok(false);
             }
-            RollbackTimerState::Armed | RollbackTimerState::Reverting | RollbackTimerState::NotTold => {}
+            RollbackTimerState::Armed
+            | RollbackTimerState::Reverting
+            | RollbackTimerState::NotTold => {}
         }
         match self.wait_until_back(&watch).await? {
             Some(failed) => {
                 self.note_over(&watch, false, &failed);
                 Ok(true)
             }
-            None => Err(self.unknown("its guard was armed, and whether it has put everything back is not known".to_owned())),
+            None => Err(self.unknown(
+                "its guard was armed, and whether it has put everything back is not known"
+                    .to_owned(),
+            )),
         }
     }
 }

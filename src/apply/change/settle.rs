@@ -1,5 +1,6 @@
-//! After a step's last action: looks until everything is as wished. What comes about by itself (pods that start, a resource
-//! that a node comes to give) is waited for as long as its wish says, and no longer than there is hope.
+//! After a step's last action: looks until everything is as wished. What comes about by itself
+//! (pods that start, a resource that a node comes to give) is waited for as long as its wish says,
+//! and no longer than there is hope.
 
 use super::look::{again_seen, read_answers};
 use super::{ChangeStep, Halt};
@@ -17,11 +18,11 @@ use std::time::Duration;
 
 /// The longest pause between two looks at what is waited for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// What is waited for has to be as wished in so many looks, one after the other: the resources of a node come and go while its
-/// kubelet and the device plugins start (kubernetes/kubernetes#125579).
+/// What is waited for has to be as wished in so many looks, one after the other: the resources of a
+/// node come and go while its kubelet and the device plugins start (kubernetes/kubernetes#125579).
 const STEADY_LOOKS: u32 = 2;
-/// What was taken back from somebody else has to stay so for so many looks: a controller that rewrites it has its own watch, and
-/// answers within a moment.
+/// What was taken back from somebody else has to stay so for so many looks: a controller that
+/// rewrites it has its own watch, and answers within a moment.
 const LOOKS_AFTER_A_RIVAL: u32 = 4;
 
 /// How it stands after the last look.
@@ -40,7 +41,8 @@ pub(super) enum SettleOutcome<'a> {
 }
 
 impl<'a> ChangeStep<'a> {
-    /// Looks until all is as wished. `waits` is for how many seconds something may take that comes about by itself.
+    /// Looks until all is as wished. `waits` is for how many seconds something may take that comes
+    /// about by itself.
     pub(super) async fn settled(
         &mut self,
         seen: &[ObservedMember<'a>],
@@ -48,7 +50,9 @@ impl<'a> ChangeStep<'a> {
         waits: Option<u32>,
     ) -> Result<SettleOutcome<'a>, Halt> {
         let patience = &self.shared.context.patience;
-        let limit = waits.map_or(patience.settle, |seconds| Duration::from_secs(seconds.into()));
+        let limit = waits.map_or(patience.settle, |seconds| {
+            Duration::from_secs(seconds.into())
+        });
         let undone = clock::Deadline::after(patience.settle);
         let contested = seen.iter().any(|s| s.rival().is_some());
         let steady = match waits {
@@ -59,7 +63,8 @@ impl<'a> ChangeStep<'a> {
             None => 1,
         };
         let (end, mut pause) = (clock::Deadline::after(limit), patience.settle_poll);
-        let (mut now, mut good, mut said, mut looks) = (seen.to_vec(), 0, String::new(), self.looks());
+        let (mut now, mut good, mut said, mut looks) =
+            (seen.to_vec(), 0, String::new(), self.looks());
         loop {
             let answers = match &self.writer {
                 Some(writer) => read_answers(writer, wanted).await,
@@ -67,22 +72,44 @@ impl<'a> ChangeStep<'a> {
             };
             match answers {
                 Ok(answers) => now = again_seen(seen, &answers),
-                Err(error) if self.reconnect().await.is_err() => return Err(self.unknown(error.to_string())),
+                Err(error) if self.reconnect().await.is_err() => {
+                    return Err(self.unknown(error.to_string()));
+                }
                 Err(_) => {}
             }
-            good = if now.iter().all(ObservedMember::is_settled) { good + 1 } else { 0 };
+            good = if now.iter().all(ObservedMember::is_settled) {
+                good + 1
+            } else {
+                0
+            };
             if good >= steady {
                 return Ok(SettleOutcome::As(now));
             }
-            let trouble = if waits.is_some() && good == 0 { self.trouble(&now).await } else { None };
+            let trouble = if waits.is_some() && good == 0 {
+                self.trouble(&now).await
+            } else {
+                None
+            };
             looks = looks.saturating_sub(1);
             // What was applied and is not there (somebody deleted it) is not made by waiting.
-            let lost = undone.left().is_zero() && now.iter().any(|s| !s.is_settled() && !s.assessment.only_waits());
-            let over = if waits.is_some() { end.left().is_zero() || lost } else { looks == 0 };
+            let lost = undone.left().is_zero()
+                && now
+                    .iter()
+                    .any(|s| !s.is_settled() && !s.assessment.only_waits());
+            let over = if waits.is_some() {
+                end.left().is_zero() || lost
+            } else {
+                looks == 0
+            };
             let set_back = contested && now.iter().any(|s| s.rival().is_some());
-            let hopeless = set_back || now.iter().zip(seen).any(is_hopeless) || trouble.as_ref().is_some_and(|trouble| trouble.hopeless);
+            let hopeless = set_back
+                || now.iter().zip(seen).any(is_hopeless)
+                || trouble.as_ref().is_some_and(|trouble| trouble.hopeless);
             if over || (good == 0 && hopeless) {
-                return Ok(SettleOutcome::Not { now, trouble: trouble.map(|trouble| trouble.words) });
+                return Ok(SettleOutcome::Not {
+                    now,
+                    trouble: trouble.map(|trouble| trouble.words),
+                });
             }
             if waits.is_some() {
                 said = self.tell(&now, trouble.map(|trouble| trouble.words), said);
@@ -91,36 +118,71 @@ impl<'a> ChangeStep<'a> {
                 }
             }
             clock::sleep_for(pause).await;
-            pause = if waits.is_some() { (pause * 5 / 4).min(LONGEST_PAUSE.max(patience.settle_poll)) } else { pause };
+            pause = if waits.is_some() {
+                (pause * 5 / 4).min(LONGEST_PAUSE.max(patience.settle_poll))
+            } else {
+                pause
+            };
         }
     }
 
-    /// The hosts whose nodes have what is waited for, where others alone lack it; nothing where it is not told by nodes of hosts.
+    /// The hosts whose nodes have what is waited for, where others alone lack it; nothing where it
+    /// is not told by nodes of hosts.
     pub(super) fn spared(&self, open: &[&ObservedMember<'a>]) -> Option<BTreeSet<Target>> {
         let nodes = &self.shared.context.nodes;
-        let is_by_node =
-            |s: &&ObservedMember| !s.assessment.lacking.is_empty() && s.assessment.lacking.iter().all(|name| nodes.contains_key(name));
+        let is_by_node = |s: &&ObservedMember| {
+            !s.assessment.lacking.is_empty()
+                && s.assessment
+                    .lacking
+                    .iter()
+                    .all(|name| nodes.contains_key(name))
+        };
         let lacks = |name: &String| open.iter().any(|s| s.assessment.lacking.contains(name));
-        let spared: BTreeSet<Target> = nodes.iter().filter(|(name, _)| !lacks(name)).map(|(_, host)| host.clone()).collect();
+        let spared: BTreeSet<Target> = nodes
+            .iter()
+            .filter(|(name, _)| !lacks(name))
+            .map(|(_, host)| host.clone())
+            .collect();
         (open.iter().all(is_by_node) && !spared.is_empty()).then_some(spared)
     }
 
     /// Why it does not come about, asked of the target.
     async fn trouble(&self, now: &[ObservedMember<'a>]) -> Option<NotReadyReason> {
         let open: Vec<&ObservedMember> = now.iter().filter(|s| !s.is_settled()).collect();
-        let wanted: BTreeSet<Read> = open.iter().filter_map(|s| Some(s.kind?.troubles(&s.member.wish))).flatten().collect();
+        let wanted: BTreeSet<Read> = open
+            .iter()
+            .filter_map(|s| Some(s.kind?.troubles(&s.member.wish)))
+            .flatten()
+            .collect();
         let writer = self.writer.as_ref().filter(|_| !wanted.is_empty())?;
         let answers = read_answers(writer, &wanted).await.ok()?;
-        let trouble = open.iter().find_map(|s| s.kind?.trouble(&s.member.wish, &answers))?;
-        Some(NotReadyReason { words: answers.shown(&trouble.words), ..trouble })
+        let trouble = open
+            .iter()
+            .find_map(|s| s.kind?.trouble(&s.member.wish, &answers))?;
+        Some(NotReadyReason {
+            words: answers.shown(&trouble.words),
+            ..trouble
+        })
     }
 
     /// Says what is waited for, where that is not what was said last.
     fn tell(&self, now: &[ObservedMember<'a>], trouble: Option<String>, said: String) -> String {
-        let open: Vec<String> = now.iter().filter(|s| !s.is_settled()).map(ObservedMember::what_is_waited_for).chain(trouble).collect();
-        let words = if open.is_empty() { said.clone() } else { open.join("; ") };
+        let open: Vec<String> = now
+            .iter()
+            .filter(|s| !s.is_settled())
+            .map(ObservedMember::what_is_waited_for)
+            .chain(trouble)
+            .collect();
+        let words = if open.is_empty() {
+            said.clone()
+        } else {
+            open.join("; ")
+        };
         if words != said {
-            (self.shared.sink)(RunEvent::StepWaits { node: self.node.id.clone(), words: words.clone() });
+            (self.shared.sink)(RunEvent::StepWaits {
+                node: self.node.id.clone(),
+                words: words.clone(),
+            });
         }
         words
     }
@@ -128,58 +190,121 @@ impl<'a> ChangeStep<'a> {
 
 /// Whether waiting does not help, by what the target says since the step.
 fn is_hopeless((now, before): (&ObservedMember<'_>, &ObservedMember<'_>)) -> bool {
-    let since = |s: &ObservedMember<'_>| s.assessment.hopeless.as_ref().and_then(|hopeless| hopeless.since.clone());
+    let since = |s: &ObservedMember<'_>| {
+        s.assessment
+            .hopeless
+            .as_ref()
+            .and_then(|hopeless| hopeless.since.clone())
+    };
     now.assessment.hopeless.is_some() && (since(now).is_none() || since(now) != since(before))
 }
 
 /// What is waited for did not come about.
-pub(super) fn not_ready(node: &str, what: &str, others_go_on: bool, next: &NextCommands) -> Diagnostic {
+pub(super) fn not_ready(
+    node: &str,
+    what: &str,
+    others_go_on: bool,
+    next: &NextCommands,
+) -> Diagnostic {
     let effect = match others_go_on {
-        true => "what needs it would not run, so nothing is begun on the hosts of these nodes; hosts whose nodes have it go on",
+        true => {
+            "what needs it would not run, so nothing is begun on the hosts of these nodes; hosts \
+             whose nodes have it go on"
+        }
         false => "what needs it would not run, so nothing after this step was begun",
     };
-    let problem = Diagnostic::error("RW0633", format!("what is waited for does not come about: {}", one_line(what, 900)))
-        .on(node)
-        .effect(effect)
-        .state("everything of this step was applied as it is wished; it only waits")
-        .next(format!("mend what keeps it, then {}", next.resume()));
+    let problem = Diagnostic::error(
+        "RW0633",
+        format!(
+            "what is waited for does not come about: {}",
+            one_line(what, 900)
+        ),
+    )
+    .on(node)
+    .effect(effect)
+    .state("everything of this step was applied as it is wished; it only waits")
+    .next(format!("mend what keeps it, then {}", next.resume()));
     match others_go_on {
-        true => problem
-            .next(format!("or, where a node is not to have it, take its host out of what is waited for in the spec, then {}", next.plan())),
+        true => problem.next(format!(
+            "or, where a node is not to have it, take its host out of what is waited for in the \
+             spec, then {}",
+            next.plan()
+        )),
         // `--exclude` would leave out what comes after it as well.
-        false => problem.next(format!("or take the wait out of the spec, where what comes after it can do without, then {}", next.plan())),
+        false => problem.next(format!(
+            "or take the wait out of the spec, where what comes after it can do without, then {}",
+            next.plan()
+        )),
     }
 }
 
 /// An object that was told to go is not gone.
 pub(super) fn not_gone(members: &[&ObservedMember], node: &str, next: &NextCommands) -> Diagnostic {
-    let what: Vec<String> = members.iter().map(|s| format!("{} is {}", s.address().words(), s.what_is_waited_for())).collect();
-    let mut problem = Diagnostic::error("RW0654", format!("what was deleted is not gone: {}", one_line(&what.join("; "), 900)))
-        .on(node)
-        .effect("a finalizer is taken away by its own controller, once that has cleaned up; what comes after this step was not begun")
-        .state("it was told to go, and goes by itself as soon as nothing holds it any more");
+    let what: Vec<String> = members
+        .iter()
+        .map(|s| format!("{} is {}", s.address().words(), s.what_is_waited_for()))
+        .collect();
+    let mut problem = Diagnostic::error(
+        "RW0654",
+        format!(
+            "what was deleted is not gone: {}",
+            one_line(&what.join("; "), 900)
+        ),
+    )
+    .on(node)
+    .effect(
+        "a finalizer is taken away by its own controller, once that has cleaned up; what comes \
+         after this step was not begun",
+    )
+    .state("it was told to go, and goes by itself as soon as nothing holds it any more");
     for address in members.iter().take(3).map(|s| s.address()) {
-        let [kind, namespace, name] = &address.path[..] else { continue };
+        let [kind, namespace, name] = &address.path[..] else {
+            continue;
+        };
         let word = |text: &str| {
-            if text.chars().all(|c| c.is_ascii_alphanumeric() || "-.".contains(c)) { text.to_owned() } else { quote::quote_for_shell(text) }
+            if text
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "-.".contains(c))
+            {
+                text.to_owned()
+            } else {
+                quote::quote_for_shell(text)
+            }
         };
         let kind = word(kind.strip_suffix(".core").unwrap_or(kind));
-        let place = if namespace == "-" { String::new() } else { format!("-n {} ", word(namespace)) };
+        let place = if namespace == "-" {
+            String::new()
+        } else {
+            format!("-n {} ", word(namespace))
+        };
         let name = word(name);
         problem = problem
-            .next(format!("see whether the controller that is named runs (kubectl get pods -A), and what it says: kubectl {place}describe {kind} {name}"))
-            .next(format!("only where that controller is gone for good, and nothing is left for it to clean up: kubectl {place}patch {kind} {name} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'"));
+            .next(format!(
+                "see whether the controller that is named runs (kubectl get pods -A), and what it \
+                 says: kubectl {place}describe {kind} {name}"
+            ))
+            .next(format!(
+                "only where that controller is gone for good, and nothing is left for it to clean \
+                 up: kubectl {place}patch {kind} {name} --type=merge -p \
+                 '{{\"metadata\":{{\"finalizers\":null}}}}'"
+            ));
     }
     problem.next(format!("then {}", next.resume()))
 }
 
 /// The run was stopped while it waited.
 pub(super) fn left_waiting(node: &str, what: &str, next: &NextCommands) -> Diagnostic {
-    Diagnostic::warning("RW0634", format!("the run was stopped while this was waited for: {}", one_line(what, 600)))
-        .on(node)
-        .effect("whether it comes about is not known yet, and nothing after this step was begun")
-        .state("everything of this step was applied as it is wished; it only waits")
-        .next(format!("{} looks again and goes on", next.resume()))
+    Diagnostic::warning(
+        "RW0634",
+        format!(
+            "the run was stopped while this was waited for: {}",
+            one_line(what, 600)
+        ),
+    )
+    .on(node)
+    .effect("whether it comes about is not known yet, and nothing after this step was begun")
+    .state("everything of this step was applied as it is wished; it only waits")
+    .next(format!("{} looks again and goes on", next.resume()))
 }
 
 #[cfg(test)]
@@ -196,16 +321,35 @@ mod tests {
     fn what_to_do_about_a_wait_leaves_nothing_else_out() {
         let said = format!(
             "{:?}",
-            not_ready("kube/prod/node_allocatable/rdma%2Fhca", "2 nodes", false, &NextCommands { inventory: "inv".to_owned() })
+            not_ready(
+                "kube/prod/node_allocatable/rdma%2Fhca",
+                "2 nodes",
+                false,
+                &NextCommands {
+                    inventory: "inv".to_owned()
+                }
+            )
         );
-        assert!(said.contains("railwright resume inv") && said.contains("railwright plan inv") && !said.contains("--exclude"), "{said}");
-        assert!(said.contains("everything of this step was applied"), "{said}");
+        assert!(
+            said.contains("railwright resume inv")
+                && said.contains("railwright plan inv")
+                && !said.contains("--exclude"),
+            "{said}"
+        );
+        assert!(
+            said.contains("everything of this step was applied"),
+            "{said}"
+        );
     }
 
     #[test]
     fn who_holds_what_is_deleted_is_named_with_how_to_look() {
         let body = json!({ "cluster": "lab", "manifest": { "apiVersion": "example.org/v1", "kind": "Rail", "metadata": { "name": "a", "namespace": "n" } } });
-        let wish = DesiredResource::of("kube/prod/Rail.example.org/n/a".parse().unwrap(), "kubernetes_object", body);
+        let wish = DesiredResource::of(
+            "kube/prod/Rail.example.org/n/a".parse().unwrap(),
+            "kubernetes_object",
+            body,
+        );
         let managed = json!([{ "manager": "railwright", "operation": "Apply", "time": "2026-01-02T03:04:05Z",
                                "fieldsV1": { "f:metadata": { "f:labels": { "f:railwright.io/part-of": {} } } } }]);
         let labels = json!({ "railwright.io/part-of": "lab" });
@@ -214,7 +358,10 @@ mod tests {
         let mut answers = ReadResults::default();
         answers.insert(
             kind_named("kubernetes_object").unwrap().reads(&wish)[0].key(),
-            ReadResult { status: AnswerStatus::Exit(0), out: live.to_string() },
+            ReadResult {
+                status: AnswerStatus::Exit(0),
+                out: live.to_string(),
+            },
         );
         let found = PlannedDiff {
             removal: true,
@@ -225,12 +372,26 @@ mod tests {
             since: Vec::new(),
             needs_power_cycle: false,
         };
-        let member = Member { wish, reason: Reason::RemovedFromSpec, found: Arc::new(found) };
+        let member = Member {
+            wish,
+            reason: Reason::RemovedFromSpec,
+            found: Arc::new(found),
+        };
         let seen = observe_member(&member, None, &answers, false);
         assert!(seen.assessment.only_waits(), "{:?}", seen.assessment);
-        let said = format!("{:?}", not_gone(&[&seen], "kube/prod/Rail.example.org/n/a", &NextCommands { inventory: "inv".to_owned() }));
+        let said = format!(
+            "{:?}",
+            not_gone(
+                &[&seen],
+                "kube/prod/Rail.example.org/n/a",
+                &NextCommands {
+                    inventory: "inv".to_owned()
+                }
+            )
+        );
         for words in [
-            "Rail.example.org n/a is being deleted, held by its finalizer example.org/never (the controller of example.org takes it away)",
+            "Rail.example.org n/a is being deleted, held by its finalizer example.org/never (the \
+             controller of example.org takes it away)",
             "kubectl -n n describe Rail.example.org a",
             "kubectl -n n patch Rail.example.org a --type=merge",
         ] {

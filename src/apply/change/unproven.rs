@@ -9,7 +9,12 @@ use railwright_state::NodeOutcome;
 /// Why.
 pub(super) enum Unproven {
     /// An action ended so.
-    Action { word: String, code: i32, stdout: String, stderr: String },
+    Action {
+        word: String,
+        code: i32,
+        stdout: String,
+        stderr: String,
+    },
     /// The step is over, and nothing is told to the guard any more.
     Over(Halt),
     /// Anything else, in a sentence that fits after "taken back by its guard:".
@@ -26,7 +31,13 @@ impl Unproven {
     /// Fits after "taken back by its guard:".
     pub(super) fn sentence(&self) -> String {
         match self {
-            Unproven::Action { word, code, stderr, .. } => format!("{} failed: {}", word.replace('_', " "), complaint_of(*code, stderr)),
+            Unproven::Action {
+                word, code, stderr, ..
+            } => format!(
+                "{} failed: {}",
+                word.replace('_', " "),
+                complaint_of(*code, stderr)
+            ),
             Unproven::Over(_) => String::new(),
             Unproven::Because(why) => why.clone(),
         }
@@ -34,19 +45,44 @@ impl Unproven {
 }
 
 impl ChangeStep<'_> {
-    /// How the step ended once its guard has put everything back, but for what `failed` says. What a switch refused before anything was
-    /// changed was not taken back: there the refusal is the error, and not the guard.
-    pub(super) fn unproven(&self, why: &Unproven, as_before: bool, failed: &str) -> (NodeOutcome, Diagnostic) {
+    /// How the step ended once its guard has put everything back, but for what `failed` says. What
+    /// a switch refused before anything was changed was not taken back: there the refusal is the
+    /// error, and not the guard.
+    pub(super) fn unproven(
+        &self,
+        why: &Unproven,
+        as_before: bool,
+        failed: &str,
+    ) -> (NodeOutcome, Diagnostic) {
         let (id, next) = (&self.node.id, &self.shared.next);
-        if let Unproven::Action { word, code: NOT_TAKEN, stdout, stderr } = why
+        if let Unproven::Action {
+            word,
+            code: NOT_TAKEN,
+            stdout,
+            stderr,
+        } = why
             && as_before
             && self.is_switch()
         {
-            let problem = trouble::action_failed(id, word, NOT_TAKEN, stdout, stderr, next).state(trouble::after_failure(id, true, &[]));
-            return (NodeOutcome::Failed { reason: format!("not taken by the switch: {}", complaint_of(NOT_TAKEN, stderr)) }, problem);
+            let problem = trouble::action_failed(id, word, NOT_TAKEN, stdout, stderr, next)
+                .state(trouble::after_failure(id, true, &[]));
+            return (
+                NodeOutcome::Failed {
+                    reason: format!(
+                        "not taken by the switch: {}",
+                        complaint_of(NOT_TAKEN, stderr)
+                    ),
+                },
+                problem,
+            );
         }
         let why = why.sentence();
         let problem = trouble::taken_back(id, self.host, &why, as_before, failed, next);
-        (NodeOutcome::Failed { reason: format!("taken back by its guard: {why}") }, problem)
+        (
+            NodeOutcome::Failed {
+                reason: format!("taken back by its guard: {why}"),
+            },
+            problem,
+        )
     }
 }

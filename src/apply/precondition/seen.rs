@@ -1,10 +1,13 @@
-//! One resource of a step, as it is right before it: what the plan says of it, what is remembered, what its kind makes of it.
+//! One resource of a step, as it is right before it: what the plan says of it, what is remembered,
+//! what its kind makes of it.
 
 use crate::trouble::describe_differences;
 use railwright_base::{Address, Redaction};
 use railwright_plan::judge::taken_back;
 use railwright_plan::{AppliedResource, Member, Reason};
-use railwright_resource::{Assessment, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind, diff, kind_named};
+use railwright_resource::{
+    Assessment, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind, diff, kind_named,
+};
 use railwright_state::journal::MemberIntent;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -26,11 +29,17 @@ pub struct ObservedMember<'a> {
 
 /// What must be read to judge a member, with what is remembered of it.
 pub fn collect_member_reads(member: &Member, prior: Option<&AppliedResource>) -> Vec<Read> {
-    kind_named(&member.wish.kind).map(|kind| kind.reads(&resolve_desired_resource(member, prior))).unwrap_or_default()
+    kind_named(&member.wish.kind)
+        .map(|kind| kind.reads(&resolve_desired_resource(member, prior)))
+        .unwrap_or_default()
 }
 
-/// What a removal takes back is as it is remembered: the plan carries it without secrets, and so may name something else.
-fn resolve_desired_resource<'m>(member: &'m Member, prior: Option<&AppliedResource>) -> Cow<'m, DesiredResource> {
+/// What a removal takes back is as it is remembered: the plan carries it without secrets, and so
+/// may name something else.
+fn resolve_desired_resource<'m>(
+    member: &'m Member,
+    prior: Option<&AppliedResource>,
+) -> Cow<'m, DesiredResource> {
     match prior.filter(|_| member.removal) {
         Some(applied) => Cow::Owned(applied.wish(&member.wish.address)),
         None => Cow::Borrowed(&member.wish),
@@ -53,12 +62,21 @@ pub fn observe_member<'a>(
         },
         Some(kind) => diff::diff_resource(kind, &member.wish, answers),
     };
-    ObservedMember { member, prior, assessment, kind, may_have_moved: may_have_moved || moves_by_plan(member) }
+    ObservedMember {
+        member,
+        prior,
+        assessment,
+        kind,
+        may_have_moved: may_have_moved || moves_by_plan(member),
+    }
 }
 
 /// The plan itself says that it looks at the resource again.
 pub fn moves_by_plan(member: &Member) -> bool {
-    matches!(member.reason, Reason::Disturbed { .. } | Reason::KnownAfter { .. })
+    matches!(
+        member.reason,
+        Reason::Disturbed { .. } | Reason::KnownAfter { .. }
+    )
 }
 
 impl ObservedMember<'_> {
@@ -75,7 +93,12 @@ impl ObservedMember<'_> {
     /// Everything differs only in the running plane, and only a reboot mends that.
     pub fn only_waits_for_reboot(&self) -> bool {
         self.assessment.needs_reboot
-            && self.assessment.attributes.values().flat_map(|a| a.differences()).all(|(plane, ..)| plane == Plane::Running)
+            && self
+                .assessment
+                .attributes
+                .values()
+                .flat_map(|a| a.differences())
+                .all(|(plane, ..)| plane == Plane::Running)
     }
 
     /// For messages: `file /etc/x: what differs`.
@@ -87,24 +110,42 @@ impl ObservedMember<'_> {
         }
     }
 
-    /// Who else sets what differs, where the target knows: `set by kubectl-edit at 2026-01-02T03:04:05Z`.
+    /// Who else sets what differs, where the target knows: `set by kubectl-edit at
+    /// 2026-01-02T03:04:05Z`.
     pub fn rival(&self) -> Option<&str> {
-        let open = self.assessment.attributes.values().filter(|attribute| !attribute.settles && !attribute.differences().is_empty());
+        let open = self
+            .assessment
+            .attributes
+            .values()
+            .filter(|attribute| !attribute.settles && !attribute.differences().is_empty());
         open.filter_map(|attribute| attribute.rival()).next()
     }
 
     /// How it stands with what comes about by itself: `2 of 4 nodes give 63 of rdma/a`.
     pub fn what_is_waited_for(&self) -> String {
         let found = |(name, attribute): (&String, &railwright_resource::Attribute)| {
-            let (_, _, found) = attribute.differences().into_iter().next().filter(|_| attribute.settles)?;
+            let (_, _, found) = attribute
+                .differences()
+                .into_iter()
+                .next()
+                .filter(|_| attribute.settles)?;
             Some(match (found.value().and_then(Value::as_str), found) {
                 (Some(said), _) => said.to_owned(),
                 (None, Reading::Unknown(reason)) => format!("nobody knows: {reason}"),
                 (None, _) => format!("{name}: {}", reading_word(found)),
             })
         };
-        let words: Vec<String> = self.assessment.attributes.iter().filter_map(found).collect();
-        if words.is_empty() { self.what_differs() } else { railwright_base::text::one_line(&words.join("; "), 300) }
+        let words: Vec<String> = self
+            .assessment
+            .attributes
+            .iter()
+            .filter_map(found)
+            .collect();
+        if words.is_empty() {
+            self.what_differs()
+        } else {
+            railwright_base::text::one_line(&words.join("; "), 300)
+        }
     }
 
     /// Nothing moved since the plan was made.
@@ -117,13 +158,15 @@ impl ObservedMember<'_> {
         self.kind.is_none_or(|kind| kind.convergent())
     }
 
-    /// What undoing will need: never overwritten once it is remembered. Where the plan saw the resource before anything
-    /// was done, that counts; what was known only after another step is what is there now.
+    /// What undoing will need: never overwritten once it is remembered. Where the plan saw the
+    /// resource before anything was done, that counts; what was known only after another step is
+    /// what is there now.
     fn before(&self) -> Value {
         match (&self.prior, &self.member.reason) {
-            (Some(prior), _) => {
-                self.kind.map_or_else(|| prior.before.clone(), |kind| kind.remembered(&prior.before, &self.assessment.before))
-            }
+            (Some(prior), _) => self.kind.map_or_else(
+                || prior.before.clone(),
+                |kind| kind.remembered(&prior.before, &self.assessment.before),
+            ),
             (None, Reason::KnownAfter { .. }) => self.assessment.before.clone(),
             (None, _) => self.member.before.clone(),
         }
@@ -143,14 +186,31 @@ impl ObservedMember<'_> {
 
 /// What the plan found of it, for messages.
 pub(super) fn describe_planned_state(member: &Member) -> String {
-    let found: Vec<String> =
-        member.differences.iter().take(3).map(|d| format!("{} ({}) {}", d.attribute, d.plane.word(), reading_word(&d.found))).collect();
-    if found.is_empty() { "as wished".to_owned() } else { found.join("; ") }
+    let found: Vec<String> = member
+        .differences
+        .iter()
+        .take(3)
+        .map(|d| {
+            format!(
+                "{} ({}) {}",
+                d.attribute,
+                d.plane.word(),
+                reading_word(&d.found)
+            )
+        })
+        .collect();
+    if found.is_empty() {
+        "as wished".to_owned()
+    } else {
+        found.join("; ")
+    }
 }
 
 fn reading_word(reading: &Reading) -> String {
     match reading {
-        Reading::Is(Value::String(text)) => railwright_base::text::one_line(railwright_base::seal::mask_seal(text), 60),
+        Reading::Is(Value::String(text)) => {
+            railwright_base::text::one_line(railwright_base::seal::mask_seal(text), 60)
+        }
         Reading::Is(value) => railwright_base::text::one_line(&value.to_string(), 60),
         Reading::Absent => "absent".to_owned(),
         Reading::NotApplicable(_) => "not applicable".to_owned(),

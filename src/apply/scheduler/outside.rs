@@ -1,5 +1,6 @@
-//! Who is out of service: by what this run and earlier ones did, and by nobody's doing here. The latter is asked anew before one more
-//! host is disturbed, when something happened since it was asked last.
+//! Who is out of service: by what this run and earlier ones did, and by nobody's doing here. The
+//! latter is asked anew before one more host is disturbed, when something happened since it was
+//! asked last.
 
 use super::Scheduler;
 use railwright_base::Target;
@@ -22,8 +23,16 @@ pub(super) enum OutageCheckState {
 impl Scheduler {
     /// Hosts that count as out of service now.
     pub fn unavailable(&self) -> usize {
-        let lost = self.lost.iter().filter(|host| !self.disturbed.contains_key(host)).count();
-        let outside = self.outside.iter().filter(|host| !self.is_out_by_run(host)).count();
+        let lost = self
+            .lost
+            .iter()
+            .filter(|host| !self.disturbed.contains_key(host))
+            .count();
+        let outside = self
+            .outside
+            .iter()
+            .filter(|host| !self.is_out_by_run(host))
+            .count();
         self.disturbed.len() + lost + outside
     }
 
@@ -33,7 +42,8 @@ impl Scheduler {
         self.unavailable() - self.in_doubt.iter().filter(is_well).count()
     }
 
-    /// True while this host counts by what runs did, and cannot be in service: nobody has to look at it.
+    /// True while this host counts by what runs did, and cannot be in service: nobody has to look
+    /// at it.
     pub fn is_out_for_certain_by_run(&self, host: &Target) -> bool {
         self.is_out_by_run(host) && !self.in_doubt.contains(host)
     }
@@ -45,7 +55,11 @@ impl Scheduler {
 
     /// Which they are.
     pub fn out_of_service(&self) -> BTreeSet<&Target> {
-        self.lost.iter().chain(self.disturbed.keys()).chain(&self.outside).collect()
+        self.lost
+            .iter()
+            .chain(self.disturbed.keys())
+            .chain(&self.outside)
+            .collect()
     }
 
     /// True while this host counts as out of service.
@@ -59,7 +73,10 @@ impl Scheduler {
     }
 
     pub(super) fn is_looking(&self) -> bool {
-        matches!(self.look, OutageCheckState::Asked | OutageCheckState::Overtaken)
+        matches!(
+            self.look,
+            OutageCheckState::Asked | OutageCheckState::Overtaken
+        )
     }
 
     /// Something happened since the last look: who is out of service may be somebody else now.
@@ -75,8 +92,14 @@ impl Scheduler {
     pub(super) fn looked(&mut self, out: BTreeSet<Target>, in_doubt: BTreeSet<Target>) {
         let (known, seen) = (std::mem::take(&mut self.in_doubt), in_doubt);
         let by_run = known.into_iter().filter(|host| self.is_out_by_run(host));
-        self.in_doubt = by_run.chain(seen.into_iter().filter(|host| !self.is_out_by_run(host))).collect();
+        self.in_doubt = by_run
+            .chain(seen.into_iter().filter(|host| !self.is_out_by_run(host)))
+            .collect();
         self.outside = out;
-        self.look = if self.look == OutageCheckState::Overtaken { OutageCheckState::Due } else { OutageCheckState::Fresh };
+        self.look = if self.look == OutageCheckState::Overtaken {
+            OutageCheckState::Due
+        } else {
+            OutageCheckState::Fresh
+        };
     }
 }

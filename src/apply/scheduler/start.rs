@@ -1,5 +1,5 @@
-//! Which of the steps that may start do so, within the budget, the number at once and what was ordered; and what is done
-//! when none may and nothing runs.
+//! Which of the steps that may start do so, within the budget, the number at once and what was
+//! ordered; and what is done when none may and nothing runs.
 
 use super::super::signal::SchedulerCommand;
 use super::super::steps::{OnNode, StepRole};
@@ -12,19 +12,30 @@ use std::collections::BTreeSet;
 impl Scheduler {
     /// Starts what may start.
     pub(super) fn start(&mut self, commands: &mut Vec<SchedulerCommand>) {
-        let Some((&wave, _)) = self.left_in_wave.first_key_value() else { return };
+        let Some((&wave, _)) = self.left_in_wave.first_key_value() else {
+            return;
+        };
         if self.interrupted || self.paused || self.running.len() >= self.limits.parallel {
             return;
         }
-        if self.stopped.is_none() && self.wave.is_some_and(|before| wave > before) && self.budget_is_used_up() {
+        if self.stopped.is_none()
+            && self.wave.is_some_and(|before| wave > before)
+            && self.budget_is_used_up()
+        {
             self.stopped = Some(Skip::Budget);
         }
         if self.stopped.is_none() {
             self.wave = Some(wave);
         }
         // What a gate has proven is given back whatever stopped the rest.
-        let may = |n: &usize| self.stopped.is_none() || self.steps[*n].on_node == Some(OnNode::GivesBack);
-        let startable: Vec<usize> = self.ready.range(..(wave + 1, 0)).map(|(_, n)| *n).filter(may).collect();
+        let may =
+            |n: &usize| self.stopped.is_none() || self.steps[*n].on_node == Some(OnNode::GivesBack);
+        let startable: Vec<usize> = self
+            .ready
+            .range(..(wave + 1, 0))
+            .map(|(_, n)| *n)
+            .filter(may)
+            .collect();
         for n in startable {
             if self.running.len() >= self.limits.parallel {
                 return;
@@ -40,8 +51,13 @@ impl Scheduler {
     }
 
     fn run(&mut self, n: usize, commands: &mut Vec<SchedulerCommand>) {
-        let Some(target) = self.steps[n].target.clone() else { return };
-        if self.busy.contains(&target) || (self.budget_is_used_up() && !self.begun.contains(&target)) || !self.admits(n, commands) {
+        let Some(target) = self.steps[n].target.clone() else {
+            return;
+        };
+        if self.busy.contains(&target)
+            || (self.budget_is_used_up() && !self.begun.contains(&target))
+            || !self.admits(n, commands)
+        {
             return;
         }
         if let (true, Some(host)) = (self.steps[n].disruptive, self.steps[n].host()) {
@@ -65,11 +81,14 @@ impl Scheduler {
         self.progress[n] = StepProgress::Running;
     }
 
-    /// The budget: a disruptive step may start on a host that is out already, or when one more fits in. Who else is out is looked at
-    /// before that. A host that may be in service all the same is disturbed like one that is: one more has to fit in beside those that
-    /// are out for certain; others that runs left in doubt would keep it waiting for ever.
+    /// The budget: a disruptive step may start on a host that is out already, or when one more fits
+    /// in. Who else is out is looked at before that. A host that may be in service all the same is
+    /// disturbed like one that is: one more has to fit in beside those that are out for certain;
+    /// others that runs left in doubt would keep it waiting for ever.
     fn admits(&mut self, n: usize, commands: &mut Vec<SchedulerCommand>) -> bool {
-        let Some(host) = self.steps[n].host().filter(|_| self.steps[n].disruptive) else { return true };
+        let Some(host) = self.steps[n].host().filter(|_| self.steps[n].disruptive) else {
+            return true;
+        };
         if self.is_out_for_certain_by_run(host) {
             return true;
         }
@@ -82,12 +101,18 @@ impl Scheduler {
             false => self.unavailable() - usize::from(self.is_out(host)),
         };
         let is_out_for_certain = self.is_out(host) && !self.in_doubt.contains(host);
-        self.look == OutageCheckState::Fresh && (is_out_for_certain || others < self.limits.max_unavailable)
+        self.look == OutageCheckState::Fresh
+            && (is_out_for_certain || others < self.limits.max_unavailable)
     }
 
-    /// Nothing runs and nothing may start. A gate may free slots early; otherwise the rest is skipped.
+    /// Nothing runs and nothing may start. A gate may free slots early; otherwise the rest is
+    /// skipped.
     pub(super) fn unstick(&mut self, commands: &mut Vec<SchedulerCommand>) -> bool {
-        let because = if self.interrupted { Some(Skip::Interrupted) } else { self.stopped.clone() };
+        let because = if self.interrupted {
+            Some(Skip::Interrupted)
+        } else {
+            self.stopped.clone()
+        };
         if self.paused && because.is_none() {
             return false;
         }
@@ -100,7 +125,13 @@ impl Scheduler {
         if let Some(because) = because {
             for n in 0..self.steps.len() {
                 if !self.is_over(n) {
-                    self.settle(n, NodeOutcome::Skipped { because: because.clone() }, commands);
+                    self.settle(
+                        n,
+                        NodeOutcome::Skipped {
+                            because: because.clone(),
+                        },
+                        commands,
+                    );
                 }
             }
             return true;
@@ -117,23 +148,37 @@ impl Scheduler {
         }
     }
 
-    /// A gate that waits for hosts which wait for slots that its other hosts hold: those are checked first.
+    /// A gate that waits for hosts which wait for slots that its other hosts hold: those are
+    /// checked first.
     fn early_gate(&self) -> Option<(usize, BTreeSet<Target>)> {
         let wave = *self.left_in_wave.first_key_value()?.0;
         self.steps.iter().enumerate().find_map(|(n, step)| {
-            let StepRole::Gate(hosts) = &step.role else { return None };
+            let StepRole::Gate(hosts) = &step.role else {
+                return None;
+            };
             if self.is_over(n) || step.wave > wave {
                 return None;
             }
             let is_through = |host: &&Target| {
                 let steps = self.of_target.get(*host).into_iter().flatten();
-                let after = |m: &usize| self.steps[*m].wave > step.wave || self.steps[*m].on_node == Some(OnNode::GivesBack);
+                let after = |m: &usize| {
+                    self.steps[*m].wave > step.wave
+                        || self.steps[*m].on_node == Some(OnNode::GivesBack)
+                };
                 steps.into_iter().all(|m| self.is_over(*m) || after(m))
             };
-            let is_proven = |host: &Target| self.let_go.iter().any(|(gate, m)| *gate == n && self.steps[*m].host() == Some(host));
+            let is_proven = |host: &Target| {
+                self.let_go
+                    .iter()
+                    .any(|(gate, m)| *gate == n && self.steps[*m].host() == Some(host))
+            };
             let free: BTreeSet<Target> = hosts
                 .iter()
-                .filter(|host| self.disturbed.contains_key(*host) && !self.isolated.contains_key(*host) && !is_proven(host))
+                .filter(|host| {
+                    self.disturbed.contains_key(*host)
+                        && !self.isolated.contains_key(*host)
+                        && !is_proven(host)
+                })
                 .filter(is_through)
                 .cloned()
                 .collect();

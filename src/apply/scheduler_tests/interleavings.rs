@@ -8,81 +8,123 @@ use railwright_base::Target;
 use railwright_state::NodeOutcome;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Random plans: hosts in waves with gates between, chains on each host, some cross edges and barriers.
+/// Random plans: hosts in waves with gates between, chains on each host, some cross edges and
+/// barriers.
 fn generate_plans() -> impl Strategy<Value = (Vec<ScheduledStep>, Limits)> {
-    let node = (0usize..6, any::<bool>(), 0u8..20, proptest::collection::vec(any::<prop::sample::Index>(), 0..3));
+    let node = (
+        0usize..6,
+        any::<bool>(),
+        0u8..20,
+        proptest::collection::vec(any::<prop::sample::Index>(), 0..3),
+    );
     let limits = (1usize..4, 0usize..4, 1usize..4, any::<bool>());
-    (proptest::collection::vec(node, 1..25), limits, proptest::collection::vec(0usize..3, 6), any::<bool>()).prop_map(
-        |(nodes, (parallel, max_unavailable, failure_budget, looks), wave_of, with_gates)| {
-            let mut steps: Vec<ScheduledStep> = Vec::new();
-            for (n, (host, disruptive, special, after)) in nodes.into_iter().enumerate() {
-                let after: BTreeSet<usize> = after.iter().filter(|_| n > 0).map(|i| i.index(n.max(1))).collect();
-                let target = Target::host(format!("h{host}"));
-                let (role, target) = if special == 0 { (StepRole::Barrier, None) } else { (StepRole::Work, Some(target)) };
-                let held = (special == 1).then(|| "held".to_owned());
-                let step = ScheduledStep {
-                    id: format!("n{n}"),
-                    role,
-                    target,
-                    disruptive,
-                    needs_window: disruptive && n % 2 == 0,
-                    by_hand: !disruptive && special == 2,
-                    on_node: None,
-                    is_out: false,
-                    waits: false,
-                    canary: wave_of[host] == 0,
-                    after: after.into_iter().collect(),
-                    before: vec![],
-                    wave: wave_of[host],
-                    held,
-                };
-                steps.push(step);
-            }
-            for wave in 0..3 {
-                let hosts: BTreeSet<Target> = (0..6).filter(|h| wave_of[*h] == wave).map(|h| Target::host(format!("h{h}"))).collect();
-                let after: Vec<usize> = (0..steps.len())
-                    .filter(|n| steps[*n].target.as_ref().is_some_and(|t| hosts.contains(t)) && steps[*n].held.is_none())
-                    .collect();
-                if with_gates && !after.is_empty() {
-                    steps.push(ScheduledStep {
-                        id: format!("gate{wave}"),
-                        role: StepRole::Gate(hosts.clone()),
-                        target: None,
-                        disruptive: false,
-                        needs_window: false,
-                        by_hand: false,
+    (
+        proptest::collection::vec(node, 1..25),
+        limits,
+        proptest::collection::vec(0usize..3, 6),
+        any::<bool>(),
+    )
+        .prop_map(
+            |(nodes, (parallel, max_unavailable, failure_budget, looks), wave_of, with_gates)| {
+                let mut steps: Vec<ScheduledStep> = Vec::new();
+                for (n, (host, disruptive, special, after)) in nodes.into_iter().enumerate() {
+                    let after: BTreeSet<usize> = after
+                        .iter()
+                        .filter(|_| n > 0)
+                        .map(|i| i.index(n.max(1)))
+                        .collect();
+                    let target = Target::host(format!("h{host}"));
+                    let (role, target) = if special == 0 {
+                        (StepRole::Barrier, None)
+                    } else {
+                        (StepRole::Work, Some(target))
+                    };
+                    let held = (special == 1).then(|| "held".to_owned());
+                    let step = ScheduledStep {
+                        id: format!("n{n}"),
+                        role,
+                        target,
+                        disruptive,
+                        needs_window: disruptive && n % 2 == 0,
+                        by_hand: !disruptive && special == 2,
                         on_node: None,
                         is_out: false,
                         waits: false,
-                        canary: wave == 0,
-                        after,
+                        canary: wave_of[host] == 0,
+                        after: after.into_iter().collect(),
                         before: vec![],
-                        wave,
-                        held: None,
-                    });
-                    let (gate, model) = (steps.len() - 1, steps[steps.len() - 1].clone());
-                    // Nodes with an even number are given back by a step.
-                    let given_back = hosts.into_iter().filter(|host| host.name.ends_with(['0', '2', '4']));
-                    steps.extend(given_back.map(|host| ScheduledStep {
-                        id: format!("{host}/uncordon"),
-                        role: StepRole::Work,
-                        target: Some(host),
-                        on_node: Some(OnNode::GivesBack),
-                        after: vec![gate],
-                        canary: false,
-                        ..model.clone()
-                    }));
+                        wave: wave_of[host],
+                        held,
+                    };
+                    steps.push(step);
                 }
-            }
-            for n in 0..steps.len() {
-                steps[n].wave = steps[n].after.iter().map(|b| steps[*b].wave).chain([steps[n].wave]).max().unwrap_or(0);
-                for before in steps[n].after.clone() {
-                    steps[before].before.push(n);
+                for wave in 0..3 {
+                    let hosts: BTreeSet<Target> = (0..6)
+                        .filter(|h| wave_of[*h] == wave)
+                        .map(|h| Target::host(format!("h{h}")))
+                        .collect();
+                    let after: Vec<usize> = (0..steps.len())
+                        .filter(|n| {
+                            steps[*n].target.as_ref().is_some_and(|t| hosts.contains(t))
+                                && steps[*n].held.is_none()
+                        })
+                        .collect();
+                    if with_gates && !after.is_empty() {
+                        steps.push(ScheduledStep {
+                            id: format!("gate{wave}"),
+                            role: StepRole::Gate(hosts.clone()),
+                            target: None,
+                            disruptive: false,
+                            needs_window: false,
+                            by_hand: false,
+                            on_node: None,
+                            is_out: false,
+                            waits: false,
+                            canary: wave == 0,
+                            after,
+                            before: vec![],
+                            wave,
+                            held: None,
+                        });
+                        let (gate, model) = (steps.len() - 1, steps[steps.len() - 1].clone());
+                        // Nodes with an even number are given back by a step.
+                        let given_back = hosts
+                            .into_iter()
+                            .filter(|host| host.name.ends_with(['0', '2', '4']));
+                        steps.extend(given_back.map(|host| ScheduledStep {
+                            id: format!("{host}/uncordon"),
+                            role: StepRole::Work,
+                            target: Some(host),
+                            on_node: Some(OnNode::GivesBack),
+                            after: vec![gate],
+                            canary: false,
+                            ..model.clone()
+                        }));
+                    }
                 }
-            }
-            (steps, Limits { parallel, max_unavailable, failure_budget, looks })
-        },
-    )
+                for n in 0..steps.len() {
+                    steps[n].wave = steps[n]
+                        .after
+                        .iter()
+                        .map(|b| steps[*b].wave)
+                        .chain([steps[n].wave])
+                        .max()
+                        .unwrap_or(0);
+                    for before in steps[n].after.clone() {
+                        steps[before].before.push(n);
+                    }
+                }
+                (
+                    steps,
+                    Limits {
+                        parallel,
+                        max_unavailable,
+                        failure_budget,
+                        looks,
+                    },
+                )
+            },
+        )
 }
 
 /// Who is out of service by an account of its own: the test does not ask the scheduler.
@@ -104,20 +146,43 @@ struct Account {
 
 impl Account {
     /// Hosts that passed a gate are back, unless a step gives them back that is not over.
-    fn passed(&mut self, steps: &[ScheduledStep], over: &BTreeMap<usize, NodeOutcome>, gate: usize, hosts: &BTreeSet<Target>) {
+    fn passed(
+        &mut self,
+        steps: &[ScheduledStep],
+        over: &BTreeMap<usize, NodeOutcome>,
+        gate: usize,
+        hosts: &BTreeSet<Target>,
+    ) {
         let waits = |host: &Target| {
-            let mut own = (0..steps.len()).filter(|n| steps[*n].after.contains(&gate) && steps[*n].target.as_ref() == Some(host));
+            let mut own = (0..steps.len()).filter(|n| {
+                steps[*n].after.contains(&gate) && steps[*n].target.as_ref() == Some(host)
+            });
             own.any(|n| steps[n].on_node == Some(OnNode::GivesBack) && !over.contains_key(&n))
         };
-        self.disturbed.retain(|host, _| !hosts.contains(host) || waits(host));
-        self.proven.extend(hosts.iter().map(|host| (gate, host.clone())));
+        self.disturbed
+            .retain(|host, _| !hosts.contains(host) || waits(host));
+        self.proven
+            .extend(hosts.iter().map(|host| (gate, host.clone())));
     }
 
     /// A host that no gate proves is back when all its steps are over.
-    fn through(&mut self, steps: &[ScheduledStep], over: &BTreeMap<usize, NodeOutcome>, step: usize) {
-        let Some(target) = &steps[step].target else { return };
-        let gated = steps.iter().any(|s| matches!(&s.role, StepRole::Gate(hosts) if hosts.contains(target)));
-        if !gated && (0..steps.len()).filter(|n| steps[*n].target.as_ref() == Some(target)).all(|n| over.contains_key(&n)) {
+    fn through(
+        &mut self,
+        steps: &[ScheduledStep],
+        over: &BTreeMap<usize, NodeOutcome>,
+        step: usize,
+    ) {
+        let Some(target) = &steps[step].target else {
+            return;
+        };
+        let gated = steps
+            .iter()
+            .any(|s| matches!(&s.role, StepRole::Gate(hosts) if hosts.contains(target)));
+        if !gated
+            && (0..steps.len())
+                .filter(|n| steps[*n].target.as_ref() == Some(target))
+                .all(|n| over.contains_key(&n))
+        {
             self.disturbed.remove(target);
         }
     }

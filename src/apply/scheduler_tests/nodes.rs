@@ -19,9 +19,21 @@ const DRAINED: [&str; 7] = [
 fn a_host_whose_node_was_emptied_is_out_until_it_is_given_back() {
     let mut run = Driven::new(&DRAINED, 1);
     assert_eq!(run.asked(), "drain-a");
-    assert_eq!(run.done("drain-a").asked(), "a", "b waits for the only place");
-    assert_eq!(run.done("a").asked(), "gate(a)", "which a host that is through may free");
-    assert_eq!(run.answer("gate", &["a"], true).asked(), "back-a", "the gate has proven it, though not b");
+    assert_eq!(
+        run.done("drain-a").asked(),
+        "a",
+        "b waits for the only place"
+    );
+    assert_eq!(
+        run.done("a").asked(),
+        "gate(a)",
+        "which a host that is through may free"
+    );
+    assert_eq!(
+        run.answer("gate", &["a"], true).asked(),
+        "back-a",
+        "the gate has proven it, though not b"
+    );
     assert_eq!(run.scheduler.unavailable(), 1, "no pods are put on it yet");
     assert_eq!(run.done("back-a").asked(), "drain-b");
     run.done("drain-b");
@@ -38,7 +50,15 @@ fn what_a_gate_has_proven_is_given_back_whatever_stops_the_rest() {
     assert_eq!(run.done("a").asked(), "gate(a)");
     assert_eq!(run.answer("gate", &["a"], true).asked(), "back-a");
     assert_eq!(run.done("back-a").asked(), "end");
-    assert_eq!((run.outcome("drain-b"), run.scheduler.unavailable()), (NodeOutcome::Skipped { because: Skip::Deadline }, 0));
+    assert_eq!(
+        (run.outcome("drain-b"), run.scheduler.unavailable()),
+        (
+            NodeOutcome::Skipped {
+                because: Skip::Deadline
+            },
+            0
+        )
+    );
 }
 
 #[test]
@@ -46,10 +66,21 @@ fn what_no_gate_has_proven_is_not_given_back() {
     let mut run = Driven::new(&DRAINED, 2);
     run.done("drain-a").done("drain-b").done("a").done("b");
     assert_eq!(run.answer("gate", &["a", "b"], false).asked(), "end");
-    assert_eq!(run.outcome("back-a"), NodeOutcome::Skipped { because: Skip::Gate { node: "gate".to_owned() } });
+    assert_eq!(
+        run.outcome("back-a"),
+        NodeOutcome::Skipped {
+            because: Skip::Gate {
+                node: "gate".to_owned()
+            }
+        }
+    );
     let mut run = Driven::new(&DRAINED, 2);
     run.done("drain-a").done("drain-b").done("a");
-    assert_eq!(run.fail("b").asked(), "end", "a canary that is lost leaves nothing to prove");
+    assert_eq!(
+        run.fail("b").asked(),
+        "end",
+        "a canary that is lost leaves nothing to prove"
+    );
     assert_eq!(run.scheduler.unavailable(), 2);
 }
 
@@ -65,11 +96,22 @@ fn a_node_that_an_earlier_run_left_is_proven_and_given_back() {
 fn a_node_that_was_left_is_proven_whatever_else_there_is_on_its_host() {
     let mut run = Driven::new(&["gate gate:a 0 -", "found a 0 -", "back-a a 0 gate U"], 1);
     assert_eq!(run.asked(), "gate(a) found");
-    assert_eq!(run.done("found").answer("gate", &["a"], true).asked(), "back-a");
-    // What waits for somebody keeps the host from being proven, and so its node from being given back.
-    let run = Driven::new(&["hand a 0 - h", "gate gate:a 0 hand", "back-a a 0 gate U"], 1);
+    assert_eq!(
+        run.done("found").answer("gate", &["a"], true).asked(),
+        "back-a"
+    );
+    // What waits for somebody keeps the host from being proven, and so its node from being given
+    // back.
+    let run = Driven::new(
+        &["hand a 0 - h", "gate gate:a 0 hand", "back-a a 0 gate U"],
+        1,
+    );
     assert_eq!(run.asked(), "end");
-    assert!(matches!(run.outcome("back-a"), NodeOutcome::Held { .. }), "{:?}", run.outcome("back-a"));
+    assert!(
+        matches!(run.outcome("back-a"), NodeOutcome::Held { .. }),
+        "{:?}",
+        run.outcome("back-a")
+    );
 }
 
 /// Two waits on the cluster, one after the other, then four hosts, each with a gate.
@@ -89,26 +131,56 @@ const WAITS: [&str; 10] = [
 #[test]
 fn a_wait_that_came_about_for_some_hosts_holds_the_others_alone() {
     let spare = |run: &mut Driven, id: &str, hosts: &[&str]| {
-        let step = run.scheduler.steps().iter().position(|step| step.id == id).unwrap();
-        run.send(Signal::Spare { step, hosts: hosts.iter().map(|host| Target::host(*host)).collect() });
+        let step = run
+            .scheduler
+            .steps()
+            .iter()
+            .position(|step| step.id == id)
+            .unwrap();
+        run.send(Signal::Spare {
+            step,
+            hosts: hosts.iter().map(|host| Target::host(*host)).collect(),
+        });
     };
     let mut run = Driven::new(&WAITS, 1);
     spare(&mut run, "devices", &["a", "c"]);
-    assert_eq!(run.fail("devices").asked(), "gives", "what only waits goes on");
+    assert_eq!(
+        run.fail("devices").asked(),
+        "gives",
+        "what only waits goes on"
+    );
     spare(&mut run, "gives", &["a", "c"]);
     assert_eq!(run.fail("gives").asked(), "a");
     assert_eq!(run.done("a").asked(), "gate0(a)");
-    assert_eq!(run.answer("gate0", &["a"], true).asked(), "c", "b has nothing to be proven, and keeps nobody waiting");
-    let because = |node: &str| NodeOutcome::Skipped { because: Skip::Dependency { node: node.to_owned() } };
-    assert_eq!((run.outcome("b"), run.outcome("gate1")), (because("devices"), NodeOutcome::Done { changed: false }));
+    assert_eq!(
+        run.answer("gate0", &["a"], true).asked(),
+        "c",
+        "b has nothing to be proven, and keeps nobody waiting"
+    );
+    let because = |node: &str| NodeOutcome::Skipped {
+        because: Skip::Dependency {
+            node: node.to_owned(),
+        },
+    };
+    assert_eq!(
+        (run.outcome("b"), run.outcome("gate1")),
+        (because("devices"), NodeOutcome::Done { changed: false })
+    );
     assert_eq!(run.done("c").asked(), "gate2(c)");
     assert_eq!(run.answer("gate2", &["c"], true).asked(), "other");
-    assert_eq!((run.outcome("needs"), run.done("other").asked()), (because("gives"), "end".to_owned()));
+    assert_eq!(
+        (run.outcome("needs"), run.done("other").asked()),
+        (because("gives"), "end".to_owned())
+    );
     // Without the canary nothing is proven.
     let mut run = Driven::new(&WAITS, 1);
     run.done("devices");
     spare(&mut run, "gives", &["b", "c"]);
     assert_eq!(run.fail("gives").asked(), "end");
     let mut run = Driven::new(&WAITS, 1);
-    assert_eq!(run.fail("devices").asked(), "end", "a wait that came about for nobody");
+    assert_eq!(
+        run.fail("devices").asked(),
+        "end",
+        "a wait that came about for nobody"
+    );
 }

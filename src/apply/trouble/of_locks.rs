@@ -1,4 +1,5 @@
-//! What keeps a run from a host or a cluster that it is to work on: it answers and is not fit for it, or its lock cannot be had.
+//! What keeps a run from a host or a cluster that it is to work on: it answers and is not fit for
+//! it, or its lock cannot be had.
 
 use super::{NextCommands, not_begun};
 use crate::locks::HeldLock;
@@ -22,19 +23,31 @@ pub struct LockedTarget {
 impl LockedTarget {
     /// What is reached this way.
     pub fn of(access: &HostAccess) -> Self {
-        let lease = access.cluster.as_ref().map(|cluster| format!("kube-system/{}", cluster.keeps));
-        LockedTarget { target: access.target(), lease }
+        let lease = access
+            .cluster
+            .as_ref()
+            .map(|cluster| format!("kube-system/{}", cluster.keeps));
+        LockedTarget {
+            target: access.target(),
+            lease,
+        }
     }
 
     /// A host without more to say of it.
     pub fn host(name: &str) -> Self {
-        LockedTarget { target: Target::host(name), lease: None }
+        LockedTarget {
+            target: Target::host(name),
+            lease: None,
+        }
     }
 
     /// Where the highest fencing number stands that was seen there.
     pub fn fence(&self) -> String {
         match &self.lease {
-            Some(lease) => format!("the annotation railwright.io/fence of the Lease {lease}, or of the Secret of the same name"),
+            Some(lease) => format!(
+                "the annotation railwright.io/fence of the Lease {lease}, or of the Secret of the \
+                 same name"
+            ),
             None => "/var/lib/railwright/fence on it".to_owned(),
         }
     }
@@ -45,22 +58,39 @@ pub fn not_workable(target: &Target, reason: &str, next: &NextCommands) -> Diagn
     let word = target.kind.noun();
     let effect = match target.kind {
         TargetKind::Kube => "what needs it is not begun; nothing of the plan is done on it",
-        TargetKind::Host | TargetKind::Switch => "it counts as out of service; nothing of the plan is done on it",
+        TargetKind::Host | TargetKind::Switch => {
+            "it counts as out of service; nothing of the plan is done on it"
+        }
     };
-    Diagnostic::error("RW0615", format!("the {word} cannot be worked on: {}", one_line(reason, 300)))
-        .on(target.to_string())
-        .effect(effect)
-        .state(not_begun(&target.to_string()))
-        .next(format!("mend the cause on the {word}, then {}", next.resume()))
+    Diagnostic::error(
+        "RW0615",
+        format!("the {word} cannot be worked on: {}", one_line(reason, 300)),
+    )
+    .on(target.to_string())
+    .effect(effect)
+    .state(not_begun(&target.to_string()))
+    .next(format!(
+        "mend the cause on the {word}, then {}",
+        next.resume()
+    ))
 }
 
 /// It is another machine than the one that the run began on.
 pub fn report_reinstalled_target(target: &Target, next: &NextCommands) -> Diagnostic {
-    Diagnostic::error("RW0723", format!("{} was re-installed since the run began: it has another machine-id", target.name))
-        .on(target.to_string())
-        .effect("its steps were planned for the machine before, and what was done to that is lost")
-        .state(not_begun(&target.to_string()))
-        .next(format!("{} shows what is to be done on the new machine", next.plan()))
+    Diagnostic::error(
+        "RW0723",
+        format!(
+            "{} was re-installed since the run began: it has another machine-id",
+            target.name
+        ),
+    )
+    .on(target.to_string())
+    .effect("its steps were planned for the machine before, and what was done to that is lost")
+    .state(not_begun(&target.to_string()))
+    .next(format!(
+        "{} shows what is to be done on the new machine",
+        next.plan()
+    ))
 }
 
 /// Somebody else works on it.
@@ -70,15 +100,24 @@ pub fn report_locked_target(target: &Target, held: &HeldLock, next: &NextCommand
         ProcessLiveness::Alive => format!("{}, which lives on this machine", held.describe()),
         _ => format!("{}, seen alive {} s ago", held.describe(), held.age_s),
     };
-    Diagnostic::error("RW0608", format!("the {word} is being changed from elsewhere: {who}"))
-        .on(target.to_string())
-        .effect(format!("two runs on one {word} would undo each other's steps"))
-        .state(nothing_changed(target))
-        .next(format!("wait until that run ends, then make a new plan: {}", next.plan()))
-        .next(format!(
-            "if that run is dead: `railwright resume` of its inventory where it was started; or, once it was silent for {YOUNG_S} s, railwright lock steal {} --reason TEXT",
-            next.inventory
-        ))
+    Diagnostic::error(
+        "RW0608",
+        format!("the {word} is being changed from elsewhere: {who}"),
+    )
+    .on(target.to_string())
+    .effect(format!(
+        "two runs on one {word} would undo each other's steps"
+    ))
+    .state(nothing_changed(target))
+    .next(format!(
+        "wait until that run ends, then make a new plan: {}",
+        next.plan()
+    ))
+    .next(format!(
+        "if that run is dead: `railwright resume` of its inventory where it was started; or, once \
+         it was silent for {YOUNG_S} s, railwright lock steal {} --reason TEXT",
+        next.inventory
+    ))
 }
 
 /// The state where a lock was not had: they are taken before the first change.
@@ -95,24 +134,46 @@ pub fn lock_lost(target: &Target, holder: Option<&str>) -> Diagnostic {
     let who = holder.map_or_else(
         || "it was taken away (`railwright lock steal`) or removed".to_owned(),
         |line| {
-            LockHolder::parse(line)
-                .map_or_else(|| format!("`{}` has it", one_line(line, 120)), |holder| format!("{} has it", holder.describe()))
+            LockHolder::parse(line).map_or_else(
+                || format!("`{}` has it", one_line(line, 120)),
+                |holder| format!("{} has it", holder.describe()),
+            )
         },
     );
-    Diagnostic::error("RW0631", format!("the {word}'s lock is no longer this run's: {who}"))
-        .on(target.to_string())
-        .effect(format!("somebody took this run for dead and may be changing the {word} now"))
-        .state(format!("nothing more was written on this {word}, its record included; what was done on it before stands"))
-        .next("find out who took it: `railwright lock list`, and the journal of the run that has it now")
-        .next(format!("then make a new plan: the {word} may no longer be as this run left it"))
+    Diagnostic::error(
+        "RW0631",
+        format!("the {word}'s lock is no longer this run's: {who}"),
+    )
+    .on(target.to_string())
+    .effect(format!(
+        "somebody took this run for dead and may be changing the {word} now"
+    ))
+    .state(format!(
+        "nothing more was written on this {word}, its record included; what was done on it before \
+         stands"
+    ))
+    .next(
+        "find out who took it: `railwright lock list`, and the journal of the run that has it now",
+    )
+    .next(format!(
+        "then make a new plan: the {word} may no longer be as this run left it"
+    ))
 }
 
 /// That locks were to be taken away could not be written down.
 pub fn steal_not_recorded(reason: &str) -> Diagnostic {
-    Diagnostic::error("RW0709", format!("the journal could not be written: {}", one_line(reason, 300)))
-        .effect("nobody could tell later who took the locks away, and why")
-        .state("no lock of a host or a cluster was taken away")
-        .next("make space or mend the disk that holds the state folder, then run the same command again")
+    Diagnostic::error(
+        "RW0709",
+        format!(
+            "the journal could not be written: {}",
+            one_line(reason, 300)
+        ),
+    )
+    .effect("nobody could tell later who took the locks away, and why")
+    .state("no lock of a host or a cluster was taken away")
+    .next(
+        "make space or mend the disk that holds the state folder, then run the same command again",
+    )
 }
 
 /// The lock could not be taken for another reason.
@@ -120,25 +181,55 @@ pub fn lock_failed(of: &LockedTarget, reason: &str) -> Diagnostic {
     let word = of.target.kind.noun();
     let next = match &of.lease {
         Some(_) if reason.contains(PREVIEWS_ALONE) => return held_to_previews(of, reason),
-        Some(lease) => format!("see that the Lease {lease} may be written (`railwright rbac INVENTORY --role apply` has the rules)"),
-        None => "see that /var/lib/railwright on the host is writable for root, with space left".to_owned(),
+        Some(lease) => format!(
+            "see that the Lease {lease} may be written (`railwright rbac INVENTORY --role apply` \
+             has the rules)"
+        ),
+        None => "see that /var/lib/railwright on the host is writable for root, with space left"
+            .to_owned(),
     };
-    Diagnostic::error("RW0609", format!("the {word}'s lock cannot be taken: {}", one_line(reason, 200)))
-        .on(of.target.to_string())
-        .effect(format!("without it two runs could work on the {word} at once"))
-        .state(nothing_changed(&of.target))
-        .next(format!("{next}; then run the same command again"))
+    Diagnostic::error(
+        "RW0609",
+        format!(
+            "the {word}'s lock cannot be taken: {}",
+            one_line(reason, 200)
+        ),
+    )
+    .on(of.target.to_string())
+    .effect(format!(
+        "without it two runs could work on the {word} at once"
+    ))
+    .state(nothing_changed(&of.target))
+    .next(format!("{next}; then run the same command again"))
 }
 
 /// The identity of a run is the one that `rbac` holds to previews.
 fn held_to_previews(of: &LockedTarget, reason: &str) -> Diagnostic {
-    Diagnostic::error("RW0609", format!("the cluster's lock cannot be taken: {}", one_line(reason, 400)))
-        .on(of.target.to_string())
-        .effect("the policy of `railwright rbac --role preview` refuses this identity whatever is no dry run, whatever its roles allow")
-        .state(nothing_changed(&of.target))
-        .next("give the role `apply` to an identity of its own: railwright rbac INVENTORY --role apply --user NAME (or --group, --service-account)")
-        .next("and let apply use it (kubernetes.kubeconfig or kubernetes.context in the spec, or KUBECONFIG); then run the same command again")
-        .next("only where one identity is to do both: kubectl delete the ValidatingAdmissionPolicyBinding of the policy that is named")
+    Diagnostic::error(
+        "RW0609",
+        format!(
+            "the cluster's lock cannot be taken: {}",
+            one_line(reason, 400)
+        ),
+    )
+    .on(of.target.to_string())
+    .effect(
+        "the policy of `railwright rbac --role preview` refuses this identity whatever is no dry \
+         run, whatever its roles allow",
+    )
+    .state(nothing_changed(&of.target))
+    .next(
+        "give the role `apply` to an identity of its own: railwright rbac INVENTORY --role apply \
+         --user NAME (or --group, --service-account)",
+    )
+    .next(
+        "and let apply use it (kubernetes.kubeconfig or kubernetes.context in the spec, or \
+         KUBECONFIG); then run the same command again",
+    )
+    .next(
+        "only where one identity is to do both: kubectl delete the \
+         ValidatingAdmissionPolicyBinding of the policy that is named",
+    )
 }
 
 #[cfg(test)]
@@ -149,8 +240,14 @@ mod tests {
     use railwright_transport::{ClusterAccess, TransportError};
 
     fn cluster() -> LockedTarget {
-        let cluster = ClusterAccess { keeps: "railwright-lab".to_owned(), ..ClusterAccess::default() };
-        LockedTarget::of(&HostAccess { cluster: Some(cluster), ..new_simulated_access("prod") })
+        let cluster = ClusterAccess {
+            keeps: "railwright-lab".to_owned(),
+            ..ClusterAccess::default()
+        };
+        LockedTarget::of(&HostAccess {
+            cluster: Some(cluster),
+            ..new_simulated_access("prod")
+        })
     }
 
     /// All that is said, as one text.
@@ -160,10 +257,20 @@ mod tests {
 
     #[test]
     fn of_a_cluster_nothing_is_said_as_of_a_host() {
-        let (of, next) = (cluster(), NextCommands { inventory: "inv".to_owned() });
+        let (of, next) = (
+            cluster(),
+            NextCommands {
+                inventory: "inv".to_owned(),
+            },
+        );
         let target = &of.target;
-        let fence = format!("its fencing number 9 is higher than any number of runs; see {}", of.fence());
-        let lost = TransportError::Local { reason: "no kubeconfig".to_owned() };
+        let fence = format!(
+            "its fencing number 9 is higher than any number of runs; see {}",
+            of.fence()
+        );
+        let lost = TransportError::Local {
+            reason: "no kubeconfig".to_owned(),
+        };
         let told = [
             lock_failed(&of, "exit status 1: forbidden"),
             report_locked_target(
@@ -185,12 +292,27 @@ mod tests {
         for problem in &told {
             let said = said(problem);
             assert!(said.contains("kube/prod"), "{said}");
-            for wrong in ["host/", "the host", "one host", "this host", "/var/lib", "out of service"] {
+            for wrong in [
+                "host/",
+                "the host",
+                "one host",
+                "this host",
+                "/var/lib",
+                "out of service",
+            ] {
                 assert!(!said.contains(wrong), "{wrong}: {said}");
             }
         }
-        assert!(said(&told[0]).contains("Lease kube-system/railwright-lab"), "{}", said(&told[0]));
-        assert!(said(&told[3]).contains("railwright.io/fence of the Lease kube-system/railwright-lab"), "{}", said(&told[3]));
+        assert!(
+            said(&told[0]).contains("Lease kube-system/railwright-lab"),
+            "{}",
+            said(&told[0])
+        );
+        assert!(
+            said(&told[3]).contains("railwright.io/fence of the Lease kube-system/railwright-lab"),
+            "{}",
+            said(&told[3])
+        );
     }
 
     #[test]
@@ -198,6 +320,10 @@ mod tests {
         let of = LockedTarget::host("n1");
         assert_eq!(of.fence(), "/var/lib/railwright/fence on it");
         let failed = said(&lock_failed(&of, "exit status 1"));
-        assert!(failed.contains("the host's lock cannot be taken") && failed.contains("/var/lib/railwright on the host"), "{failed}");
+        assert!(
+            failed.contains("the host's lock cannot be taken")
+                && failed.contains("/var/lib/railwright on the host"),
+            "{failed}"
+        );
     }
 }

@@ -1,14 +1,20 @@
-//! Folding names back into a node-set, so that a screen shows `gpu[001-064]` and not sixty-four lines.
+//! Folding names back into a node-set, so that a screen shows `gpu[001-064]` and not sixty-four
+//! lines.
 
 use indexmap::IndexMap;
 use std::cmp::Ordering;
 
-/// Compares as people sort: runs of digits by their value, the rest by character. `n2` comes before `n10`.
+/// Compares as people sort: runs of digits by their value, the rest by character. `n2` comes before
+/// `n10`.
 pub fn natural_order(left: &str, right: &str) -> Ordering {
     let (mut a, mut b) = (left, right);
     while let (Some((a_run, a_rest)), Some((b_run, b_rest))) = (first_run(a), first_run(b)) {
         let both_numbers = is_number(a_run) && is_number(b_run);
-        let order = if both_numbers { by_value(a_run, b_run) } else { a_run.cmp(b_run) };
+        let order = if both_numbers {
+            by_value(a_run, b_run)
+        } else {
+            a_run.cmp(b_run)
+        };
         if order != Ordering::Equal {
             return order;
         }
@@ -20,7 +26,9 @@ pub fn natural_order(left: &str, right: &str) -> Ordering {
 /// The longest start of digits only, or of no digits at all.
 fn first_run(text: &str) -> Option<(&str, &str)> {
     let digits = text.chars().next()?.is_ascii_digit();
-    let end = text.find(|c: char| c.is_ascii_digit() != digits).unwrap_or(text.len());
+    let end = text
+        .find(|c: char| c.is_ascii_digit() != digits)
+        .unwrap_or(text.len());
     Some(text.split_at(end))
 }
 
@@ -30,14 +38,17 @@ fn is_number(run: &str) -> bool {
 
 fn by_value(a: &str, b: &str) -> Ordering {
     let (a_digits, b_digits) = (a.trim_start_matches('0'), b.trim_start_matches('0'));
-    a_digits.len().cmp(&b_digits.len()).then_with(|| a_digits.cmp(b_digits))
+    a_digits
+        .len()
+        .cmp(&b_digits.len())
+        .then_with(|| a_digits.cmp(b_digits))
 }
 
 /// One line of a fold in the making: for each number of the name the values that it takes.
 type Row<'a> = Vec<Vec<&'a str>>;
 
-/// The shortest node-set that we find for these names, in natural order; doubled names are said once.
-/// For valid host names it unfolds to the same set of names.
+/// The shortest node-set that we find for these names, in natural order; doubled names are said
+/// once. For valid host names it unfolds to the same set of names.
 pub fn fold_node_set<S: AsRef<str>>(names: &[S]) -> String {
     let mut sorted: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     sorted.sort_by(|a, b| natural_order(a, b));
@@ -45,7 +56,10 @@ pub fn fold_node_set<S: AsRef<str>>(names: &[S]) -> String {
     let mut alike: IndexMap<Vec<&str>, Vec<Row<'_>>> = IndexMap::new();
     for name in sorted {
         let (texts, numbers) = split_name(name);
-        alike.entry(texts).or_default().push(numbers.into_iter().map(|n| vec![n]).collect());
+        alike
+            .entry(texts)
+            .or_default()
+            .push(numbers.into_iter().map(|n| vec![n]).collect());
     }
     let mut items = Vec::new();
     for (texts, rows) in alike {
@@ -78,7 +92,12 @@ fn merge_rows(mut rows: Vec<Row<'_>>) -> Vec<Row<'_>> {
     for dimension in (0..dimensions).rev() {
         let mut joined: IndexMap<Vec<String>, Row<'_>> = IndexMap::new();
         for row in rows {
-            let others = row.iter().enumerate().filter(|(i, _)| *i != dimension).map(|(_, values)| values.join(",")).collect();
+            let others = row
+                .iter()
+                .enumerate()
+                .filter(|(i, _)| *i != dimension)
+                .map(|(_, values)| values.join(","))
+                .collect();
             match joined.get_mut(&others) {
                 Some(known) => known[dimension].extend(row[dimension].iter().copied()),
                 None => {
@@ -111,7 +130,8 @@ fn render_folded_row(texts: &[&str], row: &Row<'_>) -> String {
 /// So many numbers at one distance from each other are a range with a step; fewer are listed.
 const STEPPED_FROM: usize = 5;
 
-/// Neighbouring values as ranges; a range never changes its padding, because `expand` refuses such ranges.
+/// Neighbouring values as ranges; a range never changes its padding, because `expand` refuses such
+/// ranges.
 fn format_ranges(values: &[&str]) -> String {
     let mut sorted = values.to_vec();
     sorted.sort_by(|a, b| by_value(a, b).then(a.len().cmp(&b.len())));
@@ -131,7 +151,11 @@ fn format_ranges(values: &[&str]) -> String {
                 rest = &rest[count..];
             }
             None => {
-                texts.push(if first == last { (*first).to_owned() } else { format!("{first}-{last}") });
+                texts.push(if first == last {
+                    (*first).to_owned()
+                } else {
+                    format!("{first}-{last}")
+                });
                 rest = after;
             }
         }
@@ -139,12 +163,20 @@ fn format_ranges(values: &[&str]) -> String {
     texts.join(",")
 }
 
-/// How many single numbers from the first on are at one distance from each other, and the distance; nothing where they are few.
+/// How many single numbers from the first on are at one distance from each other, and the distance;
+/// nothing where they are few.
 fn find_stepped_run(ranges: &[(&str, &str)]) -> Option<(usize, u64)> {
-    let singles: Vec<&str> = ranges.iter().take_while(|(first, last)| first == last).map(|(first, _)| *first).collect();
+    let singles: Vec<&str> = ranges
+        .iter()
+        .take_while(|(first, last)| first == last)
+        .map(|(first, _)| *first)
+        .collect();
     let number = |at: usize| singles.get(at)?.parse::<u64>().ok();
     let step = number(1)?.checked_sub(number(0)?)?;
-    let count = 1 + singles.windows(2).take_while(|pair| is_next_value(singles[0], pair[0], step, pair[1])).count();
+    let count = 1 + singles
+        .windows(2)
+        .take_while(|pair| is_next_value(singles[0], pair[0], step, pair[1]))
+        .count();
     (count >= STEPPED_FROM).then_some((count, step))
 }
 
@@ -176,12 +208,18 @@ mod tests {
             ("mlx5_0 mlx5_1", "mlx5_[0-1]"),
             ("e0 e4 e8 e12", "e[0,4,8,12]"),
             ("e0 e4 e8 e12 e16", "e[0-16/4]"),
-            ("e0 e4 e8 e12 e16 e256 e260 e264 e268 e272", "e[0-16/4,256-272/4]"),
+            (
+                "e0 e4 e8 e12 e16 e256 e260 e264 e268 e272",
+                "e[0-16/4,256-272/4]",
+            ),
             ("e01 e03 e05 e07 e09 e13 e14", "e[01-09/2,13-14]"),
             ("e8 e10 e12 e14 e16 e018", "e[8-16/2,018]"),
             ("e096 e098 e100 e102 e104", "e[096-104/2]"),
         ] {
-            assert_eq!(fold_node_set(&names.split_whitespace().collect::<Vec<_>>()), folded);
+            assert_eq!(
+                fold_node_set(&names.split_whitespace().collect::<Vec<_>>()),
+                folded
+            );
         }
     }
 

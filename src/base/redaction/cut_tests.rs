@@ -9,19 +9,36 @@ const ESCAPES: &str = r#"'\'' $'x' %41+ &amp; \u0041 "#;
 #[test]
 fn a_secret_is_found_at_every_place_where_a_message_was_cut_off() {
     let said = format!("{}`hunter2-hun...` makes no sense", "and... ".repeat(30));
-    assert!(!Redaction::of([("token", "hunter2-hunter2")]).apply(&said).contains("hunter"), "{said}");
+    assert!(
+        !Redaction::of([("token", "hunter2-hunter2")])
+            .apply(&said)
+            .contains("hunter"),
+        "{said}"
+    );
 }
 
 /// What repeats neither takes long nor is found where it is not.
 #[test]
 fn the_beginning_of_a_secret_is_found_in_one_pass() {
-    for (text, form, length) in
-        [("xaab", "aabaaa", 3), ("aaaa", "aaaaaa", 4), ("aabaab", "aabaac", 3), ("abc", "abc", 0), ("", "abc", 0), ("x", "y", 0)]
-    {
-        assert_eq!(compute_prefix_overlap(text.as_bytes(), form.as_bytes()), length, "{text} {form}");
+    for (text, form, length) in [
+        ("xaab", "aabaaa", 3),
+        ("aaaa", "aaaaaa", 4),
+        ("aabaab", "aabaac", 3),
+        ("abc", "abc", 0),
+        ("", "abc", 0),
+        ("x", "y", 0),
+    ] {
+        assert_eq!(
+            compute_prefix_overlap(text.as_bytes(), form.as_bytes()),
+            length,
+            "{text} {form}"
+        );
     }
     let (text, form) = ("a".repeat(1 << 20), "a".repeat(1 << 20) + "b");
-    assert_eq!(compute_prefix_overlap(text.as_bytes(), form.as_bytes()), 1 << 20);
+    assert_eq!(
+        compute_prefix_overlap(text.as_bytes(), form.as_bytes()),
+        1 << 20
+    );
 }
 
 #[test]
@@ -58,11 +75,23 @@ fn what_lies_across_the_end_of_what_is_kept_is_known_whole() {
         let kept = redaction.apply_to_first(&text, length);
         match length {
             ..=100 => assert_eq!(kept, "x".repeat(length)),
-            _ => assert!(kept.starts_with(&format!("{before}[secret token]")) && !kept.contains("hunter"), "{length}: {kept}"),
+            _ => assert!(
+                kept.starts_with(&format!("{before}[secret token]")) && !kept.contains("hunter"),
+                "{length}: {kept}"
+            ),
         }
     }
-    assert_eq!(redaction.apply_to_first(&text, 101), format!("{before}[secret token]"));
-    assert_eq!(redaction.apply_to_first(&text, text.len()), redaction.apply(&text));
+    assert_eq!(
+        redaction.apply_to_first(&text, 101),
+        format!("{before}[secret token]")
+    );
+    assert_eq!(
+        redaction.apply_to_first(&text, text.len()),
+        redaction.apply(&text)
+    );
     let endless = text + &"y".repeat(2 * ROOM_BYTES);
-    assert_eq!(redaction.apply_to_first(&endless, 101), format!("{before}[secret token]"));
+    assert_eq!(
+        redaction.apply_to_first(&endless, 101),
+        format!("{before}[secret token]")
+    );
 }

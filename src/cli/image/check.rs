@@ -1,4 +1,5 @@
-//! `railwright image check`: whether a root or a pod has what programs load to use RDMA. Reads only.
+//! `railwright image check`: whether a root or a pod has what programs load to use RDMA. Reads
+//! only.
 
 use super::ground::ImageFabricArguments;
 use crate::cli::job::{Cluster, parse_kubernetes_name};
@@ -13,22 +14,26 @@ use railwright_resource::{AnswerStatus, Read, ReadResults};
 use railwright_system::rooted::RootedFolder;
 use railwright_verify::CheckVerdict;
 use railwright_verify::image::{
-    ImageContents, ImageFinding, ImageRequirements, check_image_contents, compute_image_verdict, judge::list_unknown_findings, program,
-    root,
+    ImageContents, ImageFinding, ImageRequirements, check_image_contents, compute_image_verdict,
+    judge::list_unknown_findings, program, root,
 };
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Look into an image, unpacked or as a pod, for the libraries without which NCCL goes over TCP and says nothing
+/// Look into an image, unpacked or as a pod, for the libraries without which NCCL goes over TCP and
+/// says nothing
 ///
-/// By what the loader and libibverbs would find; neither is run, and nothing is written. In a pod also the RDMA devices that it was given, and how much memory it
-/// may lock. Ends with 0 where all is there, with 1 where something is missing, and with 3 where that cannot be found out.
+/// By what the loader and libibverbs would find; neither is run, and nothing is written. In a pod
+/// also the RDMA devices that it was given, and how much memory it may lock. Ends with 0 where all
+/// is there, with 1 where something is missing, and with 3 where that cannot be found out.
 #[derive(Debug, clap::Args)]
 pub struct ImageCheckArguments {
-    /// A root file system in a folder of this machine: an image that was unpacked (podman image mount, docker export)
+    /// A root file system in a folder of this machine: an image that was unpacked (podman image
+    /// mount, docker export)
     #[arg(long, value_name = "FOLDER", required_unless_present = "pod")]
     root: Option<PathBuf>,
-    /// A pod that runs, in the cluster of the inventory; programs of its image are run in it: sh, grep, head, od
+    /// A pod that runs, in the cluster of the inventory; programs of its image are run in it: sh,
+    /// grep, head, od
     #[arg(long, value_name = "POD", conflicts_with = "root", requires = "inventory", value_parser = parse_kubernetes_name)]
     pod: Option<String>,
     /// The pod's namespace
@@ -53,14 +58,22 @@ pub async fn run(arguments: &ImageCheckArguments) -> Result<Exit, CommandFailure
         None => return Err(no_libraries(&ground.fabric).into()),
     };
     let (looked_into, findings) = match &arguments.pod {
-        Some(pod) => (format!("{}/{pod}", arguments.namespace), of_pod(arguments, pod, &wanted).await?),
+        Some(pod) => (
+            format!("{}/{pod}", arguments.namespace),
+            of_pod(arguments, pod, &wanted).await?,
+        ),
         None => {
             let folder = arguments.root.as_deref().unwrap_or(Path::new("."));
-            (folder.display().to_string(), of_root(arguments, folder, &wanted)?)
+            (
+                folder.display().to_string(),
+                of_root(arguments, folder, &wanted)?,
+            )
         }
     };
     out::print_result(&match arguments.json {
-        true => document::render_json_document(&ImageDocument::of(&looked_into, &wanted, &findings)),
+        true => {
+            document::render_json_document(&ImageDocument::of(&looked_into, &wanted, &findings))
+        }
         false => render_image_screen(&looked_into, &wanted, &findings),
     });
     Ok(match compute_image_verdict(&findings) {
@@ -71,47 +84,108 @@ pub async fn run(arguments: &ImageCheckArguments) -> Result<Exit, CommandFailure
 }
 
 fn no_libraries(fabric: &str) -> Diagnostic {
-    Diagnostic::error("RW1271", format!("no libraries are known for a fabric of kind `{}`", one_line(fabric, 40)))
-        .state("nothing was looked at")
-        .next("say another with --fabric; `railwright catalog user-space` shows what is known of each")
+    Diagnostic::error(
+        "RW1271",
+        format!(
+            "no libraries are known for a fabric of kind `{}`",
+            one_line(fabric, 40)
+        ),
+    )
+    .state("nothing was looked at")
+    .next("say another with --fabric; `railwright catalog user-space` shows what is known of each")
 }
 
 /// The command that writes an image with all of it.
 fn format_render_command(arguments: &ImageCheckArguments, wanted: &ImageRequirements) -> String {
-    let key = if wanted.fabric == "erdma" { " --key keys/erdma.asc" } else { "" };
-    format!("railwright image render --base IMAGE --suite SUITE {}{key} >Containerfile", arguments.fabric.words())
+    let key = if wanted.fabric == "erdma" {
+        " --key keys/erdma.asc"
+    } else {
+        ""
+    };
+    format!(
+        "railwright image render --base IMAGE --suite SUITE {}{key} >Containerfile",
+        arguments.fabric.words()
+    )
 }
 
-fn of_root(arguments: &ImageCheckArguments, folder: &Path, wanted: &ImageRequirements) -> Result<Vec<ImageFinding>, CommandFailure> {
+fn of_root(
+    arguments: &ImageCheckArguments,
+    folder: &Path,
+    wanted: &ImageRequirements,
+) -> Result<Vec<ImageFinding>, CommandFailure> {
     let problem = |error: io::Error| {
-        Diagnostic::error("RW1275", format!("{} cannot be looked into: {error}", one_line(&folder.display().to_string(), 80)))
-            .state("nothing was judged")
-            .next("name the folder of an unpacked image: mkdir root && docker export CONTAINER | tar -C root -x; as a user who may read all of it")
+        Diagnostic::error(
+            "RW1275",
+            format!(
+                "{} cannot be looked into: {error}",
+                one_line(&folder.display().to_string(), 80)
+            ),
+        )
+        .state("nothing was judged")
+        .next(
+            "name the folder of an unpacked image: mkdir root && docker export CONTAINER | tar -C \
+             root -x; as a user who may read all of it",
+        )
     };
     let rooted = RootedFolder::open(folder).map_err(problem)?;
     // A wrong folder would be told as an image without libraries.
-    if !["/usr", "/lib", "/etc"].iter().any(|name| rooted.is_folder(name)) {
+    if !["/usr", "/lib", "/etc"]
+        .iter()
+        .any(|name| rooted.is_folder(name))
+    {
         return Err(problem(io::Error::other("it has neither /usr nor /lib nor /etc")).into());
     }
-    let seen = root::inspect_root(&rooted, wanted).map_err(|error| fail_as_incomplete(problem(error)))?;
-    Ok(check_image_contents(&seen, wanted, &format_render_command(arguments, wanted)))
+    let seen =
+        root::inspect_root(&rooted, wanted).map_err(|error| fail_as_incomplete(problem(error)))?;
+    Ok(check_image_contents(
+        &seen,
+        wanted,
+        &format_render_command(arguments, wanted),
+    ))
 }
 
 /// What nobody could look at is not missing.
 fn fail_as_incomplete(diagnostic: Diagnostic) -> CommandFailure {
-    CommandFailure { exit: Exit::Incomplete, ..CommandFailure::from(diagnostic) }
+    CommandFailure {
+        exit: Exit::Incomplete,
+        ..CommandFailure::from(diagnostic)
+    }
 }
 
-async fn of_pod(arguments: &ImageCheckArguments, pod: &str, wanted: &ImageRequirements) -> Result<Vec<ImageFinding>, CommandFailure> {
-    let folder = arguments.fabric.inventory.as_deref().unwrap_or(Path::new("."));
+async fn of_pod(
+    arguments: &ImageCheckArguments,
+    pod: &str,
+    wanted: &ImageRequirements,
+) -> Result<Vec<ImageFinding>, CommandFailure> {
+    let folder = arguments
+        .fabric
+        .inventory
+        .as_deref()
+        .unwrap_or(Path::new("."));
     let reader = Cluster::of(folder).await?.reader();
-    let argv = ["sh", "-c", &program::build_inspection_script(wanted)].map(str::to_owned).to_vec();
-    let exec = PodExec { namespace: arguments.namespace.clone(), pod: pod.to_owned(), container: arguments.container.clone(), argv };
+    let argv = ["sh", "-c", &program::build_inspection_script(wanted)]
+        .map(str::to_owned)
+        .to_vec();
+    let exec = PodExec {
+        namespace: arguments.namespace.clone(),
+        pod: pod.to_owned(),
+        container: arguments.container.clone(),
+        argv,
+    };
     let read = Read::Kubernetes(KubernetesRead::PodExec(Box::new(exec)));
-    let answers = reader.read(std::slice::from_ref(&read)).await.map_err(|error| fail_as_incomplete(error.diagnostic()))?;
-    let container = arguments.container.as_ref().map_or(String::new(), |name| format!(" -c {name}"));
-    let next =
-        format!("kubectl -n {} exec {pod}{container} -- ls -l /etc/libibverbs.d; kubectl -n {0} describe pod {pod}", arguments.namespace);
+    let answers = reader
+        .read(std::slice::from_ref(&read))
+        .await
+        .map_err(|error| fail_as_incomplete(error.diagnostic()))?;
+    let container = arguments
+        .container
+        .as_ref()
+        .map_or(String::new(), |name| format!(" -c {name}"));
+    let next = format!(
+        "kubectl -n {} exec {pod}{container} -- ls -l /etc/libibverbs.d; kubectl -n {0} describe \
+         pod {pod}",
+        arguments.namespace
+    );
     Ok(match parse_pod_output(&answers, &read) {
         Ok(seen) => check_image_contents(&seen, wanted, &format_render_command(arguments, wanted)),
         Err(why) => list_unknown_findings(wanted, &why, &next),
@@ -119,18 +193,26 @@ async fn of_pod(arguments: &ImageCheckArguments, pod: &str, wanted: &ImageRequir
 }
 
 fn parse_pod_output(answers: &ReadResults, read: &Read) -> Result<ImageContents, String> {
-    if answers.get(read).is_some_and(|answer| answer.status == AnswerStatus::TooLong) {
+    if answers
+        .get(read)
+        .is_some_and(|answer| answer.status == AnswerStatus::TooLong)
+    {
         return Err("its output is longer than the program's can be".to_owned());
     }
     match answers.output(read)? {
         (0, out) => {
-            let ran: PodExecResult = serde_json::from_str(out).map_err(|_| "what came back is no answer of a program".to_owned())?;
+            let ran: PodExecResult = serde_json::from_str(out)
+                .map_err(|_| "what came back is no answer of a program".to_owned())?;
             match ran.code {
                 0 => program::parse_inspection_output(&ran.out),
-                126 | 127 => {
-                    Err(format!("the image has no sh, or it cannot be run: unpack it, and use --root ({})", one_line(&ran.err, 80)))
-                }
-                code => Err(format!("the program ended with exit status {code}: {}", one_line(&ran.err, 120))),
+                126 | 127 => Err(format!(
+                    "the image has no sh, or it cannot be run: unpack it, and use --root ({})",
+                    one_line(&ran.err, 80)
+                )),
+                code => Err(format!(
+                    "the program ended with exit status {code}: {}",
+                    one_line(&ran.err, 120)
+                )),
             }
         }
         (_, why) => Err(one_line(why, 300)),

@@ -1,4 +1,5 @@
-//! The fabric that an image is for: said, or read from an inventory with the NICs on it and the catalogue's rows of its own.
+//! The fabric that an image is for: said, or read from an inventory with the NICs on it and the
+//! catalogue's rows of its own.
 
 use crate::cli::knowledge::Knowledge;
 use crate::cli::{CommandFailure, inventory};
@@ -57,23 +58,51 @@ impl ImageFabricArguments {
         let said = self.fabric.map(|kind| kind.word().to_owned());
         let Some(path) = &self.inventory else {
             let catalog = Knowledge::read("", &[])?.catalog;
-            return Ok(ImageFabricContext { catalog, fabric: said.unwrap_or_default(), drivers: Vec::new() });
+            return Ok(ImageFabricContext {
+                catalog,
+                fabric: said.unwrap_or_default(),
+                drivers: Vec::new(),
+            });
         };
         let inventory = inventory::read_inventory(path)?;
         let (catalog, spec) = (inventory.knowledge.catalog.clone(), &inventory.loaded.spec);
-        let of_spec = serde_json::to_value(spec.fabric.kind).ok().and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default();
+        let of_spec = serde_json::to_value(spec.fabric.kind)
+            .ok()
+            .and_then(|kind| kind.as_str().map(str::to_owned))
+            .unwrap_or_default();
         let driver = |model: &str| catalog.nic.get(model).map(|row| row.driver.clone());
-        let models = spec.nodes.iter().filter_map(|group| group.nics.as_ref()).map(|nics| nics.model.as_str());
-        let mut drivers: Vec<String> =
-            models.filter_map(|model| if model == SOFT_ROCE { Some("any".to_owned()) } else { driver(model) }).collect();
+        let models = spec
+            .nodes
+            .iter()
+            .filter_map(|group| group.nics.as_ref())
+            .map(|nics| nics.model.as_str());
+        let mut drivers: Vec<String> = models
+            .filter_map(|model| {
+                if model == SOFT_ROCE {
+                    Some("any".to_owned())
+                } else {
+                    driver(model)
+                }
+            })
+            .collect();
         drivers.sort();
         drivers.dedup();
-        Ok(ImageFabricContext { catalog, fabric: said.unwrap_or(of_spec), drivers })
+        Ok(ImageFabricContext {
+            catalog,
+            fabric: said.unwrap_or(of_spec),
+            drivers,
+        })
     }
 
     /// The words by which another command finds the same.
     pub fn words(&self) -> String {
-        let inventory = self.inventory.iter().map(|path| format!("-i {}", quote::quote_path(path)));
-        inventory.chain(self.fabric.map(|kind| format!("--fabric {}", kind.word()))).collect::<Vec<_>>().join(" ")
+        let inventory = self
+            .inventory
+            .iter()
+            .map(|path| format!("-i {}", quote::quote_path(path)));
+        inventory
+            .chain(self.fabric.map(|kind| format!("--fabric {}", kind.word())))
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 }

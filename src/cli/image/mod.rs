@@ -7,7 +7,8 @@ mod render;
 use super::{CommandFailure, Exit};
 use clap::Subcommand;
 
-/// Images with the RDMA user space: write the file that one is built from, look for what is missing in one
+/// Images with the RDMA user space: write the file that one is built from, look for what is missing
+/// in one
 #[derive(Debug, clap::Args)]
 pub struct ImageArguments {
     #[command(subcommand)]

@@ -49,10 +49,22 @@ pub fn run(arguments: &AcsJobArguments) -> Result<Exit, CommandFailure> {
     told.retain(|(path, _)| path != "job.gpus");
     let own = [
         ("job.app", "--app", arguments.app.clone()),
-        ("job.container", "--container", Some(arguments.container.clone())),
+        (
+            "job.container",
+            "--container",
+            Some(arguments.container.clone()),
+        ),
         ("jobs.acs.model", "--model", arguments.model.clone()),
-        ("jobs.acs.compute_class", "--compute-class", arguments.compute_class.clone()),
-        ("jobs.acs.gpus", "--gpus", pods.gpus.map(|gpus| gpus.to_string())),
+        (
+            "jobs.acs.compute_class",
+            "--compute-class",
+            arguments.compute_class.clone(),
+        ),
+        (
+            "jobs.acs.gpus",
+            "--gpus",
+            pods.gpus.map(|gpus| gpus.to_string()),
+        ),
     ];
     for (path, option, value) in own {
         told.extend(value.map(|value| (path.to_owned(), format!("{option}={value}"))));

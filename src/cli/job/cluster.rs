@@ -5,7 +5,9 @@ use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, quote};
 use railwright_jobs::job::{ClusterJob, JobKind, JobListing, JobReader};
 use railwright_resource::kubernetes_object::manifest::is_subdomain;
-use railwright_transport::{HostAccess, HostLink, JobWriter, Prober, Reader, TargetContact, new_connector};
+use railwright_transport::{
+    HostAccess, HostLink, JobWriter, Prober, Reader, TargetContact, new_connector,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,7 +28,8 @@ pub struct JobNameArguments {
     /// The job's name
     #[arg(value_parser = parse_kubernetes_name)]
     pub job: String,
-    /// Its kind, where jobs of several kinds have the name: MPIJob, PyTorchJob, RayCluster, Deployment, Job, Pod
+    /// Its kind, where jobs of several kinds have the name: MPIJob, PyTorchJob, RayCluster,
+    /// Deployment, Job, Pod
     #[arg(long, value_name = "KIND", value_parser = parse_job_kind)]
     pub kind: Option<JobKind>,
     #[command(flatten)]
@@ -43,12 +46,14 @@ pub fn parse_kubernetes_name(text: &str) -> Result<String, String> {
 
 /// The name of a job, where the file of a log may have been meant.
 pub fn name_not_file(text: &str) -> Result<String, String> {
-    parse_kubernetes_name(text).map_err(|why| format!("{why}; the file of a log is given as --log FILE"))
+    parse_kubernetes_name(text)
+        .map_err(|why| format!("{why}; the file of a log is given as --log FILE"))
 }
 
 /// A kind of jobs.
 pub fn parse_job_kind(text: &str) -> Result<JobKind, String> {
-    JobKind::of(text).ok_or_else(|| format!("there are {}", JobKind::ALL.map(JobKind::word).join(", ")))
+    JobKind::of(text)
+        .ok_or_else(|| format!("there are {}", JobKind::ALL.map(JobKind::word).join(", ")))
 }
 
 /// An API server that answers.
@@ -60,13 +65,26 @@ impl Cluster {
     /// The one that the inventory names.
     pub async fn of(folder: &Path) -> Result<Self, CommandFailure> {
         let inventory = inventory::read_inventory(folder)?;
-        // What looks wrong of it is about hosts, none of which is asked: `validate` and `plan` tell it.
-        let access: HostAccess = inventory.accesses().find(|access| access.cluster.is_some()).ok_or_else(|| {
-            Diagnostic::error("RW1037", format!("the inventory {} names no Kubernetes cluster", inventory.path))
+        // What looks wrong of it is about hosts, none of which is asked: `validate` and `plan` tell
+        // it.
+        let access: HostAccess = inventory
+            .accesses()
+            .find(|access| access.cluster.is_some())
+            .ok_or_else(|| {
+                Diagnostic::error(
+                    "RW1037",
+                    format!(
+                        "the inventory {} names no Kubernetes cluster",
+                        inventory.path
+                    ),
+                )
                 .state("nothing was asked or changed")
                 .next("name it in the spec: kubernetes: { name: prod, kubeconfig: FILE }")
-        })?;
-        let link = new_connector(TargetContact::begin()).connect(&access).await.map_err(|error| error.diagnostic())?;
+            })?;
+        let link = new_connector(TargetContact::begin())
+            .connect(&access)
+            .await
+            .map_err(|error| error.diagnostic())?;
         Ok(Cluster { link })
     }
 
@@ -87,19 +105,37 @@ impl Cluster {
 }
 
 /// All jobs with this name.
-pub async fn find_jobs_by_name(reader: &Reader, asked: &JobNameArguments) -> Result<JobListing, CommandFailure> {
-    let kinds = asked.kind.map_or_else(|| JobKind::ALL.to_vec(), |kind| vec![kind]);
-    let mut looked = JobReader::at(reader, &asked.place.namespace).all(&kinds).await.map_err(|error| error.diagnostic())?;
-    let is_asked = |found: &ClusterJob| found.job.name == asked.job || found.job.job.as_deref() == Some(asked.job.as_str());
+pub async fn find_jobs_by_name(
+    reader: &Reader,
+    asked: &JobNameArguments,
+) -> Result<JobListing, CommandFailure> {
+    let kinds = asked
+        .kind
+        .map_or_else(|| JobKind::ALL.to_vec(), |kind| vec![kind]);
+    let mut looked = JobReader::at(reader, &asked.place.namespace)
+        .all(&kinds)
+        .await
+        .map_err(|error| error.diagnostic())?;
+    let is_asked = |found: &ClusterJob| {
+        found.job.name == asked.job || found.job.job.as_deref() == Some(asked.job.as_str())
+    };
     looked.jobs.retain(is_asked);
     Ok(looked)
 }
 
 /// The one job with this name.
-pub async fn find_single_job(reader: &Reader, asked: &JobNameArguments) -> Result<ClusterJob, CommandFailure> {
+pub async fn find_single_job(
+    reader: &Reader,
+    asked: &JobNameArguments,
+) -> Result<ClusterJob, CommandFailure> {
     let looked = find_jobs_by_name(reader, asked).await?;
     // What was submitted with a job bears its name too.
-    let mut own: Vec<ClusterJob> = looked.jobs.iter().filter(|found| found.job.name == asked.job).cloned().collect();
+    let mut own: Vec<ClusterJob> = looked
+        .jobs
+        .iter()
+        .filter(|found| found.job.name == asked.job)
+        .cloned()
+        .collect();
     match (own.pop(), own.is_empty()) {
         (Some(found), true) => Ok(found),
         (Some(last), false) => Err(report_ambiguous_job(asked, own.iter().chain([&last])).into()),
@@ -110,16 +146,38 @@ pub async fn find_single_job(reader: &Reader, asked: &JobNameArguments) -> Resul
 /// No job has the name.
 pub fn report_job_not_found(asked: &JobNameArguments, looked: &JobListing) -> Diagnostic {
     let (job, namespace) = (&asked.job, &asked.place.namespace);
-    let unread: Vec<String> =
-        looked.unread.iter().map(|(kind, why)| format!("{} could not be read: {}", kind.word(), one_line(why, 200))).collect();
-    let told = Diagnostic::error("RW1240", format!("no job {job} is in namespace {namespace}"));
+    let unread: Vec<String> = looked
+        .unread
+        .iter()
+        .map(|(kind, why)| format!("{} could not be read: {}", kind.word(), one_line(why, 200)))
+        .collect();
+    let told = Diagnostic::error(
+        "RW1240",
+        format!("no job {job} is in namespace {namespace}"),
+    );
     let told = unread.into_iter().fold(told, Diagnostic::effect);
-    told.state("nothing was changed").next(format!("railwright job list -i {} -n {namespace}", quote::quote_path(&asked.place.inventory)))
+    told.state("nothing was changed").next(format!(
+        "railwright job list -i {} -n {namespace}",
+        quote::quote_path(&asked.place.inventory)
+    ))
 }
 
-fn report_ambiguous_job<'f>(asked: &JobNameArguments, found: impl Iterator<Item = &'f ClusterJob>) -> Diagnostic {
+fn report_ambiguous_job<'f>(
+    asked: &JobNameArguments,
+    found: impl Iterator<Item = &'f ClusterJob>,
+) -> Diagnostic {
     let kinds: Vec<&str> = found.map(|found| found.kind.word()).collect();
-    Diagnostic::error("RW1241", format!("several jobs are called {}: {}", asked.job, kinds.join(", ")))
-        .state("nothing was changed")
-        .next(format!("say which: --kind {}", kinds.first().copied().unwrap_or_default()))
+    Diagnostic::error(
+        "RW1241",
+        format!(
+            "several jobs are called {}: {}",
+            asked.job,
+            kinds.join(", ")
+        ),
+    )
+    .state("nothing was changed")
+    .next(format!(
+        "say which: --kind {}",
+        kinds.first().copied().unwrap_or_default()
+    ))
 }

@@ -1,6 +1,8 @@
 //! `railwright job compare`: what RDMA gained, from the logs of the same job with it and without.
 
-use super::cluster::{JobLocationArguments, JobNameArguments, parse_job_kind, parse_kubernetes_name};
+use super::cluster::{
+    JobLocationArguments, JobNameArguments, parse_job_kind, parse_kubernetes_name,
+};
 use super::prove::report_unreadable_log;
 use super::said::{self, JobOutputPiece};
 use crate::cli::inventory::{self, Inventory};
@@ -10,25 +12,32 @@ use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, quote};
 use railwright_jobs::job::JobKind;
 use railwright_knowledge::spec::model::KubernetesPlatform;
-use railwright_report::job::compare::{JobComparisonView, render_comparison_json, render_comparison_screen};
+use railwright_report::job::compare::{
+    JobComparisonView, render_comparison_json, render_comparison_screen,
+};
 use railwright_report::out;
 use railwright_system::files;
-use railwright_verify::nccl::compare::{ComparedLog, FigureSubject, LogComparison, compare_nccl_logs};
+use railwright_verify::nccl::compare::{
+    ComparedLog, FigureSubject, LogComparison, compare_nccl_logs,
+};
 use railwright_verify::nccl::{self, NcclExpectations, NcclLog, NcclLogDecoder, NcclProof, Proven};
 use railwright_workload::Half;
 use std::path::{Path, PathBuf};
 
-/// Compare the same job with RDMA and without: what carried each, seconds of a step, what was gained
+/// Compare the same job with RDMA and without: what carried each, seconds of a step, what was
+/// gained
 ///
-/// Reads logs only: of two files, or of the pods of NAME-rdma and NAME-tcp, which job render compare writes. Ends with 0 where one used RDMA
-/// and the other TCP and both have figures, with 1 where they are no such pair, and with 3 where a log does not say enough.
+/// Reads logs only: of two files, or of the pods of NAME-rdma and NAME-tcp, which job render
+/// compare writes. Ends with 0 where one used RDMA and the other TCP and both have figures, with 1
+/// where they are no such pair, and with 3 where a log does not say enough.
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("both").required(true).args(["job", "log"])))]
 pub struct Compare {
     /// The name of the pair, before -rdma and -tcp
     #[arg(value_parser = parse_kubernetes_name, requires = "inventory")]
     job: Option<String>,
-    /// A log of each, in any order: the whole job, or its rank 0; with the times of its lines where it is a training's
+    /// A log of each, in any order: the whole job, or its rank 0; with the times of its lines where
+    /// it is a training's
     #[arg(long, value_name = "FILE")]
     log: Vec<PathBuf>,
     /// The folder that holds the spec
@@ -56,7 +65,10 @@ struct ComparedJobLog {
 /// Compares.
 pub async fn run(arguments: &Compare) -> Result<Exit, CommandFailure> {
     let both = match &arguments.job {
-        Some(job) => [of_half(arguments, job, Half::Rdma).await?, of_half(arguments, job, Half::Tcp).await?],
+        Some(job) => [
+            of_half(arguments, job, Half::Rdma).await?,
+            of_half(arguments, job, Half::Tcp).await?,
+        ],
         None => match &arguments.log[..] {
             [one, other] if one == other && one.as_os_str() == "-" => return Err(one_pipe().into()),
             [one, other] => [of_file(one)?, of_file(other)?],
@@ -64,24 +76,36 @@ pub async fn run(arguments: &Compare) -> Result<Exit, CommandFailure> {
         },
     };
     let compared = compare_nccl_logs([0, 1].map(|place| new_comparison_side(&both[place])));
-    let read = arguments.inventory.as_deref().map(inventory::read_inventory).transpose()?;
+    let read = arguments
+        .inventory
+        .as_deref()
+        .map(inventory::read_inventory)
+        .transpose()?;
     let knowledge = match &read {
         Some(inventory) => inventory.knowledge.clone(),
         None => Knowledge::read("", &[])?,
     };
     let platform = read.as_ref().map(platform_from_inventory);
-    let is_training = compared.figure().is_some_and(|figure| matches!(figure.of, FigureSubject::Training(_)));
+    let is_training = compared
+        .figure()
+        .is_some_and(|figure| matches!(figure.of, FigureSubject::Training(_)));
     let rows = knowledge.catalog.profiler.entries().map(|entry| &entry.row);
     // Where no inventory is given nobody knows that it is not there.
     let fits = |of: KubernetesPlatform| platform.is_none_or(|platform| platform == of);
-    let profilers = rows.filter(|row| is_training && row.platform.is_none_or(fits)).collect();
+    let profilers = rows
+        .filter(|row| is_training && row.platform.is_none_or(fits))
+        .collect();
     let said = JobComparisonView {
         names: [&both[0].name, &both[1].name],
         proofs: [&both[0].proof, &both[1].proof],
         comparison: &compared,
         profilers,
     };
-    out::print_result(&if arguments.json { render_comparison_json(&said) } else { render_comparison_screen(&said) });
+    out::print_result(&if arguments.json {
+        render_comparison_json(&said)
+    } else {
+        render_comparison_screen(&said)
+    });
     Ok(exit_from_comparison(&compared))
 }
 
@@ -94,25 +118,52 @@ fn exit_from_comparison(compared: &LogComparison) -> Exit {
 }
 
 fn platform_from_inventory(inventory: &Inventory) -> KubernetesPlatform {
-    inventory.loaded.spec.kubernetes.as_ref().map(|kubernetes| kubernetes.platform).unwrap_or_default()
+    inventory
+        .loaded
+        .spec
+        .kubernetes
+        .as_ref()
+        .map(|kubernetes| kubernetes.platform)
+        .unwrap_or_default()
 }
 
 fn new_comparison_side(read: &ComparedJobLog) -> ComparedLog<'_> {
-    ComparedLog { name: &read.name, words: &read.words, log: &read.log, proof: &read.proof }
+    ComparedLog {
+        name: &read.name,
+        words: &read.words,
+        log: &read.log,
+        proof: &read.proof,
+    }
 }
 
 fn of_file(path: &Path) -> Result<ComparedJobLog, CommandFailure> {
     let mut decoder = NcclLogDecoder::default();
-    files::stream_file(path, |chunk| decoder.feed(chunk)).map_err(|error| report_unreadable_log(path, &error))?;
+    files::stream_file(path, |chunk| decoder.feed(chunk))
+        .map_err(|error| report_unreadable_log(path, &error))?;
     let name = one_line(&path.display().to_string(), 120);
-    Ok(finish_job_log(decoder, name, format!("--log {}", quote::quote_path(path))))
+    Ok(finish_job_log(
+        decoder,
+        name,
+        format!("--log {}", quote::quote_path(path)),
+    ))
 }
 
-async fn of_half(arguments: &Compare, job: &str, half: Half) -> Result<ComparedJobLog, CommandFailure> {
+async fn of_half(
+    arguments: &Compare,
+    job: &str,
+    half: Half,
+) -> Result<ComparedJobLog, CommandFailure> {
     let inventory = arguments.inventory.clone().unwrap_or_default();
     let shown = quote::quote_path(&inventory);
-    let place = JobLocationArguments { inventory, namespace: arguments.namespace.clone() };
-    let named = JobNameArguments { job: half.of(job), kind: arguments.kind, place };
+    let place = JobLocationArguments {
+        inventory,
+        namespace: arguments.namespace.clone(),
+    };
+    let named = JobNameArguments {
+        job: half.of(job),
+        kind: arguments.kind,
+        place,
+    };
     let words = format!("{} -i {shown} -n {}", named.job, arguments.namespace);
     let mut decoder = NcclLogDecoder::default();
     let of_logs = |piece: JobOutputPiece<'_>| {
@@ -127,7 +178,12 @@ async fn of_half(arguments: &Compare, job: &str, half: Half) -> Result<ComparedJ
 fn finish_job_log(decoder: NcclLogDecoder, name: String, words: String) -> ComparedJobLog {
     let log = decoder.finish();
     let proof = nccl::check_nccl_log(&log, &NcclExpectations::of(&name, &words));
-    ComparedJobLog { name, words, log, proof }
+    ComparedJobLog {
+        name,
+        words,
+        log,
+        proof,
+    }
 }
 
 fn one_pipe() -> Diagnostic {
@@ -137,7 +193,10 @@ fn one_pipe() -> Diagnostic {
 }
 
 fn not_two(logs: usize) -> Diagnostic {
-    Diagnostic::error("RW1257", format!("two logs are compared, and {logs} are named"))
-        .state("nothing was judged")
-        .next("railwright job compare --log RDMA.log --log TCP.log")
+    Diagnostic::error(
+        "RW1257",
+        format!("two logs are compared, and {logs} are named"),
+    )
+    .state("nothing was judged")
+    .next("railwright job compare --log RDMA.log --log TCP.log")
 }

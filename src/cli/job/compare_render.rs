@@ -7,10 +7,11 @@ use crate::cli::{CommandFailure, Exit};
 use clap::Subcommand;
 use railwright_workload::Half;
 
-/// A job twice, NAME-rdma and NAME-tcp, alike in everything but the RDMA devices and the variables that choose the transport
+/// A job twice, NAME-rdma and NAME-tcp, alike in everything but the RDMA devices and the variables
+/// that choose the transport
 ///
-/// Says beforehand where no gain can be expected. Submit one after the other (--only), as they would share the network; job compare NAME
-/// then reads the logs of both.
+/// Says beforehand where no gain can be expected. Submit one after the other (--only), as they
+/// would share the network; job compare NAME then reads the logs of both.
 #[derive(Debug, clap::Args)]
 pub struct CompareRenderArguments {
     /// Only one of the two: rdma or tcp, for job submit
@@ -30,16 +31,29 @@ enum CompareRenderKind {
 }
 
 fn parse_half(text: &str) -> Result<Half, String> {
-    Half::BOTH.into_iter().find(|half| half.word() == text).ok_or_else(|| "rdma or tcp".to_owned())
+    Half::BOTH
+        .into_iter()
+        .find(|half| half.word() == text)
+        .ok_or_else(|| "rdma or tcp".to_owned())
 }
 
 /// `7B`, `1.5B`, `350M`, `1000000`.
 fn parse_parameter_count(text: &str) -> Result<u64, String> {
     let units = [('B', 1e9), ('M', 1e6), ('K', 1e3)];
     let upper = text.to_ascii_uppercase();
-    let (number, unit) = units.iter().find_map(|(unit, factor)| Some((upper.strip_suffix(*unit)?, *factor))).unwrap_or((&upper, 1.0));
-    let value = number.parse::<f64>().ok().filter(|value| value.is_finite() && *value > 0.0).map(|value| (value * unit).round());
-    value.filter(|value| (1.0..1e15).contains(value)).map(|value| value as u64).ok_or_else(|| "a number such as 7B or 350M".to_owned())
+    let (number, unit) = units
+        .iter()
+        .find_map(|(unit, factor)| Some((upper.strip_suffix(*unit)?, *factor)))
+        .unwrap_or((&upper, 1.0));
+    let value = number
+        .parse::<f64>()
+        .ok()
+        .filter(|value| value.is_finite() && *value > 0.0)
+        .map(|value| (value * unit).round());
+    value
+        .filter(|value| (1.0..1e15).contains(value))
+        .map(|value| value as u64)
+        .ok_or_else(|| "a number such as 7B or 350M".to_owned())
 }
 
 impl CompareRenderArguments {
@@ -58,6 +72,18 @@ pub fn run(arguments: &CompareRenderArguments) -> Result<Exit, CommandFailure> {
         CompareRenderKind::NcclTest(kind) => kind.request()?,
         CompareRenderKind::Pytorch(kind) => kind.request()?,
     };
-    told.extend(arguments.parameters.map(|parameters| ("job.parameters".to_owned(), format!("--parameters={parameters}"))));
-    arguments.pods().deliver_pair(&request, &told, JobPairOptions { only: arguments.only, parameters: arguments.parameters })
+    told.extend(arguments.parameters.map(|parameters| {
+        (
+            "job.parameters".to_owned(),
+            format!("--parameters={parameters}"),
+        )
+    }));
+    arguments.pods().deliver_pair(
+        &request,
+        &told,
+        JobPairOptions {
+            only: arguments.only,
+            parameters: arguments.parameters,
+        },
+    )
 }

@@ -3,7 +3,9 @@
 use super::cluster::{Cluster, JobNameArguments, find_jobs_by_name};
 use crate::cli::{CommandFailure, Exit};
 use railwright_base::text::{format_count, one_line};
-use railwright_jobs::job::{Deletable, JobListing, JobObjects, ObjectDeletionOutcome, delete_job_object, objects_of};
+use railwright_jobs::job::{
+    Deletable, JobListing, JobObjects, ObjectDeletionOutcome, delete_job_object, objects_of,
+};
 use railwright_report::out;
 use railwright_resource::kubernetes_object::request::ObjectName;
 use railwright_system::terminal;
@@ -11,7 +13,8 @@ use std::collections::BTreeMap;
 
 /// Delete a job with its pods and all that was submitted with it; may be run again
 ///
-/// What it wrote on volumes stays, and is named. Exit code 3 where an object is still there, or a kind could not be read.
+/// What it wrote on volumes stays, and is named. Exit code 3 where an object is still there, or a
+/// kind could not be read.
 #[derive(Debug, clap::Args)]
 pub struct Delete {
     #[command(flatten)]
@@ -27,7 +30,9 @@ pub async fn run(arguments: &Delete) -> Result<Exit, CommandFailure> {
     let cluster = Cluster::of(&asked.place.inventory).await?;
     let (reader, writer) = (cluster.reader(), cluster.writer());
     let looked = find_jobs_by_name(&reader, asked).await?;
-    let objects = objects_of(&reader, &asked.place.namespace, &asked.job, &looked.jobs).await.map_err(|error| error.diagnostic())?;
+    let objects = objects_of(&reader, &asked.place.namespace, &asked.job, &looked.jobs)
+        .await
+        .map_err(|error| error.diagnostic())?;
     let unread = collect_unread_kinds(&looked, &objects);
     if objects.listed.is_empty() {
         // Of what could not be read nobody knows that it is gone.
@@ -35,10 +40,17 @@ pub async fn run(arguments: &Delete) -> Result<Exit, CommandFailure> {
             return Err(super::cluster::report_job_not_found(asked, &looked).into());
         }
         if unread.is_empty() {
-            out::print_result(&format!("Nothing is left of a job {} in namespace {}.\n", asked.job, asked.place.namespace));
+            out::print_result(&format!(
+                "Nothing is left of a job {} in namespace {}.\n",
+                asked.job, asked.place.namespace
+            ));
         }
     } else {
-        let listed: String = objects.listed.iter().map(|object| format!("  {}\n", object.name)).collect();
+        let listed: String = objects
+            .listed
+            .iter()
+            .map(|object| format!("  {}\n", object.name))
+            .collect();
         out::print_note(&format!(
             "{} of the job {}, with the pods of each:\n{listed}",
             format_count(objects.listed.len(), "object"),
@@ -48,21 +60,37 @@ pub async fn run(arguments: &Delete) -> Result<Exit, CommandFailure> {
             return Err(CommandFailure::nobody_said_yes());
         }
     }
-    let mut worst = if unread.is_empty() { Exit::Done } else { Exit::Incomplete };
+    let mut worst = if unread.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Incomplete
+    };
     for object in &objects.listed {
-        let told = delete_job_object(&writer, Deletable::Listed(object)).await.map_err(|error| error.diagnostic())?;
+        let told = delete_job_object(&writer, Deletable::Listed(object))
+            .await
+            .map_err(|error| error.diagnostic())?;
         let exit = print_deletion_result(&object.name, told);
-        worst = if worst == Exit::Failed || exit == Exit::Done { worst } else { exit };
+        worst = if worst == Exit::Failed || exit == Exit::Done {
+            worst
+        } else {
+            exit
+        };
     }
     for (kind, why) in &unread {
-        out::print_result(&format!("{kind} could not be read, so objects of the job may be left: {}\n", one_line(why, 300)));
+        out::print_result(&format!(
+            "{kind} could not be read, so objects of the job may be left: {}\n",
+            one_line(why, 300)
+        ));
     }
     Ok(worst)
 }
 
 /// Kinds of which objects of the job may be left, each told once.
 fn collect_unread_kinds(looked: &JobListing, objects: &JobObjects) -> BTreeMap<String, String> {
-    let of_jobs = looked.unread.iter().map(|(kind, why)| (kind.word().to_owned(), why.clone()));
+    let of_jobs = looked
+        .unread
+        .iter()
+        .map(|(kind, why)| (kind.word().to_owned(), why.clone()));
     objects.unread.iter().cloned().chain(of_jobs).collect()
 }
 
@@ -71,16 +99,22 @@ type Told = Result<(ObjectDeletionOutcome, std::collections::BTreeSet<String>), 
 fn print_deletion_result(object: &ObjectName, told: Told) -> Exit {
     match told {
         Ok((ObjectDeletionOutcome::StillEnds(seconds), _)) => {
-            out::print_result(&format!("{object} was told to end, and is still there after {seconds} s\n"));
+            out::print_result(&format!(
+                "{object} was told to end, and is still there after {seconds} s\n"
+            ));
             Exit::Incomplete
         }
         Ok((ObjectDeletionOutcome::LeftAlone(maker), _)) => {
-            out::print_result(&format!("{object} is no longer what was listed, and was left alone: {maker}\n"));
+            out::print_result(&format!(
+                "{object} is no longer what was listed, and was left alone: {maker}\n"
+            ));
             Exit::Incomplete
         }
         Ok((ObjectDeletionOutcome::Gone | ObjectDeletionOutcome::WasGone, stays)) => {
             out::print_result(&format!("{object} is gone\n"));
-            stays.iter().for_each(|volume| out::print_result(&format!("  what it wrote stays on {volume}\n")));
+            stays.iter().for_each(|volume| {
+                out::print_result(&format!("  what it wrote stays on {volume}\n"))
+            });
             Exit::Done
         }
         Err(why) => {

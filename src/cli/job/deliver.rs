@@ -1,4 +1,5 @@
-//! From a request to what is printed: the inventory is read, the job rendered, and objects, reasons or JSON delivered.
+//! From a request to what is printed: the inventory is read, the job rendered, and objects, reasons
+//! or JSON delivered.
 
 use crate::cli::inventory::{self, Inventory};
 use crate::cli::knowledge::Knowledge;
@@ -9,13 +10,16 @@ use railwright_report::out::{self, ScreenStyle};
 use railwright_report::pair::{self as screen_of_pair, PairDocument};
 use railwright_report::{diagnostic, document, knowledge, workload as screen};
 use railwright_system::{clock, terminal};
-use railwright_workload::{Half, JobRenderInputs, JobRequest, RequestPlaces, Templates, render_job, render_job_pair};
+use railwright_workload::{
+    Half, JobRenderInputs, JobRequest, RequestPlaces, Templates, render_job, render_job_pair,
+};
 use std::path::PathBuf;
 
 /// What is printed.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Delivery {
-    /// Print why each variable and each argument is there, and what it costs, in the place of the objects
+    /// Print why each variable and each argument is there, and what it costs, in the place of the
+    /// objects
     #[arg(long)]
     explain: bool,
     /// Print JSON: objects, reasons and findings
@@ -28,7 +32,9 @@ impl Delivery {
     pub fn answered(&self, made: Result<Exit, CommandFailure>) -> Result<Exit, CommandFailure> {
         match made {
             Err(failure) if self.json => {
-                out::print_result(&document::render_json_document(&screen::RefusedJobDocument::of(&failure.diagnostics, &failure.sources)));
+                out::print_result(&document::render_json_document(
+                    &screen::RefusedJobDocument::of(&failure.diagnostics, &failure.sources),
+                ));
                 Ok(failure.exit)
             }
             made => made,
@@ -61,41 +67,69 @@ impl JobRenderContext {
     /// Of an inventory; without one nothing is known of hosts and fabric.
     pub fn read(path: Option<&PathBuf>) -> Result<JobRenderContext, CommandFailure> {
         let Some(path) = path else {
-            let loaded = spec::load_case_spec(&serde_json::json!({})).map_err(|why| Diagnostic::error("RW1229", why))?;
-            return Ok(JobRenderContext { inventory: None, knowledge: Knowledge::read("", &[])?, loaded });
+            let loaded = spec::load_case_spec(&serde_json::json!({}))
+                .map_err(|why| Diagnostic::error("RW1229", why))?;
+            return Ok(JobRenderContext {
+                inventory: None,
+                knowledge: Knowledge::read("", &[])?,
+                loaded,
+            });
         };
         Ok(JobRenderContext::of(inventory::read_inventory(path)?))
     }
 
     /// Of an inventory that was read.
     pub fn of(read: Inventory) -> JobRenderContext {
-        JobRenderContext { knowledge: read.knowledge.clone(), loaded: read.loaded.clone(), inventory: Some(read) }
+        JobRenderContext {
+            knowledge: read.knowledge.clone(),
+            loaded: read.loaded.clone(),
+            inventory: Some(read),
+        }
     }
 
     fn templates(&self) -> Result<Templates, CommandFailure> {
         match &self.inventory {
             Some(inventory) => inventory.job_templates(),
-            None => Templates::load("", []).map_err(|(problems, sources)| CommandFailure::of_input(problems, &sources)),
+            None => Templates::load("", [])
+                .map_err(|(problems, sources)| CommandFailure::of_input(problems, &sources)),
         }
     }
 
     /// Renders without printing; what rules refuse is an error.
-    pub fn objects(&self, request: &JobRequest, asked: &RequestPlaces) -> Result<String, CommandFailure> {
+    pub fn objects(
+        &self,
+        request: &JobRequest,
+        asked: &RequestPlaces,
+    ) -> Result<String, CommandFailure> {
         let (rendered, sources) = self.made(asked, |inputs| render_job(inputs, request, asked))?;
         let told = rendered.told();
-        match told.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+        match told
+            .iter()
+            .any(|diagnostic| diagnostic.severity == Severity::Error)
+        {
             true => Err(refuse_rendering(told, &sources)),
             false => Ok(screen::render_job_objects(&rendered)),
         }
     }
 
     /// Renders and prints.
-    pub fn deliver(&self, request: &JobRequest, asked: &RequestPlaces, delivery: &Delivery) -> Result<Exit, CommandFailure> {
+    pub fn deliver(
+        &self,
+        request: &JobRequest,
+        asked: &RequestPlaces,
+        delivery: &Delivery,
+    ) -> Result<Exit, CommandFailure> {
         let (rendered, sources) = self.made(asked, |inputs| render_job(inputs, request, asked))?;
         let told = rendered.told();
         if delivery.json {
-            out::print_result(&document::render_json_document(&screen::JobDocument::of(&rendered, &sources)));
-            return Ok(if rendered.is_lawful() { Exit::Done } else { Exit::Failed });
+            out::print_result(&document::render_json_document(&screen::JobDocument::of(
+                &rendered, &sources,
+            )));
+            return Ok(if rendered.is_lawful() {
+                Exit::Done
+            } else {
+                Exit::Failed
+            });
         }
         print_warnings_or_fail(told, &sources)?;
         if delivery.explain {
@@ -107,7 +141,8 @@ impl JobRenderContext {
         Ok(Exit::Done)
     }
 
-    /// Renders a job with RDMA and without, and prints both or one of them; `place` is where they are compared.
+    /// Renders a job with RDMA and without, and prints both or one of them; `place` is where they
+    /// are compared.
     pub fn deliver_pair(
         &self,
         request: &JobRequest,
@@ -116,21 +151,42 @@ impl JobRenderContext {
         wanted: JobPairOptions,
         place: &str,
     ) -> Result<Exit, CommandFailure> {
-        let (both, sources) = self.made(asked, |inputs| render_job_pair(inputs, request, asked, wanted.parameters))?;
-        let next = screen_of_pair::list_pair_commands(&select_typed_words(delivery, wanted), &request.pods().name, place);
+        let (both, sources) = self.made(asked, |inputs| {
+            render_job_pair(inputs, request, asked, wanted.parameters)
+        })?;
+        let next = screen_of_pair::list_pair_commands(
+            &select_typed_words(delivery, wanted),
+            &request.pods().name,
+            place,
+        );
         if delivery.json {
-            out::print_result(&document::render_json_document(&PairDocument::of(&both, &sources, &next)));
-            return Ok(if both.rdma.is_lawful() && both.tcp.is_lawful() { Exit::Done } else { Exit::Failed });
+            out::print_result(&document::render_json_document(&PairDocument::of(
+                &both, &sources, &next,
+            )));
+            return Ok(if both.rdma.is_lawful() && both.tcp.is_lawful() {
+                Exit::Done
+            } else {
+                Exit::Failed
+            });
         }
         // What is said of both is said once.
         let mut told = both.rdma.told();
-        told.extend(both.tcp.told().into_iter().filter(|of_tcp| !both.rdma.told().contains(of_tcp)));
+        told.extend(
+            both.tcp
+                .told()
+                .into_iter()
+                .filter(|of_tcp| !both.rdma.told().contains(of_tcp)),
+        );
         told.extend(both.forecast.iter().cloned());
         print_warnings_or_fail(told, &sources)?;
         match (delivery.explain, wanted.only) {
             (true, _) => out::print_result(&screen_of_pair::render_pair_explanation(&both, &next)),
             (false, None) => {
-                out::print_result(&format!("{}---\n{}", screen::render_job_objects(&both.rdma), screen::render_job_objects(&both.tcp)));
+                out::print_result(&format!(
+                    "{}---\n{}",
+                    screen::render_job_objects(&both.rdma),
+                    screen::render_job_objects(&both.tcp)
+                ));
                 out::print_note(&screen_of_pair::render_pair_hint(&next));
             }
             (false, Some(Half::Rdma)) => out::print_result(&screen::render_job_objects(&both.rdma)),
@@ -149,7 +205,10 @@ impl JobRenderContext {
         let now = clock::read_current_time();
         let mut sources = self.knowledge.sources(&self.loaded.sources);
         sources.join(&templates.sources);
-        asked.source().into_iter().for_each(|line| sources.add(line.clone()));
+        asked
+            .source()
+            .into_iter()
+            .for_each(|line| sources.add(line.clone()));
         let inputs = JobRenderInputs {
             loaded: &self.loaded,
             catalog: &self.knowledge.catalog,
@@ -158,18 +217,31 @@ impl JobRenderContext {
             today: now.get(..10).unwrap_or_default(),
             derives: self.inventory.is_some(),
         };
-        let made = make(inputs).map_err(|problems| CommandFailure::from(problems).with_sources(&sources))?;
+        let made = make(inputs)
+            .map_err(|problems| CommandFailure::from(problems).with_sources(&sources))?;
         Ok((made, sources))
     }
 }
 
-/// What was typed behind `compare`, without which half and what is printed in the place of the objects.
+/// What was typed behind `compare`, without which half and what is printed in the place of the
+/// objects.
 fn select_typed_words(delivery: &Delivery, wanted: JobPairOptions) -> Vec<String> {
     let words = terminal::collect_typed_words();
-    let mut words: Vec<String> = words.into_iter().skip_while(|word| word != "compare").skip(1).collect();
+    let mut words: Vec<String> = words
+        .into_iter()
+        .skip_while(|word| word != "compare")
+        .skip(1)
+        .collect();
     // It stands before the kind, so nothing of the job's own command is taken for it.
-    if let Some(place) = words.iter().position(|word| wanted.only.is_some() && (word == "--only" || word.starts_with("--only="))) {
-        let end = if words[place] == "--only" { place + 2 } else { place + 1 };
+    if let Some(place) = words
+        .iter()
+        .position(|word| wanted.only.is_some() && (word == "--only" || word.starts_with("--only=")))
+    {
+        let end = if words[place] == "--only" {
+            place + 2
+        } else {
+            place + 1
+        };
         words.drain(place..end.min(words.len()));
     }
     for (is_set, option) in [(delivery.explain, "--explain"), (delivery.json, "--json")] {
@@ -181,21 +253,33 @@ fn select_typed_words(delivery: &Delivery, wanted: JobPairOptions) -> Vec<String
 }
 
 /// Warnings are told, errors end it.
-pub fn print_warnings_or_fail(told: Vec<Diagnostic>, sources: &Sources) -> Result<(), CommandFailure> {
-    if told.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+pub fn print_warnings_or_fail(
+    told: Vec<Diagnostic>,
+    sources: &Sources,
+) -> Result<(), CommandFailure> {
+    if told
+        .iter()
+        .any(|diagnostic| diagnostic.severity == Severity::Error)
+    {
         return Err(refuse_rendering(told, sources));
     }
     if !told.is_empty() {
-        out::print_note(&diagnostic::render_diagnostics(&told, sources, ScreenStyle::of_stderr()));
+        out::print_note(&diagnostic::render_diagnostics(
+            &told,
+            sources,
+            ScreenStyle::of_stderr(),
+        ));
     }
     Ok(())
 }
 
 /// What rules refuse is not printed: nobody should apply it by a pipe.
 fn refuse_rendering(told: Vec<Diagnostic>, sources: &Sources) -> CommandFailure {
-    let told = told.into_iter().map(|diagnostic| match diagnostic.severity {
-        Severity::Error => diagnostic.state("nothing was rendered"),
-        Severity::Warning => diagnostic,
-    });
+    let told = told
+        .into_iter()
+        .map(|diagnostic| match diagnostic.severity {
+            Severity::Error => diagnostic.state("nothing was rendered"),
+            Severity::Warning => diagnostic,
+        });
     CommandFailure::from(told.collect::<Vec<_>>()).with_sources(sources)
 }

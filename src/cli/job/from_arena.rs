@@ -37,17 +37,27 @@ fn translate_arena_line(arguments: &FromArena) -> Result<Exit, CommandFailure> {
         "-" => standard_input()?,
         line => line.to_owned(),
     };
-    let mut line = workload::from_arena(&text).map_err(|(problems, sources)| CommandFailure::from(problems).with_sources(&sources))?;
+    let mut line = workload::from_arena(&text)
+        .map_err(|(problems, sources)| CommandFailure::from(problems).with_sources(&sources))?;
     line.job.pods.trial = arguments.trial;
     let ground = JobRenderContext::read(arguments.inventory.as_ref())?;
-    ground.deliver(&JobRequest::Pytorch(Box::new(line.job)), &line.asked, &arguments.delivery)
+    ground.deliver(
+        &JobRequest::Pytorch(Box::new(line.job)),
+        &line.asked,
+        &arguments.delivery,
+    )
 }
 
 fn standard_input() -> Result<String, Diagnostic> {
-    let read = files::read_limited(Path::new("/dev/stdin"), LINE_MAX).map_err(|error| error.to_string());
-    read.and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is no text".to_owned())).map_err(|why| {
-        Diagnostic::error("RW1222", format!("the standard input cannot be read as a line: {why}"))
+    let read =
+        files::read_limited(Path::new("/dev/stdin"), LINE_MAX).map_err(|error| error.to_string());
+    read.and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is no text".to_owned()))
+        .map_err(|why| {
+            Diagnostic::error(
+                "RW1222",
+                format!("the standard input cannot be read as a line: {why}"),
+            )
             .state("nothing was run or rendered")
             .next("pipe the line of one command in, or give it as one argument")
-    })
+        })
 }

@@ -8,7 +8,8 @@ use railwright_base::quote;
 use railwright_base::text::{format_duration, one_line};
 use railwright_jobs::doctor::ladder::{Ladder, Rung, TrialOutcome, evaluate_trial};
 use railwright_jobs::job::{
-    self, ClusterJob, Deletable, JobProgress, JobReader, JobSubmissionOutcome, JobView, ObjectDeletionOutcome, Phase, Submission, Tail,
+    self, ClusterJob, Deletable, JobProgress, JobReader, JobSubmissionOutcome, JobView,
+    ObjectDeletionOutcome, Phase, Submission, Tail,
 };
 use railwright_report::job::ladder as screen;
 use railwright_report::out;
@@ -49,7 +50,12 @@ pub struct Trials {
     #[arg(long, value_name = "NAME", requires = "ladder")]
     network: Option<String>,
     /// The test, with its path where it is not on the image's PATH
-    #[arg(long, value_name = "PROGRAM", default_value = "all_reduce_perf", requires = "ladder")]
+    #[arg(
+        long,
+        value_name = "PROGRAM",
+        default_value = "all_reduce_perf",
+        requires = "ladder"
+    )]
     program: String,
     /// A trial is given up after this: `10m`
     #[arg(long = "for", value_name = "DURATION", value_parser = super::watch::parse_job_duration, default_value = "10m", requires = "ladder")]
@@ -60,10 +66,22 @@ pub struct Trials {
 }
 
 /// Makes them, the lowest first, until one fails.
-pub async fn run_trials(trials: &Trials, inventory: &Path, namespace: &str, json: bool) -> Result<Exit, CommandFailure> {
+pub async fn run_trials(
+    trials: &Trials,
+    inventory: &Path,
+    namespace: &str,
+    json: bool,
+) -> Result<Exit, CommandFailure> {
     let ground = JobRenderContext::read(Some(&inventory.to_path_buf()))?;
     let cluster = Cluster::of(inventory).await?;
-    let climb = Climb { trials, ground, cluster, namespace, inventory, there: Mutex::default() };
+    let climb = Climb {
+        trials,
+        ground,
+        cluster,
+        namespace,
+        inventory,
+        there: Mutex::default(),
+    };
     let mut interrupts = signals::watch_interrupts();
     let mut again = interrupts.clone();
     tokio::select! {
@@ -93,7 +111,11 @@ struct TrialLogs {
 }
 
 impl Climb<'_> {
-    async fn all(&self, interrupts: &mut watch::Receiver<u32>, json: bool) -> Result<Exit, CommandFailure> {
+    async fn all(
+        &self,
+        interrupts: &mut watch::Receiver<u32>,
+        json: bool,
+    ) -> Result<Exit, CommandFailure> {
         let mut ladder = Ladder::default();
         for rung in Rung::ALL {
             out::print_note(&format!("trying: {}", rung.word()));
@@ -104,7 +126,9 @@ impl Climb<'_> {
                 },
                 Some(job) => self.trial(rung, job, interrupts).await?,
             };
-            let Some(outcome) = tried else { return Ok(Exit::Interrupted) };
+            let Some(outcome) = tried else {
+                return Ok(Exit::Interrupted);
+            };
             if !json {
                 out::print_result(&screen::render_trial(rung, &outcome));
             }
@@ -130,15 +154,21 @@ impl Climb<'_> {
     fn left(&self) {
         let there = self.there.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(name) = there.as_ref() {
-            let place = format!("-i {} -n {}", quote::quote_path(self.inventory), self.namespace);
+            let place = format!(
+                "-i {} -n {}",
+                quote::quote_path(self.inventory),
+                self.namespace
+            );
             let after = format_duration(self.lease_s());
             out::print_note(&format!(
-                "left at once: the job {name} may still be there; its pods end {after} after it began, and railwright job delete {name} {place} takes it away"
+                "left at once: the job {name} may still be there; its pods end {after} after it \
+                 began, and railwright job delete {name} {place} takes it away"
             ));
         }
     }
 
-    /// The operator ends a trial by itself after so many seconds, where nobody is left to do it (kubeflow/mpi-operator: `runPolicy.activeDeadlineSeconds`).
+    /// The operator ends a trial by itself after so many seconds, where nobody is left to do it
+    /// (kubeflow/mpi-operator: `runPolicy.activeDeadlineSeconds`).
     fn lease_s(&self) -> u64 {
         self.trials.limit_s + LEASE_SLACK_S
     }
@@ -149,13 +179,25 @@ impl Climb<'_> {
         let prepared = pipeline::prepare_to_act(self.inventory, contact)?;
         let request = verification::build_verify_request(&prepared);
         if request.hosts.is_empty() {
-            return Ok(TrialOutcome::NotKnown("no host is reached over SSH".to_owned()));
+            return Ok(TrialOutcome::NotKnown(
+                "no host is reached over SSH".to_owned(),
+            ));
         }
         let report = verify_hosts(&*prepared.connector(contact)?, &request, &|_| {}).await;
-        let wrong = report.results.iter().find(|result| result.verdict == report.verdict());
+        let wrong = report
+            .results
+            .iter()
+            .find(|result| result.verdict == report.verdict());
         let found = wrong.map_or(String::new(), |result| {
-            let (code, hosts) = (result.code.unwrap_or_default(), one_line(&result.hosts.join(" to "), 80));
-            format!("{code} {} of {hosts}: {}", result.check.word(), result.measured)
+            let (code, hosts) = (
+                result.code.unwrap_or_default(),
+                one_line(&result.hosts.join(" to "), 80),
+            );
+            format!(
+                "{code} {} of {hosts}: {}",
+                result.check.word(),
+                result.measured
+            )
         });
         Ok(match report.verdict() {
             CheckVerdict::Failed => TrialOutcome::Fails(found),
@@ -164,15 +206,27 @@ impl Climb<'_> {
         })
     }
 
-    /// A trial in pods. Whatever comes of it, and whoever asks to stop, its job is taken away again: its name is of this trial alone.
-    async fn trial(&self, rung: Rung, job: &str, interrupts: &mut watch::Receiver<u32>) -> Result<Option<TrialOutcome>, CommandFailure> {
-        let nonce = clock::generate_nonce().map_err(|error| super::submit::report_invalid_submission("the trial", &error.to_string()))?;
+    /// A trial in pods. Whatever comes of it, and whoever asks to stop, its job is taken away
+    /// again: its name is of this trial alone.
+    async fn trial(
+        &self,
+        rung: Rung,
+        job: &str,
+        interrupts: &mut watch::Receiver<u32>,
+    ) -> Result<Option<TrialOutcome>, CommandFailure> {
+        let nonce = clock::generate_nonce().map_err(|error| {
+            super::submit::report_invalid_submission("the trial", &error.to_string())
+        })?;
         let name = format!("railwright-{job}-{}", nonce.get(..8).unwrap_or(&nonce));
         let text = match self.rendered(rung, &name) {
             Ok(text) => text,
             Err(failure) => {
-                let why = failure.diagnostics.first().map_or(String::new(), |one| format!("{}: {}", one.code, one.message));
-                return Ok(Some(TrialOutcome::NotKnown(format!("no job could be rendered: {why}"))));
+                let why = failure.diagnostics.first().map_or(String::new(), |one| {
+                    format!("{}: {}", one.code, one.message)
+                });
+                return Ok(Some(TrialOutcome::NotKnown(format!(
+                    "no job could be rendered: {why}"
+                ))));
             }
         };
         let mut submission = job::parse_submission(&text, Some(self.namespace))
@@ -195,28 +249,54 @@ impl Climb<'_> {
                 outcome = self.waited(rung, &submission) => outcome.map(Some).map_err(|error| error.diagnostic().into()),
             },
             Some(Ok(JobSubmissionOutcome::Taken { object, .. })) => {
-                return Ok(Some(TrialOutcome::NotKnown(format!("{object} is there already"))));
+                return Ok(Some(TrialOutcome::NotKnown(format!(
+                    "{object} is there already"
+                ))));
             }
-            Some(Ok(JobSubmissionOutcome::Refused { object, why, .. } | JobSubmissionOutcome::Unknown { object, why, .. })) => {
-                Ok(Some(TrialOutcome::NotKnown(format!("{object} could not be made: {}", one_line(&why, 200)))))
-            }
+            Some(Ok(
+                JobSubmissionOutcome::Refused { object, why, .. }
+                | JobSubmissionOutcome::Unknown { object, why, .. },
+            )) => Ok(Some(TrialOutcome::NotKnown(format!(
+                "{object} could not be made: {}",
+                one_line(&why, 200)
+            )))),
             Some(Err(error)) => Err(error.diagnostic().into()),
-            None => Ok(Some(TrialOutcome::NotKnown("the API server did not say whether it made the job".to_owned()))),
+            None => Ok(Some(TrialOutcome::NotKnown(
+                "the API server did not say whether it made the job".to_owned(),
+            ))),
         };
         self.clean(&submission, &nonce).await;
         // An interrupt that came while the job was made.
-        if interrupts.has_changed().unwrap_or(false) { Ok(None) } else { outcome }
+        if interrupts.has_changed().unwrap_or(false) {
+            Ok(None)
+        } else {
+            outcome
+        }
     }
 
-    async fn waited(&self, rung: Rung, submission: &Submission) -> Result<TrialOutcome, TransportError> {
+    async fn waited(
+        &self,
+        rung: Rung,
+        submission: &Submission,
+    ) -> Result<TrialOutcome, TransportError> {
         let reader = self.cluster.reader();
         let look = JobReader::at(&reader, self.namespace);
         let looked = look.all(&[submission.kind]).await?;
         let unread = looked.unread.first().map(|(_, why)| one_line(why, 200));
-        match (looked.jobs.into_iter().find(|found| found.job.name == submission.name), unread) {
+        match (
+            looked
+                .jobs
+                .into_iter()
+                .find(|found| found.job.name == submission.name),
+            unread,
+        ) {
             (Some(found), _) => self.to_its_end(rung, &look, &found).await,
-            (None, Some(why)) => Ok(TrialOutcome::NotKnown(format!("the job could not be looked at: {why}"))),
-            (None, None) => Ok(TrialOutcome::NotKnown("the job is gone: somebody deleted it".to_owned())),
+            (None, Some(why)) => Ok(TrialOutcome::NotKnown(format!(
+                "the job could not be looked at: {why}"
+            ))),
+            (None, None) => Ok(TrialOutcome::NotKnown(
+                "the job is gone: somebody deleted it".to_owned(),
+            )),
         }
     }
 
@@ -226,9 +306,17 @@ impl Climb<'_> {
             namespace: self.namespace.to_owned(),
             image: self.trials.image.clone().unwrap_or_default(),
             host_network: rung == Rung::HostNetwork,
-            network: self.trials.network.clone().filter(|_| rung == Rung::WithRdma),
+            network: self
+                .trials
+                .network
+                .clone()
+                .filter(|_| rung == Rung::WithRdma),
             trial: true,
-            devices: if rung == Rung::WithoutRdma { Devices::None } else { Devices::OfCluster },
+            devices: if rung == Rung::WithoutRdma {
+                Devices::None
+            } else {
+                Devices::OfCluster
+            },
             gpu_resource: "nvidia.com/gpu".to_owned(),
             gpus: self.trials.gpus,
             ..Pods::default()
@@ -242,27 +330,50 @@ impl Climb<'_> {
             turns: 20,
             shared_memory: "16Gi".to_owned(),
         };
-        let words = [("job.kind", "nccl-test".to_owned()), ("job.image", format!("--image={}", job.pods.image))];
-        self.ground.objects(&JobRequest::NcclTest(job), &RequestPlaces::of_options("railwright doctor --ladder", words))
+        let words = [
+            ("job.kind", "nccl-test".to_owned()),
+            ("job.image", format!("--image={}", job.pods.image)),
+        ];
+        self.ground.objects(
+            &JobRequest::NcclTest(job),
+            &RequestPlaces::of_options("railwright doctor --ladder", words),
+        )
     }
 
     /// Until the job ends, hangs or takes too long; then its log is judged.
-    async fn to_its_end(&self, rung: Rung, look: &JobReader<'_>, found: &ClusterJob) -> Result<TrialOutcome, TransportError> {
-        let (began, mut progress, mut heard) = (Stopwatch::start(), JobProgress::new(self.trials.stuck_s), TrialLogs::default());
+    async fn to_its_end(
+        &self,
+        rung: Rung,
+        look: &JobReader<'_>,
+        found: &ClusterJob,
+    ) -> Result<TrialOutcome, TransportError> {
+        let (began, mut progress, mut heard) = (
+            Stopwatch::start(),
+            JobProgress::new(self.trials.stuck_s),
+            TrialLogs::default(),
+        );
         loop {
             let Some(view) = look.view(found).await? else {
-                return Ok(TrialOutcome::NotKnown("the job is gone: somebody deleted it".to_owned()));
+                return Ok(TrialOutcome::NotKnown(
+                    "the job is gone: somebody deleted it".to_owned(),
+                ));
             };
             let new = heard.listen(look, &view).await?;
             let seconds = began.elapsed().as_secs();
             let stall = progress.look(seconds, view.kind, view.phase, new);
             if let Some(stall) = stall {
-                return Ok(TrialOutcome::Fails(stall.lines.first().cloned().unwrap_or_default()));
+                return Ok(TrialOutcome::Fails(
+                    stall.lines.first().cloned().unwrap_or_default(),
+                ));
             }
             match view.phase {
                 Phase::Succeeded => return Ok(heard.proof(rung)),
                 Phase::Failed => {
-                    let said = if let TrialOutcome::Fails(said) = heard.proof(rung) { said } else { view.why.unwrap_or_default() };
+                    let said = if let TrialOutcome::Fails(said) = heard.proof(rung) {
+                        said
+                    } else {
+                        view.why.unwrap_or_default()
+                    };
                     return Ok(TrialOutcome::Fails(format!("the job failed: {said}")));
                 }
                 _ if seconds >= self.trials.limit_s => return Ok(classify_timeout(&view, seconds)),
@@ -277,10 +388,23 @@ impl Climb<'_> {
             let which = Deletable::Submitted { name: object, word };
             if !matches!(
                 job::delete_job_object(&self.cluster.writer(), which).await,
-                Ok(Ok((ObjectDeletionOutcome::Gone | ObjectDeletionOutcome::WasGone, _)))
+                Ok(Ok((
+                    ObjectDeletionOutcome::Gone | ObjectDeletionOutcome::WasGone,
+                    _
+                )))
             ) {
-                let (name, place) = (&submission.name, format!("-i {} -n {}", quote::quote_path(self.inventory), self.namespace));
-                out::print_note(&format!("{object} may still be there: railwright job delete {name} {place} takes it away"));
+                let (name, place) = (
+                    &submission.name,
+                    format!(
+                        "-i {} -n {}",
+                        quote::quote_path(self.inventory),
+                        self.namespace
+                    ),
+                );
+                out::print_note(&format!(
+                    "{object} may still be there: railwright job delete {name} {place} takes it \
+                     away"
+                ));
             }
         }
         *self.there.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -291,20 +415,38 @@ impl Climb<'_> {
 fn classify_timeout(view: &JobView, seconds: u64) -> TrialOutcome {
     let kept = view.kept.first().map(|kept| one_line(&kept.why, 200));
     match (view.phase, kept) {
-        (_, Some(why)) => TrialOutcome::NotKnown(format!("it is {} after {}: {why}", view.phase.word(), format_duration(seconds))),
-        (Phase::Running, None) => TrialOutcome::Fails(format!("it runs and has not ended after {}", format_duration(seconds))),
-        (_, None) => TrialOutcome::NotKnown(format!("it is {} after {}", view.phase.word(), format_duration(seconds))),
+        (_, Some(why)) => TrialOutcome::NotKnown(format!(
+            "it is {} after {}: {why}",
+            view.phase.word(),
+            format_duration(seconds)
+        )),
+        (Phase::Running, None) => TrialOutcome::Fails(format!(
+            "it runs and has not ended after {}",
+            format_duration(seconds)
+        )),
+        (_, None) => TrialOutcome::NotKnown(format!(
+            "it is {} after {}",
+            view.phase.word(),
+            format_duration(seconds)
+        )),
     }
 }
 
 impl TrialLogs {
-    /// The lines that the logs of all pods have more than at the look before, and how many they are.
-    async fn listen(&mut self, look: &JobReader<'_>, view: &JobView) -> Result<usize, TransportError> {
+    /// The lines that the logs of all pods have more than at the look before, and how many they
+    /// are.
+    async fn listen(
+        &mut self,
+        look: &JobReader<'_>,
+        view: &JobView,
+    ) -> Result<usize, TransportError> {
         let mut new = 0;
         for pod in view.pods.iter().filter(|pod| pod.phase != "Pending") {
             let tail = self.tails.entry(pod.uid.clone()).or_default();
             let since = tail.since();
-            let Ok((text, _)) = look.log(pod, LINES, since.as_deref()).await? else { continue };
+            let Ok((text, _)) = look.log(pod, LINES, since.as_deref()).await? else {
+                continue;
+            };
             for line in tail.take(&text) {
                 new += 1;
                 self.decoder.feed(line.as_bytes());
@@ -317,6 +459,10 @@ impl TrialLogs {
     /// What they prove of a trial that is over.
     fn proof(self, rung: Rung) -> TrialOutcome {
         let log = self.decoder.finish();
-        evaluate_trial(rung, log.hosts().len(), &nccl::check_nccl_log(&log, &NcclExpectations::of("the trial", "--log FILE")))
+        evaluate_trial(
+            rung,
+            log.hosts().len(),
+            &nccl::check_nccl_log(&log, &NcclExpectations::of("the trial", "--log FILE")),
+        )
     }
 }

@@ -23,10 +23,17 @@ pub struct List {
 pub async fn run(arguments: &List) -> Result<Exit, CommandFailure> {
     let namespace = &arguments.place.namespace;
     let reader = Cluster::of(&arguments.place.inventory).await?.reader();
-    let looked = JobReader::at(&reader, namespace).all(&JobKind::ALL).await.map_err(|error| error.diagnostic())?;
+    let looked = JobReader::at(&reader, namespace)
+        .all(&JobKind::ALL)
+        .await
+        .map_err(|error| error.diagnostic())?;
     out::print_result(&match arguments.json {
         true => document::render_json_document(&JobsDocument::of(namespace, &looked)),
         false => running_jobs::render_job_list(namespace, &looked, clock::unix_seconds()),
     });
-    Ok(if looked.unread.is_empty() { Exit::Done } else { Exit::Incomplete })
+    Ok(if looked.unread.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Incomplete
+    })
 }

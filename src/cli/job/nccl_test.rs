@@ -19,7 +19,8 @@ pub struct Arguments {
     /// How many workers; one for each host when left out
     #[arg(long, value_name = "N")]
     workers: Option<u32>,
-    /// The test, with its path where it is not on the image's PATH; with --gpus 0 one that needs no GPU, which gets one process in each worker
+    /// The test, with its path where it is not on the image's PATH; with --gpus 0 one that needs no
+    /// GPU, which gets one process in each worker
     #[arg(long, default_value = "all_reduce_perf")]
     program: String,
     /// The smallest message
@@ -47,8 +48,15 @@ impl Arguments {
     /// What is asked for.
     pub fn request(&self) -> Result<(JobRequest, Told), CommandFailure> {
         let (pods, mut told) = self.pods.pods(&self.name, &self.image)?;
-        told.push(("job.shared_memory".to_owned(), format!("--share-memory={}", self.share_memory)));
-        told.extend(self.workers.iter().map(|workers| ("job.workers".to_owned(), format!("--workers={workers}"))));
+        told.push((
+            "job.shared_memory".to_owned(),
+            format!("--share-memory={}", self.share_memory),
+        ));
+        told.extend(
+            self.workers
+                .iter()
+                .map(|workers| ("job.workers".to_owned(), format!("--workers={workers}"))),
+        );
         let turns = self.turns.to_string();
         let options = [("from", &self.from), ("to", &self.to), ("turns", &turns)];
         told.extend(

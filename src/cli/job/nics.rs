@@ -1,5 +1,5 @@
-//! What the NICs of one node carry together, by an inventory: the speed of the switch's port where that is stated, else the greatest of
-//! the NIC's model.
+//! What the NICs of one node carry together, by an inventory: the speed of the switch's port where
+//! that is stated, else the greatest of the NIC's model.
 
 use crate::cli::inventory::Inventory;
 use railwright_base::Diagnostic;
@@ -9,17 +9,29 @@ use railwright_verify::nccl::NcclExpectations;
 use std::collections::BTreeSet;
 
 /// Has the largest messages held against what the NICs of these hosts carry.
-pub fn set_expected_bandwidth(expected: &mut NcclExpectations, inventory: &Inventory, named: &BTreeSet<&str>) -> Result<(), Diagnostic> {
+pub fn set_expected_bandwidth(
+    expected: &mut NcclExpectations,
+    inventory: &Inventory,
+    named: &BTreeSet<&str>,
+) -> Result<(), Diagnostic> {
     expected.node_gbps = Some(node_gbps(inventory, named)?);
     expected.source = format!("the NICs of {}", one_line(&inventory.path, 80));
     Ok(())
 }
 
-/// In Gb/s, of the weakest host. Hosts that the log names count alone, where the inventory has any of them.
+/// In Gb/s, of the weakest host. Hosts that the log names count alone, where the inventory has any
+/// of them.
 fn node_gbps(inventory: &Inventory, named: &BTreeSet<&str>) -> Result<f64, Diagnostic> {
     let hosts = &inventory.loaded.hosts;
-    let in_log: Vec<&Host> = hosts.iter().filter(|host| named.contains(host.name.as_str()) || named.contains(host.node.as_str())).collect();
-    let asked = if in_log.is_empty() { hosts.iter().collect() } else { in_log };
+    let in_log: Vec<&Host> = hosts
+        .iter()
+        .filter(|host| named.contains(host.name.as_str()) || named.contains(host.node.as_str()))
+        .collect();
+    let asked = if in_log.is_empty() {
+        hosts.iter().collect()
+    } else {
+        in_log
+    };
     let mut weakest: Option<f64> = None;
     for host in asked.into_iter().filter(|host| !host.netdevs.is_empty()) {
         let gbps = of_host(inventory, host)?;
@@ -34,7 +46,13 @@ fn of_host(inventory: &Inventory, host: &Host) -> Result<f64, Diagnostic> {
         let row = inventory.knowledge.catalog.nic.get(&rail.model);
         let of_model = row.and_then(|row| row.speeds_gbps.iter().max().copied());
         let speed = of_model.into_iter().chain(leaf_gbps(inventory)).min();
-        let why = || format!("the catalogue has no speed of {} ({})", one_line(&rail.model, 40), host.name);
+        let why = || {
+            format!(
+                "the catalogue has no speed of {} ({})",
+                one_line(&rail.model, 40),
+                host.name
+            )
+        };
         sum += f64::from(speed.ok_or_else(|| report_unknown_bandwidth(inventory, &why()))?);
     }
     Ok(sum)
@@ -54,7 +72,13 @@ fn leaf_gbps(inventory: &Inventory) -> Option<u32> {
 }
 
 fn report_unknown_bandwidth(inventory: &Inventory, why: &str) -> Diagnostic {
-    Diagnostic::warning("RW1216", format!("{} does not say what the NICs of a node carry: {why}", one_line(&inventory.path, 80)))
-        .effect("the bandwidth of the job is shown and not judged")
-        .next("say it: --expect-gbps N, in Gb/s for all NICs of one node together")
+    Diagnostic::warning(
+        "RW1216",
+        format!(
+            "{} does not say what the NICs of a node carry: {why}",
+            one_line(&inventory.path, 80)
+        ),
+    )
+    .effect("the bandwidth of the job is shown and not judged")
+    .next("say it: --expect-gbps N, in Gb/s for all NICs of one node together")
 }

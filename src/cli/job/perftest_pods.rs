@@ -13,7 +13,8 @@ pub struct Arguments {
     /// The name of both Jobs, before -server and -client, and of the Service between them
     #[arg(long, default_value = "perftest")]
     name: String,
-    /// The RDMA device; the first of the fabric when left out, or the first that the pod sees where names are not known
+    /// The RDMA device; the first of the fabric when left out, or the first that the pod sees where
+    /// names are not known
     #[arg(long, value_name = "DEVICE")]
     rdma_device: Option<String>,
     /// Seconds of traffic
@@ -33,7 +34,16 @@ impl Arguments {
 /// Renders them.
 pub fn run(arguments: &Arguments) -> Result<Exit, CommandFailure> {
     let (pods, mut told) = arguments.pods.pods(&arguments.name, &arguments.image)?;
-    told.extend(arguments.rdma_device.iter().map(|device| ("job.rdma_device".to_owned(), format!("--rdma-device={device}"))));
-    let job = Perftest { pods, device: arguments.rdma_device.clone(), seconds: arguments.duration };
+    told.extend(arguments.rdma_device.iter().map(|device| {
+        (
+            "job.rdma_device".to_owned(),
+            format!("--rdma-device={device}"),
+        )
+    }));
+    let job = Perftest {
+        pods,
+        device: arguments.rdma_device.clone(),
+        seconds: arguments.duration,
+    };
     arguments.pods.deliver(&JobRequest::Perftest(job), &told)
 }

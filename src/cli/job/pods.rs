@@ -18,7 +18,8 @@ pub struct PodOptions {
     /// When the image is pulled: Always, IfNotPresent or Never
     #[arg(long, value_name = "POLICY")]
     image_pull_policy: Option<String>,
-    /// A variable of its processes, before what the spec and the fabric say; may be given more than once
+    /// A variable of its processes, before what the spec and the fabric say; may be given more than
+    /// once
     #[arg(short, long, value_name = "NAME=VALUE")]
     env: Vec<String>,
     /// The hosts that it may run on, as a node-set; all of the spec when left out
@@ -30,7 +31,8 @@ pub struct PodOptions {
     /// A further network of the pods, by the name of its NetworkAttachmentDefinition
     #[arg(long, value_name = "NAME")]
     network: Option<String>,
-    /// An RDMA device of each pod, such as aliyun/erdma=1; those that the cluster of the spec gives when left out
+    /// An RDMA device of each pod, such as aliyun/erdma=1; those that the cluster of the spec gives
+    /// when left out
     #[arg(long, value_name = "RESOURCE=COUNT", conflicts_with = "without_rdma")]
     device: Vec<String>,
     /// No RDMA device: the job that another is compared with
@@ -64,7 +66,10 @@ impl PodOptions {
         let mut told: Told = vec![
             ("job.name".to_owned(), format!("--name={name}")),
             ("job.image".to_owned(), format!("--image={image}")),
-            ("job.namespace".to_owned(), format!("--namespace={}", self.namespace)),
+            (
+                "job.namespace".to_owned(),
+                format!("--namespace={}", self.namespace),
+            ),
         ];
         let mut environment = Vec::new();
         for text in &self.env {
@@ -81,25 +86,48 @@ impl PodOptions {
             devices.push(parse_name_value(text, "--device")?);
         }
         let options = [
-            ("job.image_pull_policy", "--image-pull-policy", &self.image_pull_policy),
+            (
+                "job.image_pull_policy",
+                "--image-pull-policy",
+                &self.image_pull_policy,
+            ),
             ("job.hosts", "--on", &self.on),
             ("job.network", "--network", &self.network),
             ("job.cpu", "--cpu", &self.cpu),
             ("job.memory", "--memory", &self.memory),
         ];
         for (path, option, value) in options {
-            told.extend(value.iter().map(|value| (path.to_owned(), format!("{option}={value}"))));
+            told.extend(
+                value
+                    .iter()
+                    .map(|value| (path.to_owned(), format!("{option}={value}"))),
+            );
         }
-        told.extend(self.host_network.then(|| ("job.host_network".to_owned(), "--host-network".to_owned())));
-        told.push(("job.gpu_resource".to_owned(), format!("--gpu-resource={}", self.gpu_resource)));
-        told.extend(self.gpus.iter().map(|gpus| ("job.gpus".to_owned(), format!("--gpus={gpus}"))));
+        told.extend(
+            self.host_network
+                .then(|| ("job.host_network".to_owned(), "--host-network".to_owned())),
+        );
+        told.push((
+            "job.gpu_resource".to_owned(),
+            format!("--gpu-resource={}", self.gpu_resource),
+        ));
+        told.extend(
+            self.gpus
+                .iter()
+                .map(|gpus| ("job.gpus".to_owned(), format!("--gpus={gpus}"))),
+        );
         let pods = Pods {
             name: name.to_owned(),
             namespace: self.namespace.clone(),
             image: image.to_owned(),
             image_pull_policy: self.image_pull_policy.clone(),
             environment,
-            hosts: self.on.as_deref().map(expand_hosts).transpose()?.unwrap_or_default(),
+            hosts: self
+                .on
+                .as_deref()
+                .map(expand_hosts)
+                .transpose()?
+                .unwrap_or_default(),
             host_network: self.host_network,
             network: self.network.clone(),
             trial: self.trial,
@@ -129,39 +157,76 @@ impl PodOptions {
     }
 
     /// Renders it with RDMA and without, and prints both or one of them.
-    pub fn deliver_pair(&self, request: &JobRequest, told: &Told, wanted: JobPairOptions) -> Result<Exit, CommandFailure> {
+    pub fn deliver_pair(
+        &self,
+        request: &JobRequest,
+        told: &Told,
+        wanted: JobPairOptions,
+    ) -> Result<Exit, CommandFailure> {
         let asked = collect_asked_options("railwright job render compare", request, told);
-        let place = format!("-i {} -n {}", quote::quote_path(&self.inventory), self.namespace);
-        JobRenderContext::read(Some(&self.inventory))?.deliver_pair(request, &asked, &self.delivery, wanted, &place)
+        let place = format!(
+            "-i {} -n {}",
+            quote::quote_path(&self.inventory),
+            self.namespace
+        );
+        JobRenderContext::read(Some(&self.inventory))?.deliver_pair(
+            request,
+            &asked,
+            &self.delivery,
+            wanted,
+            &place,
+        )
     }
 }
 
 fn collect_asked_options(command: &str, request: &JobRequest, told: &Told) -> RequestPlaces {
     let kind = request.kind().word();
-    let options = std::iter::once(("job.kind", kind.to_owned())).chain(told.iter().map(|(path, option)| (path.as_str(), option.clone())));
+    let options = std::iter::once(("job.kind", kind.to_owned())).chain(
+        told.iter()
+            .map(|(path, option)| (path.as_str(), option.clone())),
+    );
     RequestPlaces::of_options(command, options)
 }
 
 /// `NAME=VALUE` of an option.
 pub fn parse_name_value(text: &str, option: &str) -> Result<(String, String), CommandFailure> {
     let split = text.split_once('=').filter(|(name, _)| !name.is_empty());
-    split.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(|| {
-        let shown = railwright_base::text::one_line(text, 60);
-        let error = Diagnostic::error("RW1221", format!("`{option} {shown}` has no `=`")).state("nothing was rendered");
-        error.next(format!("{option} NAME=VALUE; an empty value is one too: NAME=")).into()
-    })
+    split
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .ok_or_else(|| {
+            let shown = railwright_base::text::one_line(text, 60);
+            let error = Diagnostic::error("RW1221", format!("`{option} {shown}` has no `=`"))
+                .state("nothing was rendered");
+            error
+                .next(format!(
+                    "{option} NAME=VALUE; an empty value is one too: NAME="
+                ))
+                .into()
+        })
 }
 
 fn report_duplicate_variable(name: &str) -> CommandFailure {
-    let error = Diagnostic::error("RW1221", format!("`--env {}` is given twice", railwright_base::text::one_line(name, 60)));
-    error.state("nothing was rendered").next("a variable has one value: leave one of them out").into()
+    let error = Diagnostic::error(
+        "RW1221",
+        format!(
+            "`--env {}` is given twice",
+            railwright_base::text::one_line(name, 60)
+        ),
+    );
+    error
+        .state("nothing was rendered")
+        .next("a variable has one value: leave one of them out")
+        .into()
 }
 
 /// The hosts of a node-set.
 fn expand_hosts(text: &str) -> Result<Vec<String>, CommandFailure> {
     nodeset::expand_node_set(text).map_err(|error| {
         let shown = railwright_base::text::one_line(text, 60);
-        let error = Diagnostic::error("RW1221", format!("`{shown}` names no hosts: {error}")).state("nothing was rendered");
-        error.next("name hosts as the spec does, as a node-set: NAME, NAME[01-16]").into()
+        let error = Diagnostic::error("RW1221", format!("`{shown}` names no hosts: {error}"))
+            .state("nothing was rendered");
+        error
+            .next("name hosts as the spec does, as a node-set: NAME, NAME[01-16]")
+            .into()
     })
 }

@@ -13,10 +13,13 @@ use railwright_report::{diagnostic, job, out};
 use railwright_verify::nccl::{self, NcclExpectations, NcclLogDecoder, Proven};
 use std::path::Path;
 
-/// Prove from the log of a job that it used RDMA, and how fast: NCCL's own lines, nccl-tests, progress of a training
+/// Prove from the log of a job that it used RDMA, and how fast: NCCL's own lines, nccl-tests,
+/// progress of a training
 ///
-/// Reads the log only, and with `--traffic` the counters of hosts. Of a RayCluster, which has no such log, it looks into every pod and sends RDMA traffic between two of them for some seconds. Run the job with NCCL_DEBUG=INFO, so that NCCL says what it uses. Ends with 0 where the log proves it, with 1 where
-/// it disproves it, and with 3 where it does not say enough.
+/// Reads the log only, and with `--traffic` the counters of hosts. Of a RayCluster, which has no
+/// such log, it looks into every pod and sends RDMA traffic between two of them for some seconds.
+/// Run the job with NCCL_DEBUG=INFO, so that NCCL says what it uses. Ends with 0 where the log
+/// proves it, with 1 where it disproves it, and with 3 where it does not say enough.
 #[derive(Debug, clap::Args)]
 pub struct Prove {
     #[command(flatten)]
@@ -26,8 +29,8 @@ pub struct Prove {
     /// Without GPUDirect RDMA nothing is proven
     #[arg(long)]
     require_gpudirect: bool,
-    /// While the job runs, look for so many seconds at the counters of the rails of the hosts that its pods are on: every one of them has to carry
-    /// data in both directions
+    /// While the job runs, look for so many seconds at the counters of the rails of the hosts that
+    /// its pods are on: every one of them has to carry data in both directions
     #[arg(long, value_name = "SECONDS", conflicts_with = "log", value_parser = clap::value_parser!(u64).range(2..=3600))]
     traffic: Option<u64>,
     /// Print JSON
@@ -37,16 +40,24 @@ pub struct Prove {
 
 /// Proves.
 pub async fn run(arguments: &Prove) -> Result<Exit, CommandFailure> {
-    let inventory = arguments.said.inventory.as_deref().map(inventory::read_inventory).transpose()?;
+    let inventory = arguments
+        .said
+        .inventory
+        .as_deref()
+        .map(inventory::read_inventory)
+        .transpose()?;
     let mut traffic = None;
     if let Some(named) = arguments.said.named() {
         let cluster = Cluster::of(&named.place.inventory).await?;
         let found = cluster::find_single_job(&cluster.reader(), &named).await?;
         if found.kind == JobKind::Ray {
-            return prove_ray::prove_ray_cluster(&cluster, &found, &named.place, arguments.json).await;
+            return prove_ray::prove_ray_cluster(&cluster, &found, &named.place, arguments.json)
+                .await;
         }
         if let (Some(seconds), Some(inventory)) = (arguments.traffic, &inventory) {
-            traffic = Some(prove_traffic::observe_job_traffic(inventory, &cluster, &found, seconds).await?);
+            traffic = Some(
+                prove_traffic::observe_job_traffic(inventory, &cluster, &found, seconds).await?,
+            );
         }
     }
     let held = arguments.against.of(&arguments.said, inventory.as_ref())?;
@@ -58,8 +69,18 @@ pub async fn run(arguments: &Prove) -> Result<Exit, CommandFailure> {
     };
     let name = arguments.said.read(of_logs).await?;
     let log = decoder.finish();
-    let note = |unknown| out::print_note(&diagnostic::render_diagnostics(&[unknown], &Sources::default(), out::ScreenStyle::of_stderr()));
-    let expected = NcclExpectations { needs_gpudirect: arguments.require_gpudirect, traffic, ..held.expected(&name, &log, note) };
+    let note = |unknown| {
+        out::print_note(&diagnostic::render_diagnostics(
+            &[unknown],
+            &Sources::default(),
+            out::ScreenStyle::of_stderr(),
+        ))
+    };
+    let expected = NcclExpectations {
+        needs_gpudirect: arguments.require_gpudirect,
+        traffic,
+        ..held.expected(&name, &log, note)
+    };
     let proof = nccl::check_nccl_log(&log, &expected);
     out::print_result(&if arguments.json {
         job::render_proof_json(&log, &proof, &expected)
@@ -75,8 +96,15 @@ pub async fn run(arguments: &Prove) -> Result<Exit, CommandFailure> {
 
 /// A log that cannot be read.
 pub fn report_unreadable_log(path: &Path, error: &std::io::Error) -> Diagnostic {
-    let name = if path == Path::new("-") { "the standard input".to_owned() } else { one_line(&path.display().to_string(), 80) };
+    let name = if path == Path::new("-") {
+        "the standard input".to_owned()
+    } else {
+        one_line(&path.display().to_string(), 80)
+    };
     Diagnostic::error("RW1214", format!("the log {name} cannot be read: {error}"))
         .state("nothing was judged")
-        .next("name the file of a log, or pipe one in: kubectl logs POD | railwright job prove --log -")
+        .next(
+            "name the file of a log, or pipe one in: kubectl logs POD | railwright job prove --log \
+             -",
+        )
 }

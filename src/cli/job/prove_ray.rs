@@ -1,4 +1,5 @@
-//! `railwright job prove` of a RayCluster: what its pods have, and RDMA traffic between two of them.
+//! `railwright job prove` of a RayCluster: what its pods have, and RDMA traffic between two of
+//! them.
 
 use super::cluster::{Cluster, JobLocationArguments};
 use crate::cli::{CommandFailure, Exit, inventory};
@@ -34,7 +35,10 @@ pub async fn prove_ray_cluster(
         prober: &prober,
         namespace: &place.namespace,
         selector: found.kind.selector(&found.job),
-        pools: list_rdma_pools(loaded).into_iter().map(|(resource, devices)| Pool { resource, devices }).collect(),
+        pools: list_rdma_pools(loaded)
+            .into_iter()
+            .map(|(resource, devices)| Pool { resource, devices })
+            .collect(),
         wanted: found.job.number("desiredWorkerReplicas"),
         words: perftest_words(loaded, &hosts, SECONDS, choose_test_port()),
         seconds: SECONDS,
@@ -56,6 +60,9 @@ pub async fn prove_ray_cluster(
 
 fn choose_test_port() -> u16 {
     let nonce = clock::generate_nonce().unwrap_or_default();
-    let chance = nonce.get(..4).and_then(|start| u16::from_str_radix(start, 16).ok()).unwrap_or_default();
+    let chance = nonce
+        .get(..4)
+        .and_then(|start| u16::from_str_radix(start, 16).ok())
+        .unwrap_or_default();
     FIRST_PORT + chance % PORTS
 }

@@ -1,4 +1,5 @@
-//! `railwright job prove JOB --traffic SECONDS`: what passes over the rails of the hosts that run a job's pods.
+//! `railwright job prove JOB --traffic SECONDS`: what passes over the rails of the hosts that run a
+//! job's pods.
 
 use super::cluster::Cluster;
 use crate::cli::inventory::Inventory;
@@ -28,20 +29,39 @@ pub async fn observe_job_traffic(
     let look = JobReader::at(&reader, &found.job.namespace);
     let unseen = |why: &str| Ok(ObservedRailTraffic::Unseen(why.to_owned()));
     let view = look.view(found).await.map_err(|error| error.diagnostic())?;
-    let Some(view) = view else { return unseen("the job is gone") };
+    let Some(view) = view else {
+        return unseen("the job is gone");
+    };
     if view.phase != Phase::Running {
-        return unseen(&format!("the job is {}, so that nothing passes for it", view.phase.word()));
+        return unseen(&format!(
+            "the job is {}, so that nothing passes for it",
+            view.phase.word()
+        ));
     }
     let pods = select_rank_pods(&view);
     let nodes: BTreeSet<&str> = pods.iter().filter_map(|pod| pod.node.as_deref()).collect();
-    let asks = pods.iter().flat_map(|pod| pod.asks.keys()).map(String::as_str);
+    let asks = pods
+        .iter()
+        .flat_map(|pod| pod.asks.keys())
+        .map(String::as_str);
     let rails = rails_of(&inventory.loaded, asks);
-    let hosts: Vec<&Host> = inventory.loaded.hosts.iter().filter(|host| nodes.contains(host.node.as_str())).collect();
+    let hosts: Vec<&Host> = inventory
+        .loaded
+        .hosts
+        .iter()
+        .filter(|host| nodes.contains(host.node.as_str()))
+        .collect();
     let requests = build_traffic_requests(inventory, &hosts, rails.as_ref());
     if requests.is_empty() {
-        return unseen("none of the nodes that its pods are on is a host of the spec with rails that is reached over SSH");
+        return unseen(
+            "none of the nodes that its pods are on is a host of the spec with rails that is \
+             reached over SSH",
+        );
     }
-    let asked: BTreeSet<String> = requests.iter().map(|request| request.access.name.to_string()).collect();
+    let asked: BTreeSet<String> = requests
+        .iter()
+        .map(|request| request.access.name.to_string())
+        .collect();
     out::print_note(&format!(
         "looking at the rails of {} for {}",
         nodeset::fold_node_set(&asked.iter().collect::<Vec<_>>()),
@@ -49,14 +69,24 @@ pub async fn observe_job_traffic(
     ));
     let connector = secrets::connector_to_look(inventory, TargetContact::begin());
     let mut flow = Flow::default();
-    Looks::new(&*connector, requests).during(seconds, &mut flow).await;
+    Looks::new(&*connector, requests)
+        .during(seconds, &mut flow)
+        .await;
     // Of the others nobody knows what their rails carry.
-    let known = |node: &&&str| hosts.iter().any(|host| host.node == ***node && asked.contains(&host.name));
+    let known = |node: &&&str| {
+        hosts
+            .iter()
+            .any(|host| host.node == ***node && asked.contains(&host.name))
+    };
     for node in nodes.iter().filter(|node| !known(node)) {
         let fact = Fact::Unknown("it is not reached over SSH".to_owned());
-        flow.take(&flow::Look::from([("rails".to_owned(), [(one_line(node, 60), fact)].into())]));
+        flow.take(&flow::Look::from([(
+            "rails".to_owned(),
+            [(one_line(node, 60), fact)].into(),
+        )]));
     }
-    let is_quiet = flow.count(RailTrafficState::BothWays) + flow.count(RailTrafficState::OneWay) == 0;
+    let is_quiet =
+        flow.count(RailTrafficState::BothWays) + flow.count(RailTrafficState::OneWay) == 0;
     let after = look.view(found).await.map_err(|error| error.diagnostic())?;
     if is_quiet && after.is_none_or(|view| view.phase != Phase::Running) {
         return unseen("the job ended while its rails were looked at");
@@ -64,9 +94,14 @@ pub async fn observe_job_traffic(
     Ok(ObservedRailTraffic::Seen { flow, seconds })
 }
 
-/// The pods that hold ranks: those that ask for GPUs or devices, else all. A launcher only starts the others.
+/// The pods that hold ranks: those that ask for GPUs or devices, else all. A launcher only starts
+/// the others.
 fn select_rank_pods(view: &JobView) -> Vec<&JobPod> {
     let running = || view.pods.iter().filter(|pod| pod.phase == "Running");
     let asking: Vec<&JobPod> = running().filter(|pod| !pod.asks.is_empty()).collect();
-    if asking.is_empty() { running().collect() } else { asking }
+    if asking.is_empty() {
+        running().collect()
+    } else {
+        asking
+    }
 }

@@ -5,7 +5,8 @@ use crate::cli::{CommandFailure, Exit};
 use railwright_base::{Diagnostic, quote};
 use railwright_workload::{CleanPods, JobRequest, Pytorch, Tensorboard};
 
-/// A training as a PyTorchJob, with the names, labels and environment that Arena gives; its flags are those of `arena submit pytorch`
+/// A training as a PyTorchJob, with the names, labels and environment that Arena gives; its flags
+/// are those of `arena submit pytorch`
 #[derive(Debug, clap::Args)]
 pub struct PytorchArguments {
     /// The image
@@ -102,15 +103,24 @@ impl PytorchArguments {
         &self.pods
     }
 
-    /// The line that a shell of the pod is given. One argument is that line; of several, one that a shell would cut is put in quotes, and
-    /// others stay, so that `$RANK` and `&&` mean there what they say.
+    /// The line that a shell of the pod is given. One argument is that line; of several, one that a
+    /// shell would cut is put in quotes, and others stay, so that `$RANK` and `&&` mean there what
+    /// they say.
     fn line(&self) -> String {
-        let is_cut = |word: &&String| word.is_empty() || word.contains(|c: char| c.is_whitespace() || "'\"\\()`".contains(c));
+        let is_cut = |word: &&String| {
+            word.is_empty() || word.contains(|c: char| c.is_whitespace() || "'\"\\()`".contains(c))
+        };
         match &self.command[..] {
             [line] => line.clone(),
             words => words
                 .iter()
-                .map(|word| if is_cut(&word) { quote::quote_for_shell(word) } else { word.clone() })
+                .map(|word| {
+                    if is_cut(&word) {
+                        quote::quote_for_shell(word)
+                    } else {
+                        word.clone()
+                    }
+                })
                 .collect::<Vec<_>>()
                 .join(" "),
         }
@@ -119,11 +129,19 @@ impl PytorchArguments {
     /// What is asked for.
     pub fn request(&self) -> Result<(JobRequest, Told), CommandFailure> {
         let (mut pods, mut told) = self.pods.pods(&self.name, &self.image)?;
-        pods.image_pull_policy.get_or_insert_with(|| "Always".to_owned());
+        pods.image_pull_policy
+            .get_or_insert_with(|| "Always".to_owned());
         add_typed_options(self, &mut told);
-        let pairs = |texts: &[String], option: &str| texts.iter().map(|text| parse_name_value(text, option)).collect::<Result<Vec<_>, _>>();
-        let board =
-            Tensorboard { image: self.tensorboard_image.clone().unwrap_or_default(), logdir: self.logdir.clone().unwrap_or_default() };
+        let pairs = |texts: &[String], option: &str| {
+            texts
+                .iter()
+                .map(|text| parse_name_value(text, option))
+                .collect::<Result<Vec<_>, _>>()
+        };
+        let board = Tensorboard {
+            image: self.tensorboard_image.clone().unwrap_or_default(),
+            logdir: self.logdir.clone().unwrap_or_default(),
+        };
         let job = Pytorch {
             pods,
             workers: self.workers,
@@ -140,7 +158,11 @@ impl PytorchArguments {
             annotations: pairs(&self.annotation, "--annotation")?,
             selectors: pairs(&self.selector, "--selector")?,
             tolerations: self.toleration.clone(),
-            data: self.data.iter().map(|text| parse_claim_mount(text)).collect::<Result<_, _>>()?,
+            data: self
+                .data
+                .iter()
+                .map(|text| parse_claim_mount(text))
+                .collect::<Result<_, _>>()?,
             data_dirs: self.data_dir.clone(),
             image_pull_secrets: self.image_pull_secret.clone(),
             priority: self.priority.clone(),
@@ -149,7 +171,10 @@ impl PytorchArguments {
             ttl_after_finished_s: self.ttl_after_finished,
             ..Pytorch::default()
         };
-        Ok((JobRequest::Pytorch(Box::new(job.with_dashboard(self.tensorboard))), told))
+        Ok((
+            JobRequest::Pytorch(Box::new(job.with_dashboard(self.tensorboard))),
+            told,
+        ))
     }
 }
 
@@ -161,9 +186,20 @@ pub fn run(arguments: &PytorchArguments) -> Result<Exit, CommandFailure> {
 
 /// The options that carets may point at.
 fn add_typed_options(arguments: &PytorchArguments, told: &mut Told) {
-    told.push(("job.workers".to_owned(), format!("--workers={}", arguments.workers)));
-    told.extend(arguments.nproc_per_node.iter().map(|count| ("job.nproc".to_owned(), format!("--nproc-per-node={count}"))));
-    told.push(("job.shared_memory".to_owned(), format!("--share-memory={}", arguments.share_memory)));
+    told.push((
+        "job.workers".to_owned(),
+        format!("--workers={}", arguments.workers),
+    ));
+    told.extend(
+        arguments
+            .nproc_per_node
+            .iter()
+            .map(|count| ("job.nproc".to_owned(), format!("--nproc-per-node={count}"))),
+    );
+    told.push((
+        "job.shared_memory".to_owned(),
+        format!("--share-memory={}", arguments.share_memory),
+    ));
     let several = [
         ("job.data", "--data", &arguments.data),
         ("job.data_dir", "--data-dir", &arguments.data_dir),
@@ -171,22 +207,39 @@ fn add_typed_options(arguments: &PytorchArguments, told: &mut Told) {
         ("job.annotation", "--annotation", &arguments.annotation),
         ("job.selector", "--selector", &arguments.selector),
         ("job.toleration", "--toleration", &arguments.toleration),
-        ("job.image_pull_secret", "--image-pull-secret", &arguments.image_pull_secret),
+        (
+            "job.image_pull_secret",
+            "--image-pull-secret",
+            &arguments.image_pull_secret,
+        ),
     ];
     for (path, option, values) in several {
-        told.extend(values.iter().map(|value| (path.to_owned(), format!("{option}={value}"))));
+        told.extend(
+            values
+                .iter()
+                .map(|value| (path.to_owned(), format!("{option}={value}"))),
+        );
     }
     if arguments.rdma {
         told.push(("job.rdma".to_owned(), "--rdma".to_owned()));
     }
-    told.push(("job.command".to_owned(), format!("\"{}\"", arguments.line())));
+    told.push((
+        "job.command".to_owned(),
+        format!("\"{}\"", arguments.line()),
+    ));
 }
 
 fn parse_claim_mount(text: &str) -> Result<(String, String), CommandFailure> {
-    let split = text.split_once(':').filter(|(claim, path)| !claim.is_empty() && path.starts_with('/'));
-    split.map(|(claim, path)| (claim.to_owned(), path.to_owned())).ok_or_else(|| {
-        let shown = railwright_base::text::one_line(text, 60);
-        let error = Diagnostic::error("RW1221", format!("`--data {shown}` is no claim and path")).state("nothing was rendered");
-        error.next("--data CLAIM:/PATH").into()
-    })
+    let split = text
+        .split_once(':')
+        .filter(|(claim, path)| !claim.is_empty() && path.starts_with('/'));
+    split
+        .map(|(claim, path)| (claim.to_owned(), path.to_owned()))
+        .ok_or_else(|| {
+            let shown = railwright_base::text::one_line(text, 60);
+            let error =
+                Diagnostic::error("RW1221", format!("`--data {shown}` is no claim and path"))
+                    .state("nothing was rendered");
+            error.next("--data CLAIM:/PATH").into()
+        })
 }

@@ -33,7 +33,16 @@ impl RayArguments {
 /// Renders it.
 pub fn run(arguments: &RayArguments) -> Result<Exit, CommandFailure> {
     let (pods, mut told) = arguments.pods.pods(&arguments.name, &arguments.image)?;
-    told.extend(arguments.ray_version.iter().map(|release| ("job.ray_version".to_owned(), format!("--ray-version={release}"))));
-    let job = Ray { pods, replicas: arguments.replicas, ray_version: arguments.ray_version.clone() };
+    told.extend(arguments.ray_version.iter().map(|release| {
+        (
+            "job.ray_version".to_owned(),
+            format!("--ray-version={release}"),
+        )
+    }));
+    let job = Ray {
+        pods,
+        replicas: arguments.replicas,
+        ray_version: arguments.ray_version.clone(),
+    };
     arguments.pods.deliver(&JobRequest::Ray(job), &told)
 }

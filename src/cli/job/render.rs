@@ -1,4 +1,5 @@
-//! `railwright job render KIND`: a job as objects for `kubectl apply -f -`. Nothing is asked of a cluster.
+//! `railwright job render KIND`: a job as objects for `kubectl apply -f -`. Nothing is asked of a
+//! cluster.
 
 use super::{acs, compare_render, nccl_test, perftest_pods, pytorch, ray};
 use crate::cli::{CommandFailure, Exit};
@@ -6,8 +7,8 @@ use clap::Subcommand;
 
 /// Write a job that uses the fabric, for `kubectl apply -f -`; no cluster is asked
 ///
-/// Environment and devices follow from the inventory; what you set goes before it, and is judged by the rules. `--explain` says why
-/// each variable and each argument is there, and what it costs.
+/// Environment and devices follow from the inventory; what you set goes before it, and is judged by
+/// the rules. `--explain` says why each variable and each argument is there, and what it costs.
 #[derive(Debug, clap::Args)]
 pub struct JobRenderArguments {
     #[command(subcommand)]

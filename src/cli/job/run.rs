@@ -1,4 +1,5 @@
-//! `railwright job run`: NCCL's tests or a training on hosts over SSH, without Kubernetes, and what their log proves.
+//! `railwright job run`: NCCL's tests or a training on hosts over SSH, without Kubernetes, and what
+//! their log proves.
 
 use super::deliver::{JobRenderContext, print_warnings_or_fail};
 use super::nics;
@@ -21,17 +22,23 @@ use railwright_system::signals::{self, wait_for_interrupts};
 use railwright_transport::{HostAccess, TargetContact, new_connector};
 use railwright_verify::flow::Flow;
 use railwright_verify::host_job::{self, HostJobOutcome};
-use railwright_verify::nccl::{self, NcclExpectations, NcclLog, NcclLogDecoder, ObservedRailTraffic, Proven};
-use railwright_workload::{HostJob, HostJobParts, HostKind, HostPart, NcclTest, RequestPlaces, on_hosts};
+use railwright_verify::nccl::{
+    self, NcclExpectations, NcclLog, NcclLogDecoder, ObservedRailTraffic, Proven,
+};
+use railwright_workload::{
+    HostJob, HostJobParts, HostKind, HostPart, NcclTest, RequestPlaces, on_hosts,
+};
 use std::path::PathBuf;
 
 /// The port at which the ranks of a training meet.
 const PORT: u16 = 29_500;
 
-/// Run NCCL's tests or a training on hosts over SSH, without Kubernetes, and prove by its output that RDMA was used
+/// Run NCCL's tests or a training on hosts over SSH, without Kubernetes, and prove by its output
+/// that RDMA was used
 ///
-/// The environment follows from the inventory as that of pods does. It runs under a transient unit with a lease, and nothing of it stays on the hosts. Ends
-/// with 0 where the output proves RDMA, with 1 where it disproves it or the job broke, and with 3 where it does not say enough.
+/// The environment follows from the inventory as that of pods does. It runs under a transient unit
+/// with a lease, and nothing of it stays on the hosts. Ends with 0 where the output proves RDMA,
+/// with 1 where it disproves it or the job broke, and with 3 where it does not say enough.
 #[derive(Debug, clap::Args)]
 pub struct JobRunArguments {
     #[command(subcommand)]
@@ -42,7 +49,8 @@ pub struct JobRunArguments {
 enum JobRunKind {
     /// NCCL's tests, started by mpirun on the first host, which logs in to the others
     NcclTest(Tests),
-    /// The shipped training: the model of rank 0 is sent to all ranks, and gradients are summed up step by step
+    /// The shipped training: the model of rank 0 is sent to all ranks, and gradients are summed up
+    /// step by step
     Pytorch(TrainingRunArguments),
 }
 
@@ -55,7 +63,8 @@ pub struct Common {
     /// The hosts, as a node-set; the ranks meet at the first
     #[arg(long, value_name = "HOSTS")]
     on: String,
-    /// A variable of its processes, before what the spec and the fabric say; may be given more than once
+    /// A variable of its processes, before what the spec and the fabric say; may be given more than
+    /// once
     #[arg(short, long, value_name = "NAME=VALUE")]
     env: Vec<String>,
     /// GPUs of a host; those of the spec when left out
@@ -64,7 +73,8 @@ pub struct Common {
     /// Over TCP: the job that another is compared with
     #[arg(long)]
     without_rdma: bool,
-    /// While it runs, look at the counters of the rails of all its hosts: every one of them has to carry data in both directions
+    /// While it runs, look at the counters of the rails of all its hosts: every one of them has to
+    /// carry data in both directions
     #[arg(long)]
     traffic: bool,
     /// End it after this long: `90s`, `30m`
@@ -126,21 +136,39 @@ pub async fn run(arguments: &JobRunArguments) -> Result<Exit, CommandFailure> {
             };
             (HostKind::NcclTest(Box::new(test)), &tests.common)
         }
-        JobRunKind::Pytorch(training) => {
-            (HostKind::Pytorch { steps: training.steps, mebibytes: training.size, port: training.port }, &training.common)
-        }
+        JobRunKind::Pytorch(training) => (
+            HostKind::Pytorch {
+                steps: training.steps,
+                mebibytes: training.size,
+                port: training.port,
+            },
+            &training.common,
+        ),
     };
     let ground = JobRenderContext::read(Some(&common.inventory))?;
-    let Some(inventory) = ground.inventory() else { return Err(Diagnostic::error("RW1265", "no inventory is given").into()) };
+    let Some(inventory) = ground.inventory() else {
+        return Err(Diagnostic::error("RW1265", "no inventory is given").into());
+    };
     let told = collect_typed_options(&kind, common)?;
-    let asked = RequestPlaces::of_options("railwright job run", told.iter().map(|(path, option)| (path.as_str(), option.clone())));
+    let asked = RequestPlaces::of_options(
+        "railwright job run",
+        told.iter()
+            .map(|(path, option)| (path.as_str(), option.clone())),
+    );
     let names = expand_job_hosts(&common.on, &asked, inventory)?;
     let accesses = resolve_host_accesses(inventory, &names, &asked)?;
-    let environment = common.env.iter().map(|text| parse_name_value(text, "--env")).collect::<Result<Vec<_>, _>>()?;
+    let environment = common
+        .env
+        .iter()
+        .map(|text| parse_name_value(text, "--env"))
+        .collect::<Result<Vec<_>, _>>()?;
     let job = HostJob {
         kind,
         hosts: names,
-        addresses: accesses.iter().map(|access| access.address.clone()).collect(),
+        addresses: accesses
+            .iter()
+            .map(|access| access.address.clone())
+            .collect(),
         environment,
         gpus: common.gpus,
         over_tcp: common.without_rdma,
@@ -155,32 +183,64 @@ fn collect_typed_options(kind: &HostKind, common: &Common) -> Result<Told, Comma
     let mut told: Told = vec![("job.hosts".to_owned(), format!("--on={}", common.on))];
     for text in &common.env {
         let (name, value) = parse_name_value(text, "--env")?;
-        told.push((format!("jobs.environment.{name}"), format!("--env {name}={value}")));
+        told.push((
+            format!("jobs.environment.{name}"),
+            format!("--env {name}={value}"),
+        ));
     }
-    told.extend(common.gpus.iter().map(|gpus| ("job.gpus".to_owned(), format!("--gpus={gpus}"))));
+    told.extend(
+        common
+            .gpus
+            .iter()
+            .map(|gpus| ("job.gpus".to_owned(), format!("--gpus={gpus}"))),
+    );
     if let HostKind::NcclTest(test) = kind {
         let turns = test.turns.to_string();
-        let options = [("program", &test.program), ("from", &test.from), ("to", &test.to), ("turns", &turns)];
-        told.extend(options.map(|(name, value)| (format!("job.{name}"), format!("--{name}={value}"))));
+        let options = [
+            ("program", &test.program),
+            ("from", &test.from),
+            ("to", &test.to),
+            ("turns", &turns),
+        ];
+        told.extend(
+            options.map(|(name, value)| (format!("job.{name}"), format!("--{name}={value}"))),
+        );
     }
     Ok(told)
 }
 
 /// The hosts of a node-set.
-fn expand_job_hosts(text: &str, asked: &RequestPlaces, inventory: &Inventory) -> Result<Vec<String>, CommandFailure> {
+fn expand_job_hosts(
+    text: &str,
+    asked: &RequestPlaces,
+    inventory: &Inventory,
+) -> Result<Vec<String>, CommandFailure> {
     nodeset::expand_node_set(text).map_err(|error| {
-        let error = Diagnostic::error("RW1221", format!("`{}` names no hosts: {error}", one_line(text, 60))).state("nothing was started");
+        let error = Diagnostic::error(
+            "RW1221",
+            format!("`{}` names no hosts: {error}", one_line(text, 60)),
+        )
+        .state("nothing was started");
         label_hosts_option(error.next(some_hosts(inventory)), asked, "no node-set")
     })
 }
 
 /// How the hosts are reached.
-fn resolve_host_accesses(inventory: &Inventory, names: &[String], asked: &RequestPlaces) -> Result<Vec<HostAccess>, CommandFailure> {
+fn resolve_host_accesses(
+    inventory: &Inventory,
+    names: &[String],
+    asked: &RequestPlaces,
+) -> Result<Vec<HostAccess>, CommandFailure> {
     let of = |name: &String| {
         let host = inventory.loaded.host(name);
         host.and_then(|host| inventory.access(host)).ok_or_else(|| {
-            let why = if host.is_some() { "has no SSH" } else { "is not in the spec" };
-            let error = Diagnostic::error("RW1265", format!("`{}` {why}", one_line(name, 60))).state("nothing was started");
+            let why = if host.is_some() {
+                "has no SSH"
+            } else {
+                "is not in the spec"
+            };
+            let error = Diagnostic::error("RW1265", format!("`{}` {why}", one_line(name, 60)))
+                .state("nothing was started");
             label_hosts_option(error.next(some_hosts(inventory)), asked, "named here")
         })
     };
@@ -189,29 +249,60 @@ fn resolve_host_accesses(inventory: &Inventory, names: &[String], asked: &Reques
 
 fn label_hosts_option(error: Diagnostic, asked: &RequestPlaces, text: &str) -> CommandFailure {
     let mut sources = Sources::default();
-    asked.source().into_iter().for_each(|line| sources.add(line.clone()));
-    CommandFailure::from(vec![asked.label("job.hosts", text).into_iter().fold(error, Diagnostic::labelled)]).with_sources(&sources)
+    asked
+        .source()
+        .into_iter()
+        .for_each(|line| sources.add(line.clone()));
+    CommandFailure::from(vec![
+        asked
+            .label("job.hosts", text)
+            .into_iter()
+            .fold(error, Diagnostic::labelled),
+    ])
+    .with_sources(&sources)
 }
 
 /// Hosts that can be named, as they are called.
 fn some_hosts(inventory: &Inventory) -> String {
-    let reached: Vec<&str> = inventory.loaded.reached().map(|host| host.name.as_str()).collect();
+    let reached: Vec<&str> = inventory
+        .loaded
+        .reached()
+        .map(|host| host.name.as_str())
+        .collect();
     match reached.as_slice() {
-        [] => "no host of the spec is reached over SSH; railwright job render runs it in pods".to_owned(),
-        some => format!("name hosts of the spec that are reached over SSH: --on {}", one_line(&nodeset::fold_node_set(some), 80)),
+        [] => "no host of the spec is reached over SSH; railwright job render runs it in pods"
+            .to_owned(),
+        some => format!(
+            "name hosts of the spec that are reached over SSH: --on {}",
+            one_line(&nodeset::fold_node_set(some), 80)
+        ),
     }
 }
 
-async fn carry_out(common: &Common, inventory: &Inventory, accesses: Vec<HostAccess>, made: HostJobParts) -> Result<Exit, CommandFailure> {
+async fn carry_out(
+    common: &Common,
+    inventory: &Inventory,
+    accesses: Vec<HostAccess>,
+    made: HostJobParts,
+) -> Result<Exit, CommandFailure> {
     let parts: Vec<(HostAccess, HostPart)> = accesses.into_iter().zip(made.parts).collect();
     let names: Vec<&str> = parts.iter().map(|(_, part)| part.host.as_str()).collect();
     let shown = nodeset::fold_node_set(&names);
     // What is there may be the output of another day, or no file at all.
-    if let Some(path) = common.output.as_ref().filter(|path| files::is_present(path)) {
+    if let Some(path) = common
+        .output
+        .as_ref()
+        .filter(|path| files::is_present(path))
+    {
         return Err(is_there(path).into());
     }
     let open = |path: &PathBuf| AppendFile::open(path, Some(0));
-    let mut file = common.output.as_ref().map(open).transpose().map_err(|error| report_unwritten_output(common, &error))?;
+    let mut file = common
+        .output
+        .as_ref()
+        .map(open)
+        .transpose()
+        .map_err(|error| report_unwritten_output(common, &error))?;
     let (mut decoder, mut kept) = (NcclLogDecoder::default(), Ok(()));
     let mut lines = |host: &str, text: &str| {
         decoder.feed(text.as_bytes());
@@ -219,7 +310,8 @@ async fn carry_out(common: &Common, inventory: &Inventory, accesses: Vec<HostAcc
             kept = file.append(text.as_bytes());
         }
         if !common.json {
-            text.lines().for_each(|line| out::print_result(&format!("{host} | {}\n", clean_line(line))));
+            text.lines()
+                .for_each(|line| out::print_result(&format!("{host} | {}\n", clean_line(line))));
         }
     };
     if !common.json {
@@ -232,7 +324,10 @@ async fn carry_out(common: &Common, inventory: &Inventory, accesses: Vec<HostAcc
     }
     let watched = run_and_watch_rails(common, inventory, &names, &parts, &mut lines).await;
     // A file without a line is in the way of the same command, given again.
-    if let (Err(_), Some(path)) = (&watched, common.output.as_ref().filter(|path| files::is_empty(path))) {
+    if let (Err(_), Some(path)) = (
+        &watched,
+        common.output.as_ref().filter(|path| files::is_empty(path)),
+    ) {
         files::remove_path(path).map_err(|error| report_unwritten_output(common, &error))?;
     }
     let Some((ended, traffic)) = watched? else {
@@ -245,10 +340,13 @@ async fn carry_out(common: &Common, inventory: &Inventory, accesses: Vec<HostAcc
         return Ok(Exit::Interrupted);
     }
     // How it ended is told before what its output says: that is of a job that broke.
-    let broke = not_to_its_end(&ended, common.limit_s).map(|broke| CommandFailure::from(broke).show());
+    let broke =
+        not_to_its_end(&ended, common.limit_s).map(|broke| CommandFailure::from(broke).show());
     let log = decoder.finish();
-    let expected =
-        NcclExpectations { traffic: common.traffic.then_some(traffic), ..build_expectations(common, inventory, shown, &names, &log) };
+    let expected = NcclExpectations {
+        traffic: common.traffic.then_some(traffic),
+        ..build_expectations(common, inventory, shown, &names, &log)
+    };
     let proof = nccl::check_nccl_log(&log, &expected);
     out::print_result(&if common.json {
         job::render_proof_json(&log, &proof, &expected)
@@ -262,7 +360,8 @@ async fn carry_out(common: &Common, inventory: &Inventory, accesses: Vec<HostAcc
     }))
 }
 
-/// Runs it, and looks at its rails where that is asked for: how it ended, and what they carried. Nothing where somebody asked twice for its end.
+/// Runs it, and looks at its rails where that is asked for: how it ended, and what they carried.
+/// Nothing where somebody asked twice for its end.
 async fn run_and_watch_rails(
     common: &Common,
     inventory: &Inventory,
@@ -275,10 +374,16 @@ async fn run_and_watch_rails(
     let stop = async move { drop(interrupts.changed().await) };
     let limit_s = u32::try_from(common.limit_s).unwrap_or(u32::MAX);
     let connector = new_connector(TargetContact::begin());
-    let hosts: Vec<&Host> = names.iter().filter_map(|name| inventory.loaded.host(name)).collect();
-    let mut looks = common.traffic.then(|| Looks::new(&*connector, build_traffic_requests(inventory, &hosts, None)));
+    let hosts: Vec<&Host> = names
+        .iter()
+        .filter_map(|name| inventory.loaded.host(name))
+        .collect();
+    let mut looks = common
+        .traffic
+        .then(|| Looks::new(&*connector, build_traffic_requests(inventory, &hosts, None)));
     let (mut flow, began) = (Flow::default(), Stopwatch::start());
-    // A short job may send all that it has between two looks: the first is before it begins, the last after its end.
+    // A short job may send all that it has between two looks: the first is before it begins, the
+    // last after its end.
     if let Some(looks) = &mut looks {
         looks.once(&mut flow).await;
     }
@@ -296,7 +401,8 @@ async fn run_and_watch_rails(
     Ok(Some((ended, ObservedRailTraffic::Seen { flow, seconds })))
 }
 
-/// Looks at the rails of its hosts for as long as it runs, where that is asked for; never ends by itself.
+/// Looks at the rails of its hosts for as long as it runs, where that is asked for; never ends by
+/// itself.
 async fn watch_rails(looks: Option<&mut Looks<'_>>, flow: &mut Flow) {
     match looks {
         Some(looks) => looks.on(flow).await,
@@ -305,14 +411,30 @@ async fn watch_rails(looks: Option<&mut Looks<'_>>, flow: &mut Flow) {
 }
 
 /// What its output is held against.
-fn build_expectations(common: &Common, inventory: &Inventory, shown: String, names: &[&str], log: &NcclLog) -> NcclExpectations {
-    let words = common.output.as_ref().map_or("--log FILE".to_owned(), |path| format!("--log {}", quote::quote_path(path)));
+fn build_expectations(
+    common: &Common,
+    inventory: &Inventory,
+    shown: String,
+    names: &[&str],
+    log: &NcclLog,
+) -> NcclExpectations {
+    let words = common
+        .output
+        .as_ref()
+        .map_or("--log FILE".to_owned(), |path| {
+            format!("--log {}", quote::quote_path(path))
+        });
     let mut expected = NcclExpectations::of(shown, words);
     // Of a training no bandwidth is judged.
     if !log.runs.is_empty()
-        && let Err(unknown) = nics::set_expected_bandwidth(&mut expected, inventory, &names.iter().copied().collect())
+        && let Err(unknown) =
+            nics::set_expected_bandwidth(&mut expected, inventory, &names.iter().copied().collect())
     {
-        out::print_note(&diagnostic::render_diagnostics(&[unknown], &Sources::default(), out::ScreenStyle::of_stderr()));
+        out::print_note(&diagnostic::render_diagnostics(
+            &[unknown],
+            &Sources::default(),
+            out::ScreenStyle::of_stderr(),
+        ));
     }
     expected
 }

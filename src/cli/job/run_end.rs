@@ -12,7 +12,11 @@ use std::path::Path;
 pub fn not_to_its_end(ended: &HostJobOutcome, limit_s: u64) -> Option<Diagnostic> {
     let message = match ended {
         HostJobOutcome::Exited(all) => {
-            let bad: Vec<String> = all.iter().filter(|(_, code)| *code != 0).map(|(host, code)| format!("{code} on {host}")).collect();
+            let bad: Vec<String> = all
+                .iter()
+                .filter(|(_, code)| *code != 0)
+                .map(|(host, code)| format!("{code} on {host}"))
+                .collect();
             if bad.is_empty() {
                 return None;
             }
@@ -24,8 +28,14 @@ pub fn not_to_its_end(ended: &HostJobOutcome, limit_s: u64) -> Option<Diagnostic
     };
     Some(
         Diagnostic::error("RW1268", message)
-            .state("it was ended on all hosts that answer, and on others the lease ends it; nothing of it stays there")
-            .next("read its last lines; railwright doctor --log FILE finds the first cause (-o FILE keeps the output)"),
+            .state(
+                "it was ended on all hosts that answer, and on others the lease ends it; nothing \
+                 of it stays there",
+            )
+            .next(
+                "read its last lines; railwright doctor --log FILE finds the first cause (-o FILE \
+                 keeps the output)",
+            ),
     )
 }
 
@@ -34,17 +44,26 @@ pub fn failure_from_refusal(refused: HostJobStartError) -> CommandFailure {
     let nothing = "nothing was started";
     match refused {
         HostJobStartError::Unreached(error) => error.diagnostic().into(),
-        HostJobStartError::Unasked { host, why } => {
-            Diagnostic::error("RW1267", format!("{host} could not be asked what is there: {why}")).state(nothing).into()
+        HostJobStartError::Unasked { host, why } => Diagnostic::error(
+            "RW1267",
+            format!("{host} could not be asked what is there: {why}"),
+        )
+        .state(nothing)
+        .into(),
+        HostJobStartError::NotStarted { host, why } => {
+            Diagnostic::error("RW1267", format!("the job did not start on {host}: {why}"))
+                .state("what was started on other hosts was ended")
+                .next(format!(
+                    "railwright verify INVENTORY, and `systemctl --failed` on {host}"
+                ))
+                .into()
         }
-        HostJobStartError::NotStarted { host, why } => Diagnostic::error("RW1267", format!("the job did not start on {host}: {why}"))
-            .state("what was started on other hosts was ended")
-            .next(format!("railwright verify INVENTORY, and `systemctl --failed` on {host}"))
-            .into(),
         HostJobStartError::Missing(all) => {
             let told = all.iter().map(|(host, what)| {
                 let (what, brings) = describe_missing_requirement(what);
-                Diagnostic::error("RW1266", format!("{what} is not on {host}")).state(nothing).next(brings)
+                Diagnostic::error("RW1266", format!("{what} is not on {host}"))
+                    .state(nothing)
+                    .next(brings)
             });
             CommandFailure::from(told.collect::<Vec<_>>())
         }
@@ -53,14 +72,25 @@ pub fn failure_from_refusal(refused: HostJobStartError) -> CommandFailure {
 
 /// What is there may be the output of another day.
 pub fn is_there(path: &Path) -> Diagnostic {
-    Diagnostic::error("RW1265", format!("{} is there already", one_line(&path.display().to_string(), 80)))
-        .effect("it may be the output of another day")
-        .state("it is as it was, and nothing was started")
-        .next("name another file: -o FILE")
+    Diagnostic::error(
+        "RW1265",
+        format!(
+            "{} is there already",
+            one_line(&path.display().to_string(), 80)
+        ),
+    )
+    .effect("it may be the output of another day")
+    .state("it is as it was, and nothing was started")
+    .next("name another file: -o FILE")
 }
 
 /// The output could not be kept.
 pub fn report_unwritten_output(common: &Common, error: &std::io::Error) -> Diagnostic {
-    let path = common.output.as_ref().map(|path| one_line(&path.display().to_string(), 80)).unwrap_or_default();
-    Diagnostic::error("RW1265", format!("{path} cannot be written: {error}")).next("name another file: -o FILE")
+    let path = common
+        .output
+        .as_ref()
+        .map(|path| one_line(&path.display().to_string(), 80))
+        .unwrap_or_default();
+    Diagnostic::error("RW1265", format!("{path} cannot be written: {error}"))
+        .next("name another file: -o FILE")
 }

@@ -1,7 +1,9 @@
-//! What a job said: a log from a file or a pipe, or what the cluster has of a job: what keeps its pods, and the logs of all of them.
+//! What a job said: a log from a file or a pipe, or what the cluster has of a job: what keeps its
+//! pods, and the logs of all of them.
 
 use super::cluster::{
-    Cluster, JobLocationArguments, JobNameArguments, find_single_job, name_not_file, parse_job_kind, parse_kubernetes_name,
+    Cluster, JobLocationArguments, JobNameArguments, find_single_job, name_not_file,
+    parse_job_kind, parse_kubernetes_name,
 };
 use super::prove::report_unreadable_log;
 use crate::cli::CommandFailure;
@@ -12,7 +14,8 @@ use railwright_report::out;
 use railwright_system::files;
 use std::path::PathBuf;
 
-/// Lines of a pod's log that are read, the last ones: NCCL says what it uses when a job begins, so that is a lot.
+/// Lines of a pod's log that are read, the last ones: NCCL says what it uses when a job begins, so
+/// that is a lot.
 const LINES: u32 = 200_000;
 
 /// A piece of what was said.
@@ -47,59 +50,117 @@ pub struct JobOutputArguments {
 impl JobOutputArguments {
     /// The job in a cluster, where it is one and no log.
     pub fn named(&self) -> Option<JobNameArguments> {
-        let place = JobLocationArguments { inventory: self.inventory.clone()?, namespace: self.namespace.clone() };
-        Some(JobNameArguments { job: self.job.clone()?, kind: self.kind, place })
+        let place = JobLocationArguments {
+            inventory: self.inventory.clone()?,
+            namespace: self.namespace.clone(),
+        };
+        Some(JobNameArguments {
+            job: self.job.clone()?,
+            kind: self.kind,
+            place,
+        })
     }
 
-    /// The words by which a command that is suggested finds it; what came by a pipe has to be kept first.
+    /// The words by which a command that is suggested finds it; what came by a pipe has to be kept
+    /// first.
     pub fn words(&self) -> String {
         match (&self.job, &self.inventory, &self.log) {
             (Some(job), Some(inventory), _) => {
-                let kind = self.kind.map(|kind| format!(" --kind {}", kind.word())).unwrap_or_default();
-                format!("{job} -i {} -n {}{kind}", quote::quote_path(inventory), self.namespace)
+                let kind = self
+                    .kind
+                    .map(|kind| format!(" --kind {}", kind.word()))
+                    .unwrap_or_default();
+                format!(
+                    "{job} -i {} -n {}{kind}",
+                    quote::quote_path(inventory),
+                    self.namespace
+                )
             }
             (_, inventory, log) => {
                 let log = log.as_ref().filter(|log| log.as_os_str() != "-");
                 let log = log.map_or("FILE".to_owned(), |log| quote::quote_path(log));
-                let inventory = inventory.as_ref().map(|folder| format!(" -i {}", quote::quote_path(folder)));
+                let inventory = inventory
+                    .as_ref()
+                    .map(|folder| format!(" -i {}", quote::quote_path(folder)));
                 format!("--log {log}{}", inventory.unwrap_or_default())
             }
         }
     }
 
-    /// All of it, piece by piece; what it is called. What the cluster says of a job and its pods is no log: `each` is told which of both a piece is.
-    pub async fn read(&self, mut each: impl FnMut(JobOutputPiece<'_>)) -> Result<String, CommandFailure> {
+    /// All of it, piece by piece; what it is called. What the cluster says of a job and its pods is
+    /// no log: `each` is told which of both a piece is.
+    pub async fn read(
+        &self,
+        mut each: impl FnMut(JobOutputPiece<'_>),
+    ) -> Result<String, CommandFailure> {
         match (&self.job, &self.inventory, &self.log) {
             (Some(job), Some(inventory), _) => {
-                let place = JobLocationArguments { inventory: inventory.clone(), namespace: self.namespace.clone() };
-                of_job(&JobNameArguments { job: job.clone(), kind: self.kind, place }, false, each).await
+                let place = JobLocationArguments {
+                    inventory: inventory.clone(),
+                    namespace: self.namespace.clone(),
+                };
+                of_job(
+                    &JobNameArguments {
+                        job: job.clone(),
+                        kind: self.kind,
+                        place,
+                    },
+                    false,
+                    each,
+                )
+                .await
             }
             (_, _, Some(log)) => {
-                files::stream_file(log, |chunk| each(JobOutputPiece::Log(chunk))).map_err(|error| report_unreadable_log(log, &error))?;
+                files::stream_file(log, |chunk| each(JobOutputPiece::Log(chunk)))
+                    .map_err(|error| report_unreadable_log(log, &error))?;
                 Ok(one_line(&log.display().to_string(), 120))
             }
             // The command line says what is missing before.
-            _ => Err(Diagnostic::error("RW1214", "neither a job nor a log is named").state("nothing was judged").into()),
+            _ => Err(
+                Diagnostic::error("RW1214", "neither a job nor a log is named")
+                    .state("nothing was judged")
+                    .into(),
+            ),
         }
     }
 }
 
-/// What the cluster says of a job, and the logs of all its pods, with the kubelet's time before each line where that is wanted; what it is called.
-pub async fn of_job(asked: &JobNameArguments, timed: bool, mut each: impl FnMut(JobOutputPiece<'_>)) -> Result<String, CommandFailure> {
+/// What the cluster says of a job, and the logs of all its pods, with the kubelet's time before
+/// each line where that is wanted; what it is called.
+pub async fn of_job(
+    asked: &JobNameArguments,
+    timed: bool,
+    mut each: impl FnMut(JobOutputPiece<'_>),
+) -> Result<String, CommandFailure> {
     let reader = Cluster::of(&asked.place.inventory).await?.reader();
     let found = find_single_job(&reader, asked).await?;
     let look = JobReader::at(&reader, &asked.place.namespace);
-    let view = look.view(&found).await.map_err(|error| error.diagnostic())?;
-    let view = view.ok_or_else(|| super::watch::report_deleted_job(found.kind, &found.job.namespace, &found.job.name))?;
+    let view = look
+        .view(&found)
+        .await
+        .map_err(|error| error.diagnostic())?;
+    let view = view.ok_or_else(|| {
+        super::watch::report_deleted_job(found.kind, &found.job.namespace, &found.job.name)
+    })?;
     // Symptoms are known by the words of the scheduler and the kubelet.
-    let words = view.pods.iter().flat_map(|pod| pod.unscheduled.iter().chain(&pod.waits)).map(|said| one_line(said, 600));
+    let words = view
+        .pods
+        .iter()
+        .flat_map(|pod| pod.unscheduled.iter().chain(&pod.waits))
+        .map(|said| one_line(said, 600));
     for line in view.news(None).into_iter().chain(words) {
-        each(JobOutputPiece::Status(format!("{}\n", one_line(&line, 600)).as_bytes()));
+        each(JobOutputPiece::Status(
+            format!("{}\n", one_line(&line, 600)).as_bytes(),
+        ));
     }
     let begun = view.pods.iter().filter(|pod| pod.phase != "Pending");
     let (mut read, mut unread) = (0, Vec::new());
     for pod in begun {
-        match look.log(pod, LINES, None).await.map_err(|error| error.diagnostic())? {
+        match look
+            .log(pod, LINES, None)
+            .await
+            .map_err(|error| error.diagnostic())?
+        {
             Ok((text, is_cut)) => {
                 read += 1;
                 if is_cut {
@@ -110,7 +171,11 @@ pub async fn of_job(asked: &JobNameArguments, timed: bool, mut each: impl FnMut(
                 }
                 // The kubelet's time stands before each line.
                 for line in text.lines() {
-                    let line = if timed { line } else { line.split_once(' ').map_or("", |(_, said)| said) };
+                    let line = if timed {
+                        line
+                    } else {
+                        line.split_once(' ').map_or("", |(_, said)| said)
+                    };
                     each(JobOutputPiece::Log(format!("{line}\n").as_bytes()));
                 }
             }
@@ -118,8 +183,15 @@ pub async fn of_job(asked: &JobNameArguments, timed: bool, mut each: impl FnMut(
         }
     }
     for one in &unread {
-        out::print_note(&format!("a log could not be read whole: {}", one_line(one, 300)));
+        out::print_note(&format!(
+            "a log could not be read whole: {}",
+            one_line(one, 300)
+        ));
     }
     let (kind, place) = (found.kind.word(), &found.job.namespace);
-    Ok(format!("{kind} {place}/{}, the logs of {}", one_line(&found.job.name, 63), railwright_base::text::format_count(read, "pod")))
+    Ok(format!(
+        "{kind} {place}/{}, the logs of {}",
+        one_line(&found.job.name, 63),
+        railwright_base::text::format_count(read, "pod")
+    ))
 }

@@ -5,7 +5,9 @@ use super::watch::{self, JobWatchOptions};
 use crate::cli::{CommandFailure, Exit};
 use railwright_base::text::format_count;
 use railwright_base::{Diagnostic, quote};
-use railwright_jobs::job::{JobKind, JobReader, JobSubmissionOutcome, Submission, parse_submission, submit_job};
+use railwright_jobs::job::{
+    JobKind, JobReader, JobSubmissionOutcome, Submission, parse_submission, submit_job,
+};
 use railwright_report::out;
 use railwright_resource::kubernetes_object::request::ObjectName;
 use railwright_system::{clock, files};
@@ -33,36 +35,74 @@ pub struct Submit {
 /// Submits it.
 pub async fn run(arguments: &Submit) -> Result<Exit, CommandFailure> {
     let shown = arguments.file.display().to_string();
-    let file = if shown == "-" { Path::new("/dev/stdin") } else { &arguments.file };
-    let text = files::read_limited(file, LIMIT_BYTES).map_err(|error| report_invalid_submission(&shown, &error.to_string()))?;
-    let text = String::from_utf8(text).map_err(|_| report_invalid_submission(&shown, "it is no text"))?;
-    let submission = parse_submission(&text, Some(&arguments.place.namespace)).map_err(|why| report_invalid_submission(&shown, &why))?;
+    let file = if shown == "-" {
+        Path::new("/dev/stdin")
+    } else {
+        &arguments.file
+    };
+    let text = files::read_limited(file, LIMIT_BYTES)
+        .map_err(|error| report_invalid_submission(&shown, &error.to_string()))?;
+    let text =
+        String::from_utf8(text).map_err(|_| report_invalid_submission(&shown, "it is no text"))?;
+    let submission = parse_submission(&text, Some(&arguments.place.namespace))
+        .map_err(|why| report_invalid_submission(&shown, &why))?;
     let cluster = Cluster::of(&arguments.place.inventory).await?;
-    let word = clock::generate_nonce().map_err(|error| report_invalid_submission(&shown, &format!("no random numbers: {error}")))?;
-    let submitted = submit_job(&cluster.writer(), &submission, &word).await.map_err(|error| error.diagnostic())?;
+    let word = clock::generate_nonce().map_err(|error| {
+        report_invalid_submission(&shown, &format!("no random numbers: {error}"))
+    })?;
+    let submitted = submit_job(&cluster.writer(), &submission, &word)
+        .await
+        .map_err(|error| error.diagnostic())?;
     let inventory = quote::quote_path(&arguments.place.inventory);
     let place = format!("-i {inventory} -n {}", submission.namespace);
     match submitted {
         JobSubmissionOutcome::Made(warnings) => {
-            warnings.iter().for_each(|warning| out::print_note(&format!("the API server warns: {warning}")));
-            let (kind, objects) = (submission.kind.word(), format_count(submission.objects.len(), "object"));
-            out::print_result(&format!("{kind} {}/{} is submitted: {objects}\n", submission.namespace, submission.name));
+            warnings
+                .iter()
+                .for_each(|warning| out::print_note(&format!("the API server warns: {warning}")));
+            let (kind, objects) = (
+                submission.kind.word(),
+                format_count(submission.objects.len(), "object"),
+            );
+            out::print_result(&format!(
+                "{kind} {}/{} is submitted: {objects}\n",
+                submission.namespace, submission.name
+            ));
             if !arguments.watch {
                 let name = &submission.name;
                 out::print_result(&format!(
-                    "  watch it:  railwright job watch {name} {place}\n  delete it: railwright job delete {name} {place}\n"
+                    "  watch it:  railwright job watch {name} {place}\n  delete it: railwright job \
+                     delete {name} {place}\n"
                 ));
                 return Ok(Exit::Done);
             }
             let reader = cluster.reader();
-            let looked = JobReader::at(&reader, &submission.namespace).all(&[submission.kind]).await.map_err(|error| error.diagnostic())?;
-            match looked.jobs.into_iter().find(|found| found.job.name == submission.name) {
-                Some(found) => watch::follow_job(&reader, &found, &arguments.patience, &place).await,
-                None => Err(watch::report_deleted_job(submission.kind, &submission.namespace, &submission.name).into()),
+            let looked = JobReader::at(&reader, &submission.namespace)
+                .all(&[submission.kind])
+                .await
+                .map_err(|error| error.diagnostic())?;
+            match looked
+                .jobs
+                .into_iter()
+                .find(|found| found.job.name == submission.name)
+            {
+                Some(found) => {
+                    watch::follow_job(&reader, &found, &arguments.patience, &place).await
+                }
+                None => Err(watch::report_deleted_job(
+                    submission.kind,
+                    &submission.namespace,
+                    &submission.name,
+                )
+                .into()),
             }
         }
-        JobSubmissionOutcome::Taken { why, left, .. } => Err(report_taken_name(&submission, &why, &left, &place).into()),
-        JobSubmissionOutcome::Refused { object, why, left } => Err(report_refused_object(&object, &why, &left, submission.kind).into()),
+        JobSubmissionOutcome::Taken { why, left, .. } => {
+            Err(report_taken_name(&submission, &why, &left, &place).into())
+        }
+        JobSubmissionOutcome::Refused { object, why, left } => {
+            Err(report_refused_object(&object, &why, &left, submission.kind).into())
+        }
         JobSubmissionOutcome::Unknown { object, why, left } => {
             Err(report_unknown_submission(&submission, &object, &why, &left, &place).into())
         }
@@ -71,51 +111,100 @@ pub async fn run(arguments: &Submit) -> Result<Exit, CommandFailure> {
 
 /// What is no job that can be submitted, by the name of its file.
 pub fn report_invalid_submission(file: &str, why: &str) -> Diagnostic {
-    Diagnostic::error("RW1242", format!("{file} is no job that can be submitted: {why}"))
-        .state("nothing was asked or changed")
-        .next("railwright job render KIND writes one")
+    Diagnostic::error(
+        "RW1242",
+        format!("{file} is no job that can be submitted: {why}"),
+    )
+    .state("nothing was asked or changed")
+    .next("railwright job render KIND writes one")
 }
 
-fn report_taken_name(submission: &Submission, why: &str, left: &[ObjectName], place: &str) -> Diagnostic {
+fn report_taken_name(
+    submission: &Submission,
+    why: &str,
+    left: &[ObjectName],
+    place: &str,
+) -> Diagnostic {
     let told = Diagnostic::error("RW1243", why.to_owned())
         .effect("it may be the job of somebody else, or one that came to its end")
         .state(describe_leftovers(left));
     told.next(format!(
-        "railwright job list {place} tells how far it is; railwright job delete {} {place} takes one of that name away",
+        "railwright job list {place} tells how far it is; railwright job delete {} {place} takes \
+         one of that name away",
         submission.name
     ))
     .next("or give the job another name")
 }
 
-fn report_refused_object(object: &ObjectName, why: &str, left: &[ObjectName], kind: JobKind) -> Diagnostic {
-    let told = Diagnostic::error("RW1244", format!("the API server does not take {object}: {why}")).state(describe_leftovers(left));
+fn report_refused_object(
+    object: &ObjectName,
+    why: &str,
+    left: &[ObjectName],
+    kind: JobKind,
+) -> Diagnostic {
+    let told = Diagnostic::error(
+        "RW1244",
+        format!("the API server does not take {object}: {why}"),
+    )
+    .state(describe_leftovers(left));
     let is_unknown = why.contains("does not know the kind");
     let told = if is_unknown {
-        told.effect(format!("{} is not installed in the cluster, or serves another version", kind.controller()))
+        told.effect(format!(
+            "{} is not installed in the cluster, or serves another version",
+            kind.controller()
+        ))
     } else {
         told
     };
     match is_unknown {
-        true => told.next("install it: the module of that name has the chart or the manifest (`railwright plan` shows it)"),
+        true => told.next(
+            "install it: the module of that name has the chart or the manifest (`railwright plan` \
+             shows it)",
+        ),
         false => told.next("mend what it names, and submit again"),
     }
 }
 
-fn report_unknown_submission(submission: &Submission, object: &ObjectName, why: &str, left: &[ObjectName], place: &str) -> Diagnostic {
-    let made = if left.is_empty() { String::new() } else { format!("; made before it: {}", join_object_names(left)) };
-    Diagnostic::error("RW1245", format!("whether {object} was made is not known: {why}"))
-        .state(format!("the job may run{made}"))
-        .next(format!("railwright job list {place} tells whether it is there"))
-        .next(format!("railwright job delete {} {place} takes all of it away", submission.name))
+fn report_unknown_submission(
+    submission: &Submission,
+    object: &ObjectName,
+    why: &str,
+    left: &[ObjectName],
+    place: &str,
+) -> Diagnostic {
+    let made = if left.is_empty() {
+        String::new()
+    } else {
+        format!("; made before it: {}", join_object_names(left))
+    };
+    Diagnostic::error(
+        "RW1245",
+        format!("whether {object} was made is not known: {why}"),
+    )
+    .state(format!("the job may run{made}"))
+    .next(format!(
+        "railwright job list {place} tells whether it is there"
+    ))
+    .next(format!(
+        "railwright job delete {} {place} takes all of it away",
+        submission.name
+    ))
 }
 
 fn describe_leftovers(left: &[ObjectName]) -> String {
     match left.is_empty() {
         true => "nothing is there of this job".to_owned(),
-        false => format!("left of this job, and could not be taken back: {}", join_object_names(left)),
+        false => format!(
+            "left of this job, and could not be taken back: {}",
+            join_object_names(left)
+        ),
     }
 }
 
 fn join_object_names(objects: &[ObjectName]) -> String {
-    objects.iter().map(ObjectName::to_string).collect::<Vec<_>>().join(", ")
+    objects
+        .iter()
+        .map(ObjectName::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
 }

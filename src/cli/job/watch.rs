@@ -4,7 +4,9 @@ use super::cluster::{Cluster, JobNameArguments, find_single_job};
 use crate::cli::{CommandFailure, Exit};
 use railwright_base::text::{self, clean_line, format_duration, one_line};
 use railwright_base::{Diagnostic, quote};
-use railwright_jobs::job::{ClusterJob, JobKind, JobProgress, JobReader, JobView, Phase, STALLED_S, Tail};
+use railwright_jobs::job::{
+    ClusterJob, JobKind, JobProgress, JobReader, JobView, Phase, STALLED_S, Tail,
+};
 use railwright_report::running_jobs::WatchedJobDocument;
 use railwright_report::{document, out};
 use railwright_resource::kubernetes_job::JobPod;
@@ -16,13 +18,14 @@ use std::time::Duration;
 /// Between two looks.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// Looks that may fail one after the other before it is given up: an API server that is renewed is away for a minute.
+/// Looks that may fail one after the other before it is given up: an API server that is renewed is
+/// away for a minute.
 const FAILURES: u32 = 60;
 
 /// Watch a job: how far it is, what keeps its pods, its log, whether it goes on
 ///
-/// Ends when the job does: exit code 0 when it succeeded (of a job that stays: when it runs), 1 when it failed, 3 when the time is over.
-/// The first Ctrl-C leaves the job alone.
+/// Ends when the job does: exit code 0 when it succeeded (of a job that stays: when it runs), 1
+/// when it failed, 3 when the time is over. The first Ctrl-C leaves the job alone.
 #[derive(Debug, clap::Args)]
 pub struct JobWatchArguments {
     #[command(flatten)]
@@ -51,7 +54,9 @@ pub struct JobWatchOptions {
 /// `90`, `90s`, `30m`, `2h`, a month at most.
 pub fn parse_job_duration(text: &str) -> Result<u64, String> {
     let seconds = text::parse_seconds(text, &[('s', 1), ('m', 60), ('h', 3600)]);
-    seconds.filter(|seconds| (1..=2_678_400).contains(seconds)).ok_or_else(|| "seconds, minutes or hours: `90s`, `30m`, `2h`".to_owned())
+    seconds
+        .filter(|seconds| (1..=2_678_400).contains(seconds))
+        .ok_or_else(|| "seconds, minutes or hours: `90s`, `30m`, `2h`".to_owned())
 }
 
 /// Watches it.
@@ -59,11 +64,26 @@ pub async fn run(arguments: &JobWatchArguments) -> Result<Exit, CommandFailure> 
     let place = &arguments.named.place;
     let reader = Cluster::of(&place.inventory).await?.reader();
     let found = find_single_job(&reader, &arguments.named).await?;
-    follow_job(&reader, &found, &arguments.patience, &format!("-i {} -n {}", quote::quote_path(&place.inventory), place.namespace)).await
+    follow_job(
+        &reader,
+        &found,
+        &arguments.patience,
+        &format!(
+            "-i {} -n {}",
+            quote::quote_path(&place.inventory),
+            place.namespace
+        ),
+    )
+    .await
 }
 
 /// Until it ends, the time is over, or somebody asks to stop.
-pub async fn follow_job(reader: &Reader, found: &ClusterJob, patience: &JobWatchOptions, place: &str) -> Result<Exit, CommandFailure> {
+pub async fn follow_job(
+    reader: &Reader,
+    found: &ClusterJob,
+    patience: &JobWatchOptions,
+    place: &str,
+) -> Result<Exit, CommandFailure> {
     let mut interrupts = signals::watch_interrupts();
     let mut watching = JobWatchSession::begin(reader, found, patience);
     loop {
@@ -128,7 +148,10 @@ impl<'a> JobWatchSession<'a> {
             Err(error) if self.failures < FAILURES => {
                 self.failures += 1;
                 if self.failures == 1 {
-                    out::print_note(&format!("the cluster did not answer, and is asked again: {}", error.one_line()));
+                    out::print_note(&format!(
+                        "the cluster did not answer, and is asked again: {}",
+                        error.one_line()
+                    ));
                 }
                 Ok(self.is_over_time())
             }
@@ -138,14 +161,24 @@ impl<'a> JobWatchSession<'a> {
 
     async fn once(&mut self) -> Result<Option<Result<Exit, CommandFailure>>, TransportError> {
         let Some(view) = self.look.view(self.found).await? else {
-            return Ok(Some(Err(report_deleted_job(self.found.kind, &self.found.job.namespace, &self.found.job.name).into())));
+            return Ok(Some(Err(report_deleted_job(
+                self.found.kind,
+                &self.found.job.namespace,
+                &self.found.job.name,
+            )
+            .into())));
         };
-        view.news(self.last.as_ref()).iter().for_each(|line| self.say(line));
+        view.news(self.last.as_ref())
+            .iter()
+            .for_each(|line| self.say(line));
         let new = match view.speaker().cloned() {
             Some(pod) => self.read_log(&pod).await?,
             None => 0,
         };
-        if let Some(stall) = self.progress.look(self.began.elapsed().as_secs(), view.kind, view.phase, new) {
+        if let Some(stall) =
+            self.progress
+                .look(self.began.elapsed().as_secs(), view.kind, view.phase, new)
+        {
             self.stuck = true;
             stall.lines.iter().for_each(|line| self.say(line));
         } else if new > 0 {
@@ -163,25 +196,45 @@ impl<'a> JobWatchSession<'a> {
 
     /// The new lines of a pod's log, and how many they are.
     async fn read_log(&mut self, pod: &JobPod) -> Result<usize, TransportError> {
-        let is_new = self.speaker.as_ref().is_none_or(|(name, _)| *name != pod.name);
+        let is_new = self
+            .speaker
+            .as_ref()
+            .is_none_or(|(name, _)| *name != pod.name);
         if is_new {
             self.speaker = Some((pod.name.clone(), Tail::default()));
         }
-        let Some((_, tail)) = &mut self.speaker else { return Ok(0) };
+        let Some((_, tail)) = &mut self.speaker else {
+            return Ok(0);
+        };
         let since = tail.since();
-        let lines = if since.is_some() { 10_000 } else { self.patience.lines };
-        // A log that cannot be had now may be had the next time; that nothing comes is told as a stall.
-        let Ok((text, _)) = self.look.log(pod, lines, since.as_deref()).await? else { return Ok(0) };
+        let lines = if since.is_some() {
+            10_000
+        } else {
+            self.patience.lines
+        };
+        // A log that cannot be had now may be had the next time; that nothing comes is told as a
+        // stall.
+        let Ok((text, _)) = self.look.log(pod, lines, since.as_deref()).await? else {
+            return Ok(0);
+        };
         let new = tail.take(&text);
-        let shown: Vec<String> = new.iter().map(|line| format!("  | {}", clean_line(line))).collect();
+        let shown: Vec<String> = new
+            .iter()
+            .map(|line| format!("  | {}", clean_line(line)))
+            .collect();
         shown.iter().for_each(|line| self.say(line));
         Ok(new.len())
     }
 
     /// The time that is left.
     fn left_s(&self) -> Duration {
-        let limit = self.patience.limit_s.map_or(Duration::MAX, Duration::from_secs);
-        limit.saturating_sub(self.began.elapsed()).min(Duration::from_secs(2_678_400))
+        let limit = self
+            .patience
+            .limit_s
+            .map_or(Duration::MAX, Duration::from_secs);
+        limit
+            .saturating_sub(self.began.elapsed())
+            .min(Duration::from_secs(2_678_400))
     }
 
     fn is_over_time(&self) -> Option<Exit> {
@@ -192,12 +245,21 @@ impl<'a> JobWatchSession<'a> {
     fn end(&self, exit: Exit) -> Exit {
         let watched_s = self.began.elapsed().as_secs();
         match (&self.last, self.patience.json) {
-            (Some(view), true) => out::print_result(&document::render_json_document(&WatchedJobDocument::of(view, self.stuck, watched_s))),
+            (Some(view), true) => out::print_result(&document::render_json_document(
+                &WatchedJobDocument::of(view, self.stuck, watched_s),
+            )),
             (_, true) => {}
             (_, false) if exit == Exit::Incomplete => {
-                self.say(&format!("the time is over: it was watched for {}, and goes on by itself", format_duration(watched_s)));
+                self.say(&format!(
+                    "the time is over: it was watched for {}, and goes on by itself",
+                    format_duration(watched_s)
+                ));
             }
-            (Some(view), false) => self.say(&format!("{} after {} of watching", view.phase.word(), format_duration(watched_s))),
+            (Some(view), false) => self.say(&format!(
+                "{} after {} of watching",
+                view.phase.word(),
+                format_duration(watched_s)
+            )),
             (None, false) => {}
         }
         exit
@@ -207,7 +269,8 @@ impl<'a> JobWatchSession<'a> {
     fn left(&self, place: &str) -> Exit {
         let name = one_line(&self.found.job.name, 63);
         out::print_note(&format!(
-            "the job is left as it is, and goes on by itself\n  watch it again: railwright job watch {name} {place}\n  delete it:      railwright job delete {name} {place}"
+            "the job is left as it is, and goes on by itself\n  watch it again: railwright job \
+             watch {name} {place}\n  delete it:      railwright job delete {name} {place}"
         ));
         Exit::Interrupted
     }
@@ -215,7 +278,13 @@ impl<'a> JobWatchSession<'a> {
 
 /// It was deleted while it was watched.
 pub fn report_deleted_job(kind: JobKind, namespace: &str, name: &str) -> Diagnostic {
-    Diagnostic::error("RW1246", format!("{} {namespace}/{name} is gone: somebody deleted it, or its time to live was over", kind.word()))
-        .state("its pods go with it; what they wrote on volumes stays")
-        .next("submit it again, where that was not meant")
+    Diagnostic::error(
+        "RW1246",
+        format!(
+            "{} {namespace}/{name} is gone: somebody deleted it, or its time to live was over",
+            kind.word()
+        ),
+    )
+    .state("its pods go with it; what they wrote on volumes stays")
+    .next("submit it again, where that was not meant")
 }

@@ -1,6 +1,7 @@
-//! Trials of the same traffic, each with one thing more than the one before: between the last that goes and the first that does not stands the
-//! cause. The steps are those by which a hang of NCCL's tests in pods was narrowed down (NVIDIA/nccl#1564: it went on hosts, in containers with
-//! their network, in pods without RDMA, and hung in pods with it).
+//! Trials of the same traffic, each with one thing more than the one before: between the last that
+//! goes and the first that does not stands the cause. The steps are those by which a hang of NCCL's
+//! tests in pods was narrowed down (NVIDIA/nccl#1564: it went on hosts, in containers with their
+//! network, in pods without RDMA, and hung in pods with it).
 
 use railwright_verify::CheckVerdict;
 use railwright_verify::nccl::transport::Transport;
@@ -36,7 +37,12 @@ pub enum TrialOutcome {
 
 impl Rung {
     /// All of them, the lowest first.
-    pub const ALL: [Rung; 4] = [Rung::Hosts, Rung::HostNetwork, Rung::WithoutRdma, Rung::WithRdma];
+    pub const ALL: [Rung; 4] = [
+        Rung::Hosts,
+        Rung::HostNetwork,
+        Rung::WithoutRdma,
+        Rung::WithRdma,
+    ];
 
     /// On the screen.
     pub fn word(self) -> &'static str {
@@ -61,15 +67,22 @@ impl Rung {
     /// What this trial has that the ones below it do not, where it is the first that fails.
     pub fn cause(self) -> &'static str {
         match self {
-            Rung::Hosts => "driver, NIC, switch or cabling: RDMA does not go between the hosts themselves, whatever is in a pod",
+            Rung::Hosts => {
+                "driver, NIC, switch or cabling: RDMA does not go between the hosts themselves, \
+                 whatever is in a pod"
+            }
             Rung::HostNetwork => {
-                "the container: libraries of RDMA in the image, /dev/infiniband, the limit of locked memory (`ulimit -l`), IPC_LOCK, GPUs of the pod"
+                "the container: libraries of RDMA in the image, /dev/infiniband, the limit of \
+                 locked memory (`ulimit -l`), IPC_LOCK, GPUs of the pod"
             }
             Rung::WithoutRdma => {
-                "the pod network: launcher and workers do not meet there (`btl_tcp_if_include`, `NCCL_SOCKET_IFNAME`, network policies)"
+                "the pod network: launcher and workers do not meet there (`btl_tcp_if_include`, \
+                 `NCCL_SOCKET_IFNAME`, network policies)"
             }
             Rung::WithRdma => {
-                "RDMA on the pod network: the interface of the rail and its GID in the pod, a wrong `NCCL_IB_HCA`, or HCOLL and UCX of MPI, which take RDMA devices (`-mca coll_hcoll_enable 0`)"
+                "RDMA on the pod network: the interface of the rail and its GID in the pod, a \
+                 wrong `NCCL_IB_HCA`, or HCOLL and UCX of MPI, which take RDMA devices (`-mca \
+                 coll_hcoll_enable 0`)"
             }
         }
     }
@@ -77,15 +90,25 @@ impl Rung {
     /// What to run next, where it is the first that fails.
     pub fn next(self, inventory: &str) -> String {
         match self {
-            Rung::Hosts => format!("railwright verify {inventory} names the first check that fails"),
+            Rung::Hosts => {
+                format!("railwright verify {inventory} names the first check that fails")
+            }
             Rung::HostNetwork | Rung::WithRdma => {
-                let network = if self == Rung::HostNetwork { " --host-network" } else { "" };
+                let network = if self == Rung::HostNetwork {
+                    " --host-network"
+                } else {
+                    ""
+                };
                 format!(
-                    "submit that job by itself, and ask for its log and what keeps it: railwright job render nccl-test -i {inventory} --image IMAGE{network} | \
-                     railwright job submit -i {inventory} -; railwright doctor nccl-test -i {inventory}"
+                    "submit that job by itself, and ask for its log and what keeps it: railwright \
+                     job render nccl-test -i {inventory} --image IMAGE{network} | railwright job \
+                     submit -i {inventory} -; railwright doctor nccl-test -i {inventory}"
                 )
             }
-            Rung::WithoutRdma => format!("railwright job render nccl-test --explain -i {inventory} tells on which interface they meet"),
+            Rung::WithoutRdma => format!(
+                "railwright job render nccl-test --explain -i {inventory} tells on which interface \
+                 they meet"
+            ),
         }
     }
 }
@@ -100,39 +123,72 @@ pub struct Ladder {
 impl Ladder {
     /// The first that fails, with what was found.
     pub fn first_that_fails(&self) -> Option<(Rung, &str)> {
-        self.rungs
-            .iter()
-            .find_map(|(rung, outcome)| if let TrialOutcome::Fails(found) = outcome { Some((*rung, found.as_str())) } else { None })
+        self.rungs.iter().find_map(|(rung, outcome)| {
+            if let TrialOutcome::Fails(found) = outcome {
+                Some((*rung, found.as_str()))
+            } else {
+                None
+            }
+        })
     }
 
     /// Every trial went.
     pub fn goes(&self) -> bool {
-        self.rungs.len() == Rung::ALL.len() && self.rungs.iter().all(|(_, outcome)| matches!(outcome, TrialOutcome::Goes(_)))
+        self.rungs.len() == Rung::ALL.len()
+            && self
+                .rungs
+                .iter()
+                .all(|(_, outcome)| matches!(outcome, TrialOutcome::Goes(_)))
     }
 }
 
 /// What the log of a job that came to its end says of its trial; it names so many hosts.
 pub fn evaluate_trial(rung: Rung, hosts: usize, proof: &NcclProof) -> TrialOutcome {
-    let told =
-        |aspect: &(_, railwright_verify::result::CheckOutcome)| format!("{}: {}", aspect.1.code.unwrap_or_default(), aspect.1.measured);
-    let first = || proof.aspects.iter().find(|(_, judgement)| judgement.code.is_some()).map(told).unwrap_or_default();
+    let told = |aspect: &(_, railwright_verify::result::CheckOutcome)| {
+        format!(
+            "{}: {}",
+            aspect.1.code.unwrap_or_default(),
+            aspect.1.measured
+        )
+    };
+    let first = || {
+        proof
+            .aspects
+            .iter()
+            .find(|(_, judgement)| judgement.code.is_some())
+            .map(told)
+            .unwrap_or_default()
+    };
     match (rung, proof.proven, proof.transport) {
         // Without RDMA the one thing that has to be different is the transport.
-        (Rung::WithoutRdma, _, transport) if transport.is_rdma() => {
-            TrialOutcome::Fails(format!("it used {} without asking for a device", transport.word()))
-        }
+        (Rung::WithoutRdma, _, transport) if transport.is_rdma() => TrialOutcome::Fails(format!(
+            "it used {} without asking for a device",
+            transport.word()
+        )),
         (Rung::WithoutRdma, _, Transport::Socket) => {
-            let of = |verdict| proof.aspects.iter().skip(1).find(|(_, judgement)| judgement.verdict == verdict).map(told);
+            let of = |verdict| {
+                proof
+                    .aspects
+                    .iter()
+                    .skip(1)
+                    .find(|(_, judgement)| judgement.verdict == verdict)
+                    .map(told)
+            };
             let failed = of(CheckVerdict::Failed).map(TrialOutcome::Fails);
             let open = || match hosts {
-                0 | 1 => {
-                    Some(TrialOutcome::NotKnown("the log names one host alone: nothing shows that pods of two reach each other".to_owned()))
-                }
+                0 | 1 => Some(TrialOutcome::NotKnown(
+                    "the log names one host alone: nothing shows that pods of two reach each other"
+                        .to_owned(),
+                )),
                 _ => of(CheckVerdict::Unknown).map(TrialOutcome::NotKnown),
             };
-            failed.or_else(open).unwrap_or_else(|| TrialOutcome::Goes("over TCP, to its end".to_owned()))
+            failed
+                .or_else(open)
+                .unwrap_or_else(|| TrialOutcome::Goes("over TCP, to its end".to_owned()))
         }
-        (_, Proven::Proven, transport) => TrialOutcome::Goes(format!("over {}, to its end", transport.word())),
+        (_, Proven::Proven, transport) => {
+            TrialOutcome::Goes(format!("over {}, to its end", transport.word()))
+        }
         (_, Proven::Disproven, _) => TrialOutcome::Fails(first()),
         (_, Proven::NotKnown, _) => TrialOutcome::NotKnown(first()),
     }
@@ -147,22 +203,41 @@ mod tests {
         let mut decoder = NcclLogDecoder::default();
         decoder.feed(log.as_bytes());
         let log = decoder.finish();
-        evaluate_trial(rung, log.hosts().len(), &check_nccl_log(&log, &NcclExpectations::of("x", "--log x")))
+        evaluate_trial(
+            rung,
+            log.hosts().len(),
+            &check_nccl_log(&log, &NcclExpectations::of("x", "--log x")),
+        )
     }
 
     #[test]
     fn a_trial_is_judged_by_what_it_was_to_show() {
         let rdma = samples::render_job_log();
         let tcp = rdma
-            .replace("NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>", "NET/IB : No device found.")
+            .replace(
+                "NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>",
+                "NET/IB : No device found.",
+            )
             .replace("Using network IB", "Using network Socket")
             .replace("via NET/IB/0/GDRDMA", "via NET/Socket/0");
-        assert_eq!(of(Rung::WithRdma, &rdma), TrialOutcome::Goes("over RoCE, to its end".into()));
-        assert_eq!(of(Rung::WithoutRdma, &tcp), TrialOutcome::Goes("over TCP, to its end".into()));
-        assert!(matches!(of(Rung::WithRdma, &tcp), TrialOutcome::Fails(why) if why.starts_with("RW1201")));
-        assert!(matches!(of(Rung::WithoutRdma, &rdma), TrialOutcome::Fails(why) if why.contains("without asking")));
+        assert_eq!(
+            of(Rung::WithRdma, &rdma),
+            TrialOutcome::Goes("over RoCE, to its end".into())
+        );
+        assert_eq!(
+            of(Rung::WithoutRdma, &tcp),
+            TrialOutcome::Goes("over TCP, to its end".into())
+        );
+        assert!(
+            matches!(of(Rung::WithRdma, &tcp), TrialOutcome::Fails(why) if why.starts_with("RW1201"))
+        );
+        assert!(
+            matches!(of(Rung::WithoutRdma, &rdma), TrialOutcome::Fails(why) if why.contains("without asking"))
+        );
         assert!(matches!(of(Rung::WithRdma, ""), TrialOutcome::NotKnown(_)));
         let wrong = tcp.replace("26.56      0", "26.56      7");
-        assert!(matches!(of(Rung::WithoutRdma, &wrong), TrialOutcome::Fails(why) if why.starts_with("RW1207")));
+        assert!(
+            matches!(of(Rung::WithoutRdma, &wrong), TrialOutcome::Fails(why) if why.starts_with("RW1207"))
+        );
     }
 }

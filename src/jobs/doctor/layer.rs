@@ -1,9 +1,22 @@
-//! The layers between a job and the wire, in the order in which they are walked: what is broken below breaks what is above.
+//! The layers between a job and the wire, in the order in which they are walked: what is broken
+//! below breaks what is above.
 
 use serde::{Deserialize, Serialize};
 
 /// A layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Layer {
     /// The machine: GPUs, PCIe, IOMMU.
@@ -28,8 +41,17 @@ pub enum Layer {
 
 impl Layer {
     /// All of them in order.
-    pub const ALL: [Layer; 9] =
-        [Layer::Host, Layer::Driver, Layer::Nic, Layer::Plugin, Layer::Node, Layer::Pod, Layer::Image, Layer::Environment, Layer::Fabric];
+    pub const ALL: [Layer; 9] = [
+        Layer::Host,
+        Layer::Driver,
+        Layer::Nic,
+        Layer::Plugin,
+        Layer::Node,
+        Layer::Pod,
+        Layer::Image,
+        Layer::Environment,
+        Layer::Fabric,
+    ];
 
     /// Its name.
     pub fn word(self) -> &'static str {

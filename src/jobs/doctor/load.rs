@@ -1,4 +1,5 @@
-//! From the files of symptoms to symptoms that can be looked for: every text there, every code its own.
+//! From the files of symptoms to symptoms that can be looked for: every text there, every code its
+//! own.
 
 use super::layer::Layer;
 use railwright_base::{Diagnostic, Severity};
@@ -27,7 +28,8 @@ pub struct Symptom {
     /// Its layer, which is its file's.
     #[serde(skip, default = "default_layer")]
     pub layer: Layer,
-    /// Words of the log: one of the groups must be there whole, each pattern in a line of its own. `*` in a pattern is any text.
+    /// Words of the log: one of the groups must be there whole, each pattern in a line of its own.
+    /// `*` in a pattern is any text.
     #[serde(default)]
     pub seen: Vec<Vec<String>>,
     /// Words that speak against it.
@@ -100,18 +102,25 @@ struct SymptomFileHeader {
     _symptoms: Vec<Value>,
 }
 
-/// The shipped symptoms, the lowest layer first; what is wrong with them, and the files that it points into, where they are not sound.
+/// The shipped symptoms, the lowest layer first; what is wrong with them, and the files that it
+/// points into, where they are not sound.
 pub fn load_symptoms() -> Result<Vec<Symptom>, (Vec<Diagnostic>, Sources)> {
     parse_symptom_files(yaml_files(SYMPTOMS_FOLDER))
 }
 
 /// Symptoms of these files, each with its name.
-pub(super) fn parse_symptom_files(files: Vec<(String, String)>) -> Result<Vec<Symptom>, (Vec<Diagnostic>, Sources)> {
+pub(super) fn parse_symptom_files(
+    files: Vec<(String, String)>,
+) -> Result<Vec<Symptom>, (Vec<Diagnostic>, Sources)> {
     let mut reading = SymptomLoader::default();
     for (name, text) in files {
         reading.file(name, text);
     }
-    if reading.problems.iter().any(|problem| problem.severity == Severity::Error) {
+    if reading
+        .problems
+        .iter()
+        .any(|problem| problem.severity == Severity::Error)
+    {
         return Err((reading.problems, reading.sources));
     }
     // within a layer the order of its file counts: what says more stands first
@@ -132,40 +141,77 @@ impl SymptomLoader {
     fn file(&mut self, name: String, text: String) {
         let source = Arc::new(SourceText::new(SourceFile { name, text }));
         self.sources.add(Arc::clone(&source));
-        let Some(document) = YamlDocument::parse(source, &mut self.aliases, &mut self.problems) else { return };
+        let Some(document) = YamlDocument::parse(source, &mut self.aliases, &mut self.problems)
+        else {
+            return;
+        };
         let Some(root) = document.root() else { return };
-        let Some(head) = decode_or_report::<SymptomFileHeader>(&document, root, &mut self.problems) else { return };
+        let Some(head) = decode_or_report::<SymptomFileHeader>(&document, root, &mut self.problems)
+        else {
+            return;
+        };
         let list = document.entry(root, "symptoms").map(|entry| entry.value);
-        let nodes: Vec<NodeId> = list.map(|list| document.items(list).collect()).unwrap_or_default();
+        let nodes: Vec<NodeId> = list
+            .map(|list| document.items(list).collect())
+            .unwrap_or_default();
         for node in nodes {
-            let Some(symptom) = decode_or_report::<Symptom>(&document, node, &mut self.problems) else { continue };
-            let symptom = Symptom { layer: head.layer, ..symptom };
+            let Some(symptom) = decode_or_report::<Symptom>(&document, node, &mut self.problems)
+            else {
+                continue;
+            };
+            let symptom = Symptom {
+                layer: head.layer,
+                ..symptom
+            };
             match self.fault(&symptom) {
                 None => self.symptoms.push(symptom),
                 Some(why) => {
-                    let problem = Diagnostic::error("RW1217", "a symptom is not written as it must be");
-                    self.problems.push(problem.at(document.source().name(), document.caret(node), why));
+                    let problem =
+                        Diagnostic::error("RW1217", "a symptom is not written as it must be");
+                    self.problems.push(problem.at(
+                        document.source().name(),
+                        document.caret(node),
+                        why,
+                    ));
                 }
             }
         }
     }
 
     fn fault(&mut self, symptom: &Symptom) -> Option<String> {
-        let texts = [&symptom.title, &symptom.cause, &symptom.means, &symptom.source, &symptom.case];
-        let on_acs = symptom.on_acs.as_ref().is_some_and(|told| told.cause.trim().is_empty() || told.next.is_empty());
+        let texts = [
+            &symptom.title,
+            &symptom.cause,
+            &symptom.means,
+            &symptom.source,
+            &symptom.case,
+        ];
+        let on_acs = symptom
+            .on_acs
+            .as_ref()
+            .is_some_and(|told| told.cause.trim().is_empty() || told.next.is_empty());
         if texts.iter().any(|text| text.trim().is_empty()) || symptom.next.is_empty() || on_acs {
             return Some("a text of it is empty".to_owned());
         }
         let patterns = symptom.seen.iter().flatten().chain(&symptom.unless);
-        let short = |pattern: &String| pattern.split('*').next().is_none_or(|first| first.len() < 4);
+        let short = |pattern: &String| {
+            pattern
+                .split('*')
+                .next()
+                .is_none_or(|first| first.len() < 4)
+        };
         if let Some(pattern) = patterns.into_iter().find(|pattern| short(pattern)) {
-            return Some(format!("`{pattern}` begins with fewer than four characters, which every log has"));
+            return Some(format!(
+                "`{pattern}` begins with fewer than four characters, which every log has"
+            ));
         }
-        let says_nothing = symptom.seen.is_empty() && symptom.judged.is_empty() && symptom.failed.is_empty();
+        let says_nothing =
+            symptom.seen.is_empty() && symptom.judged.is_empty() && symptom.failed.is_empty();
         if says_nothing || symptom.seen.iter().any(Vec::is_empty) {
             return Some("neither words of a log nor a judgement".to_owned());
         }
-        let is_new = self.names.insert(symptom.id.clone()) & self.names.insert(symptom.code.clone());
+        let is_new =
+            self.names.insert(symptom.id.clone()) & self.names.insert(symptom.code.clone());
         (!is_new).then(|| "two symptoms have this id or code".to_owned())
     }
 }

@@ -1,5 +1,5 @@
-//! Which patterns of symptoms a log has, in one pass: the first part of each is looked for by one automaton, the rest in the line where
-//! it was found.
+//! Which patterns of symptoms a log has, in one pass: the first part of each is looked for by one
+//! automaton, the rest in the line where it was found.
 
 use super::load::Symptom;
 use aho_corasick::AhoCorasick;
@@ -37,15 +37,34 @@ struct Looking {
 impl PatternScanner {
     /// For the patterns of these symptoms.
     pub fn of(symptoms: &[Symptom]) -> Self {
-        let mut patterns: Vec<&String> = symptoms.iter().flat_map(|symptom| symptom.seen.iter().flatten().chain(&symptom.unless)).collect();
+        let mut patterns: Vec<&String> = symptoms
+            .iter()
+            .flat_map(|symptom| symptom.seen.iter().flatten().chain(&symptom.unless))
+            .collect();
         patterns.sort();
         patterns.dedup();
-        let parts = |pattern: &str| pattern.split('*').map(str::to_owned).collect::<Vec<String>>();
-        let patterns: Vec<(String, Vec<String>)> = patterns.into_iter().map(|pattern| (pattern.clone(), parts(pattern))).collect();
+        let parts = |pattern: &str| {
+            pattern
+                .split('*')
+                .map(str::to_owned)
+                .collect::<Vec<String>>()
+        };
+        let patterns: Vec<(String, Vec<String>)> = patterns
+            .into_iter()
+            .map(|pattern| (pattern.clone(), parts(pattern)))
+            .collect();
         let heads = patterns.iter().filter_map(|(_, parts)| parts.first());
-        let automaton = AhoCorasick::new(heads).expect("some hundred short words make an automaton");
+        let automaton =
+            AhoCorasick::new(heads).expect("some hundred short words make an automaton");
         let seen = vec![None; patterns.len()];
-        PatternScanner { lines: LogLineSplitter::default(), looking: Looking { automaton, patterns, seen } }
+        PatternScanner {
+            lines: LogLineSplitter::default(),
+            looking: Looking {
+                automaton,
+                patterns,
+                seen,
+            },
+        }
     }
 
     /// Takes the next bytes.
@@ -59,7 +78,11 @@ impl PatternScanner {
         let looking = &mut self.looking;
         self.lines.end(&mut |line| looking.line(line));
         let Looking { patterns, seen, .. } = self.looking;
-        patterns.into_iter().zip(seen).filter_map(|((pattern, _), seen)| Some((pattern, seen?))).collect()
+        patterns
+            .into_iter()
+            .zip(seen)
+            .filter_map(|((pattern, _), seen)| Some((pattern, seen?)))
+            .collect()
     }
 }
 
@@ -75,8 +98,11 @@ impl Looking {
                 // the same line may hold the word twice
                 Some(seen) => seen.lines += u64::from(seen.line != line.number),
                 none => {
-                    *none =
-                        Some(PatternOccurrence { line: line.number, text: railwright_base::text::one_line(line.text, TEXT_MAX), lines: 1 })
+                    *none = Some(PatternOccurrence {
+                        line: line.number,
+                        text: railwright_base::text::one_line(line.text, TEXT_MAX),
+                        lines: 1,
+                    })
                 }
             }
         }
@@ -85,13 +111,15 @@ impl Looking {
 
 /// Whether all parts are there, each behind the one before.
 fn has_parts_in_order(mut text: &str, parts: &[String]) -> bool {
-    parts.iter().all(|part| match text.split_once(part.as_str()) {
-        Some((_, rest)) => {
-            text = rest;
-            true
-        }
-        None => false,
-    })
+    parts
+        .iter()
+        .all(|part| match text.split_once(part.as_str()) {
+            Some((_, rest)) => {
+                text = rest;
+                true
+            }
+            None => false,
+        })
 }
 
 #[cfg(test)]

@@ -6,7 +6,9 @@ use railwright_base::text::one_line;
 use railwright_resource::kubernetes_job::JobNow;
 use railwright_resource::kubernetes_object::ownership::describe_object_owner;
 use railwright_resource::kubernetes_object::precondition::ObjectPrecondition;
-use railwright_resource::kubernetes_object::request::{ABSENT, KubernetesRead, ObjectName, SUBMISSION};
+use railwright_resource::kubernetes_object::request::{
+    ABSENT, KubernetesRead, ObjectName, SUBMISSION,
+};
 use railwright_resource::{Action, Read};
 use railwright_system::clock::{self, Deadline};
 use railwright_transport::{ExecutionOutcome, JobWriter, Reader, TransportError};
@@ -14,15 +16,21 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// How long an object may take to go: pods have 30 s to end by themselves (kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle).
+/// How long an object may take to go: pods have 30 s to end by themselves
+/// (kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle).
 const GOES_WITHIN: Duration = Duration::from_secs(90);
 
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Kinds of objects that are submitted beside a job (a TensorBoard, the Service of a master).
-pub(super) const BESIDE: [(&str, &str); 5] =
-    [("batch/v1", "Job"), ("apps/v1", "Deployment"), ("v1", "Service"), ("v1", "ConfigMap"), ("v1", "Pod")];
+pub(super) const BESIDE: [(&str, &str); 5] = [
+    ("batch/v1", "Job"),
+    ("apps/v1", "Deployment"),
+    ("v1", "Service"),
+    ("v1", "ConfigMap"),
+    ("v1", "Pod"),
+];
 
 /// What came of taking an object away.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +39,8 @@ pub enum ObjectDeletionOutcome {
     Gone,
     /// It was not there any more.
     WasGone,
-    /// What has its name now is no longer the object that was listed, and was left alone: who made it.
+    /// What has its name now is no longer the object that was listed, and was left alone: who made
+    /// it.
     LeftAlone(String),
     /// It was told to end, and is still there after so many seconds.
     StillEnds(u64),
@@ -77,7 +86,9 @@ impl Deletable<'_> {
     /// Whether what is there now is it.
     fn is(&self, live: &Value) -> bool {
         match self {
-            Deletable::Listed(listed) => find_object_uid(live) == Some(&listed.uid) && job_of(live) == listed.job.as_deref(),
+            Deletable::Listed(listed) => {
+                find_object_uid(live) == Some(&listed.uid) && job_of(live) == listed.job.as_deref()
+            }
             Deletable::Submitted { word, .. } => of_submission(live) == Some(word),
         }
     }
@@ -92,17 +103,44 @@ impl Deletable<'_> {
 }
 
 /// All objects of a job.
-pub async fn objects_of(reader: &Reader, namespace: &str, name: &str, main: &[ClusterJob]) -> Result<JobObjects, TransportError> {
+pub async fn objects_of(
+    reader: &Reader,
+    namespace: &str,
+    name: &str,
+    main: &[ClusterJob],
+) -> Result<JobObjects, TransportError> {
     let read = |(api_version, kind): &(&str, &str)| KubernetesRead::Jobs {
         api_version: (*api_version).to_owned(),
         kind: (*kind).to_owned(),
         namespace: namespace.to_owned(),
     };
     let reads: Vec<KubernetesRead> = BESIDE.iter().map(read).collect();
-    let answers = reader.read(&reads.iter().cloned().map(Read::Kubernetes).collect::<Vec<_>>()).await?;
-    let listed = |name: ObjectName, now: &JobNow| ListedObject { name, uid: now.uid.clone(), job: now.job.clone() };
-    let mut objects = JobObjects { listed: main.iter().map(|found| listed(found.object(), &found.job)).collect(), ..JobObjects::default() };
-    let mut seen: BTreeSet<ObjectName> = objects.listed.iter().map(|object| object.name.clone()).collect();
+    let answers = reader
+        .read(
+            &reads
+                .iter()
+                .cloned()
+                .map(Read::Kubernetes)
+                .collect::<Vec<_>>(),
+        )
+        .await?;
+    let listed = |name: ObjectName, now: &JobNow| ListedObject {
+        name,
+        uid: now.uid.clone(),
+        job: now.job.clone(),
+    };
+    let mut objects = JobObjects {
+        listed: main
+            .iter()
+            .map(|found| listed(found.object(), &found.job))
+            .collect(),
+        ..JobObjects::default()
+    };
+    let mut seen: BTreeSet<ObjectName> = objects
+        .listed
+        .iter()
+        .map(|object| object.name.clone())
+        .collect();
     for (read, (api_version, kind)) in reads.iter().zip(BESIDE) {
         let found = match parse_kubernetes_result::<Vec<JobNow>>(&answers, read) {
             KubernetesReadOutcome::Is(found) => found,
@@ -128,7 +166,8 @@ pub async fn objects_of(reader: &Reader, namespace: &str, name: &str, main: &[Cl
     Ok(objects)
 }
 
-/// Takes an object away and waits until it is gone; the volumes in which it left something are named. Another one of its name is left alone.
+/// Takes an object away and waits until it is gone; the volumes in which it left something are
+/// named. Another one of its name is left alone.
 pub async fn delete_job_object(
     writer: &JobWriter,
     which: Deletable<'_>,
@@ -143,21 +182,39 @@ pub async fn delete_job_object(
         return Ok(Ok((which.replaced_by(&live), BTreeSet::new())));
     }
     let stays = list_volumes_outliving_pods(&live);
-    let action = Action::DeleteObject { object: object.clone(), precondition: ObjectPrecondition::for_deletion(&live), anew: false };
+    let action = Action::DeleteObject {
+        object: object.clone(),
+        precondition: ObjectPrecondition::for_deletion(&live),
+        anew: false,
+    };
     let unsure = match writer.perform(&action, "job").await? {
         ExecutionOutcome::Ended { code: 0, .. } => None,
-        ExecutionOutcome::Ended { stderr, .. } => return Ok(Err(one_line(stderr.trim_start_matches("railwright: "), 300))),
+        ExecutionOutcome::Ended { stderr, .. } => {
+            return Ok(Err(one_line(
+                stderr.trim_start_matches("railwright: "),
+                300,
+            )));
+        }
         ExecutionOutcome::Unknown { reason } => Some(one_line(&reason, 300)),
     };
     let deadline = Deadline::after(GOES_WITHIN);
     loop {
         let now = read_live_object(writer, object).await?;
-        let is_there = matches!(&now, Ok(Some(now)) if find_object_uid(now) == find_object_uid(&live));
+        let is_there =
+            matches!(&now, Ok(Some(now)) if find_object_uid(now) == find_object_uid(&live));
         if !is_there && now.is_ok() {
             return Ok(Ok((ObjectDeletionOutcome::Gone, stays)));
         }
         if deadline.left().is_zero() {
-            return Ok(unsure.map_or_else(|| Ok((ObjectDeletionOutcome::StillEnds(GOES_WITHIN.as_secs()), stays)), Err));
+            return Ok(unsure.map_or_else(
+                || {
+                    Ok((
+                        ObjectDeletionOutcome::StillEnds(GOES_WITHIN.as_secs()),
+                        stays,
+                    ))
+                },
+                Err,
+            ));
         }
         clock::sleep_for(LOOK).await;
     }
@@ -169,20 +226,32 @@ fn find_object_uid(object: &Value) -> Option<&str> {
 
 /// The job that an object was submitted for.
 fn job_of(object: &Value) -> Option<&str> {
-    object.pointer("/metadata/labels")?.get(JOB_LABEL)?.as_str().filter(|job| !job.is_empty())
+    object
+        .pointer("/metadata/labels")?
+        .get(JOB_LABEL)?
+        .as_str()
+        .filter(|job| !job.is_empty())
 }
 
 /// The word of the submission that made an object.
 fn of_submission(object: &Value) -> Option<&str> {
-    object.pointer("/metadata/annotations")?.get(SUBMISSION)?.as_str()
+    object
+        .pointer("/metadata/annotations")?
+        .get(SUBMISSION)?
+        .as_str()
 }
 
 /// The object as it is; nothing where it is not there.
-async fn read_live_object(writer: &JobWriter, object: &ObjectName) -> Result<Result<Option<Value>, String>, TransportError> {
+async fn read_live_object(
+    writer: &JobWriter,
+    object: &ObjectName,
+) -> Result<Result<Option<Value>, String>, TransportError> {
     let read = Read::Kubernetes(KubernetesRead::Object(object.clone()));
     let answers = writer.reader().read(std::slice::from_ref(&read)).await?;
     Ok(match answers.output(&read) {
-        Ok((0, out)) => serde_json::from_str(out).map(Some).map_err(|_| "the answer makes no sense".to_owned()),
+        Ok((0, out)) => serde_json::from_str(out)
+            .map(Some)
+            .map_err(|_| "the answer makes no sense".to_owned()),
         Ok((ABSENT, _)) => Ok(None),
         Ok((_, why)) => Err(one_line(why, 300)),
         Err(reason) => Err(reason),
@@ -203,12 +272,20 @@ fn collect_volumes(value: &Value, found: &mut BTreeSet<String>, depth: usize) {
     }
     match value {
         Value::Object(fields) => {
-            let text = |at: &str, field: &str| Some(one_line(fields.get(at)?.get(field)?.as_str()?, 120));
-            found.extend(text("persistentVolumeClaim", "claimName").map(|claim| format!("PersistentVolumeClaim {claim}")));
+            let text =
+                |at: &str, field: &str| Some(one_line(fields.get(at)?.get(field)?.as_str()?, 120));
+            found.extend(
+                text("persistentVolumeClaim", "claimName")
+                    .map(|claim| format!("PersistentVolumeClaim {claim}")),
+            );
             found.extend(text("hostPath", "path").map(|path| format!("{path} on the nodes")));
-            fields.values().for_each(|field| collect_volumes(field, found, depth + 1));
+            fields
+                .values()
+                .for_each(|field| collect_volumes(field, found, depth + 1));
         }
-        Value::Array(all) => all.iter().for_each(|one| collect_volumes(one, found, depth + 1)),
+        Value::Array(all) => all
+            .iter()
+            .for_each(|one| collect_volumes(one, found, depth + 1)),
         _ => {}
     }
 }
@@ -221,7 +298,9 @@ mod tests {
     #[test]
     fn volumes_that_stay_are_named() {
         let volumes_of = |volumes: Value| {
-            volumes_in(&json!({ "spec": { "replicas": { "Master": { "template": { "spec": { "volumes": volumes } } } } } }))
+            volumes_in(
+                &json!({ "spec": { "replicas": { "Master": { "template": { "spec": { "volumes": volumes } } } } } }),
+            )
         };
         let all = volumes_of(
             json!([{ "persistentVolumeClaim": { "claimName": "logs" } }, { "hostPath": { "path": "/data" } }, { "emptyDir": {} }]),

@@ -1,4 +1,5 @@
-//! Why a pod of a job does not run: in numbers where resources of the fabric are short, else in the words of who knows it.
+//! Why a pod of a job does not run: in numbers where resources of the fabric are short, else in the
+//! words of who knows it.
 
 use railwright_base::nodeset;
 use railwright_base::text::{format_count, one_line};
@@ -7,15 +8,18 @@ use railwright_resource::kubernetes_job::{JobPod, Room};
 /// Nodes that are named one by one.
 const NAMED: usize = 3;
 
-/// The reason; nothing where none is known yet. The room of the nodes counts what the pods of this job have already.
+/// The reason; nothing where none is known yet. The room of the nodes counts what the pods of this
+/// job have already.
 pub fn find_pod_wait_reason(pod: &JobPod, room: Option<&Room>) -> Option<String> {
     if let Some(waits) = &pod.waits {
         return Some(one_line(&of_container(waits), 300));
     }
     let said = pod.unscheduled.as_deref()?;
-    let short = room
-        .into_iter()
-        .flat_map(|room| pod.asks.iter().filter_map(|(resource, amount)| describe_resource_shortage(room, resource, *amount)));
+    let short = room.into_iter().flat_map(|room| {
+        pod.asks
+            .iter()
+            .filter_map(|(resource, amount)| describe_resource_shortage(room, resource, *amount))
+    });
     let short: Vec<String> = short.collect();
     match short.is_empty() {
         true => Some(one_line(said, 300)),
@@ -23,11 +27,14 @@ pub fn find_pod_wait_reason(pod: &JobPod, room: Option<&Room>) -> Option<String>
     }
 }
 
-/// What the kubelet says of a container that does not start (kubernetes/kubernetes: pkg/kubelet/images/types.go, pkg/kubelet/container/sync_result.go).
+/// What the kubelet says of a container that does not start (kubernetes/kubernetes:
+/// pkg/kubelet/images/types.go, pkg/kubelet/container/sync_result.go).
 fn of_container(waits: &str) -> String {
     let reason = waits.split(' ').next().unwrap_or_default();
     match reason {
-        "ErrImagePull" | "ImagePullBackOff" | "InvalidImageName" | "ErrImageNeverPull" => format!("its image cannot be had: {waits}"),
+        "ErrImagePull" | "ImagePullBackOff" | "InvalidImageName" | "ErrImageNeverPull" => {
+            format!("its image cannot be had: {waits}")
+        }
         "CrashLoopBackOff" => format!("its container ends again and again: {waits}"),
         _ => waits.to_owned(),
     }
@@ -36,11 +43,20 @@ fn of_container(waits: &str) -> String {
 /// How a resource is short, if it is: no node has as much of it free as one pod asks for.
 fn describe_resource_shortage(room: &Room, resource: &str, amount: u64) -> Option<String> {
     let asks = format!("asks {resource} {amount}");
-    let giving: Vec<_> = room.nodes.iter().filter_map(|(name, node)| Some((name, node, node.free(resource)?))).collect();
+    let giving: Vec<_> = room
+        .nodes
+        .iter()
+        .filter_map(|(name, node)| Some((name, node, node.free(resource)?)))
+        .collect();
     if giving.is_empty() {
-        return Some(format!("{asks}, and no node gives any: does its device plugin run there? (railwright verify)"));
+        return Some(format!(
+            "{asks}, and no node gives any: does its device plugin run there? (railwright verify)"
+        ));
     }
-    let open: Vec<_> = giving.iter().filter(|(_, node, _)| node.ready && node.schedulable).collect();
+    let open: Vec<_> = giving
+        .iter()
+        .filter(|(_, node, _)| node.ready && node.schedulable)
+        .collect();
     if open.is_empty() {
         let names: Vec<&str> = giving.iter().map(|(name, ..)| name.as_str()).collect();
         return Some(format!(
@@ -51,10 +67,21 @@ fn describe_resource_shortage(room: &Room, resource: &str, amount: u64) -> Optio
     if open.iter().any(|(.., free)| *free >= amount) {
         return None;
     }
-    let most = open.iter().map(|(.., free)| *free).max().unwrap_or_default();
-    let used = |(name, node, _): &&&(&String, &railwright_resource::kubernetes_job::room::NodeRoom, u64)| {
+    let most = open
+        .iter()
+        .map(|(.., free)| *free)
+        .max()
+        .unwrap_or_default();
+    let used = |(name, node, _): &&&(
+        &String,
+        &railwright_resource::kubernetes_job::room::NodeRoom,
+        u64,
+    )| {
         let gives = node.gives.get(resource).copied().unwrap_or_default();
-        format!("{}/{gives} used on {name}", node.used.get(resource).copied().unwrap_or_default())
+        format!(
+            "{}/{gives} used on {name}",
+            node.used.get(resource).copied().unwrap_or_default()
+        )
     };
     let mut named: Vec<String> = open.iter().take(NAMED).map(|one| used(&one)).collect();
     if open.len() > NAMED {
@@ -62,7 +89,10 @@ fn describe_resource_shortage(room: &Room, resource: &str, amount: u64) -> Optio
     }
     let nodes = format_count(open.len(), "node");
     let verb = if open.len() == 1 { "has" } else { "have" };
-    Some(format!("{asks}, {nodes} {verb} {most} free at most: {}", named.join(", ")))
+    Some(format!(
+        "{asks}, {nodes} {verb} {most} free at most: {}",
+        named.join(", ")
+    ))
 }
 
 #[cfg(test)]
@@ -73,14 +103,29 @@ mod tests {
     fn room(nodes: &[(&str, u64, u64)]) -> Room {
         let node = |(name, gives, used): &(&str, u64, u64)| {
             let of = |value: u64| [("aliyun/erdma".to_owned(), value)].into();
-            ((*name).to_owned(), NodeRoom { ready: true, schedulable: true, gives: of(*gives), used: of(*used) })
+            (
+                (*name).to_owned(),
+                NodeRoom {
+                    ready: true,
+                    schedulable: true,
+                    gives: of(*gives),
+                    used: of(*used),
+                },
+            )
         };
-        Room { nodes: nodes.iter().map(node).collect() }
+        Room {
+            nodes: nodes.iter().map(node).collect(),
+        }
     }
 
     fn pod(asks: u64) -> JobPod {
-        let unscheduled = Some("Unschedulable 0/2 nodes are available: 2 Insufficient aliyun/erdma.".to_owned());
-        JobPod { asks: [("aliyun/erdma".to_owned(), asks)].into(), unscheduled, ..JobPod::default() }
+        let unscheduled =
+            Some("Unschedulable 0/2 nodes are available: 2 Insufficient aliyun/erdma.".to_owned());
+        JobPod {
+            asks: [("aliyun/erdma".to_owned(), asks)].into(),
+            unscheduled,
+            ..JobPod::default()
+        }
     }
 
     #[test]
@@ -88,26 +133,54 @@ mod tests {
         let full = room(&[("gpu-001", 200, 200), ("gpu-002", 200, 199)]);
         assert_eq!(
             find_pod_wait_reason(&pod(2), Some(&full)).unwrap(),
-            "asks aliyun/erdma 2, 2 nodes have 1 free at most: 200/200 used on gpu-001, 199/200 used on gpu-002"
+            "asks aliyun/erdma 2, 2 nodes have 1 free at most: 200/200 used on gpu-001, 199/200 \
+             used on gpu-002"
         );
         assert_eq!(
             find_pod_wait_reason(&pod(1), Some(&room(&[]))).unwrap(),
-            "asks aliyun/erdma 1, and no node gives any: does its device plugin run there? (railwright verify)"
+            "asks aliyun/erdma 1, and no node gives any: does its device plugin run there? \
+             (railwright verify)"
         );
-        let many: Vec<(String, u64, u64)> = (1..=9).map(|n| (format!("gpu-{n:03}"), 1, 1)).collect();
-        let many: Vec<(&str, u64, u64)> = many.iter().map(|(name, gives, used)| (name.as_str(), *gives, *used)).collect();
-        assert!(find_pod_wait_reason(&pod(1), Some(&room(&many))).unwrap().ends_with("1/1 used on gpu-003, and 6 more"));
+        let many: Vec<(String, u64, u64)> =
+            (1..=9).map(|n| (format!("gpu-{n:03}"), 1, 1)).collect();
+        let many: Vec<(&str, u64, u64)> = many
+            .iter()
+            .map(|(name, gives, used)| (name.as_str(), *gives, *used))
+            .collect();
+        assert!(
+            find_pod_wait_reason(&pod(1), Some(&room(&many)))
+                .unwrap()
+                .ends_with("1/1 used on gpu-003, and 6 more")
+        );
         let mut cordoned = room(&[("gpu-001", 200, 0)]);
-        cordoned.nodes.values_mut().for_each(|node| node.schedulable = false);
+        cordoned
+            .nodes
+            .values_mut()
+            .for_each(|node| node.schedulable = false);
         assert_eq!(
             find_pod_wait_reason(&pod(1), Some(&cordoned)).unwrap(),
-            "asks aliyun/erdma 1, and no node that gives it takes pods now (not ready, or cordoned): gpu-001"
+            "asks aliyun/erdma 1, and no node that gives it takes pods now (not ready, or \
+             cordoned): gpu-001"
         );
         // Something else is short: the scheduler knows what.
-        assert!(find_pod_wait_reason(&pod(1), Some(&room(&[("gpu-001", 200, 0)]))).unwrap().starts_with("Unschedulable 0/2 nodes"));
-        assert!(find_pod_wait_reason(&pod(1), None).unwrap().starts_with("Unschedulable"));
+        assert!(
+            find_pod_wait_reason(&pod(1), Some(&room(&[("gpu-001", 200, 0)])))
+                .unwrap()
+                .starts_with("Unschedulable 0/2 nodes")
+        );
+        assert!(
+            find_pod_wait_reason(&pod(1), None)
+                .unwrap()
+                .starts_with("Unschedulable")
+        );
         assert_eq!(find_pod_wait_reason(&JobPod::default(), Some(&full)), None);
-        let pulls = JobPod { waits: Some("ErrImagePull not found".to_owned()), ..JobPod::default() };
-        assert_eq!(find_pod_wait_reason(&pulls, Some(&full)).unwrap(), "its image cannot be had: ErrImagePull not found");
+        let pulls = JobPod {
+            waits: Some("ErrImagePull not found".to_owned()),
+            ..JobPod::default()
+        };
+        assert_eq!(
+            find_pod_wait_reason(&pulls, Some(&full)).unwrap(),
+            "its image cannot be had: ErrImagePull not found"
+        );
     }
 }

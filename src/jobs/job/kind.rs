@@ -4,11 +4,14 @@ use railwright_resource::kubernetes_job::JobNow;
 use railwright_resource::kubernetes_object::request::KubernetesRead;
 use serde::Serialize;
 
-/// The label that every object of a job bears that was submitted by railwright, with the job's name.
+/// The label that every object of a job bears that was submitted by railwright, with the job's
+/// name.
 pub const JOB_LABEL: &str = "railwright.io/job";
 
 /// A kind of objects that do jobs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema,
+)]
 pub enum JobKind {
     /// Of mpi-operator (kubeflow/mpi-operator, pkg/apis/kubeflow/v2beta1).
     #[serde(rename = "MPIJob")]
@@ -67,7 +70,14 @@ impl Phase {
 
 impl JobKind {
     /// All of them.
-    pub const ALL: [JobKind; 6] = [JobKind::Mpi, JobKind::Pytorch, JobKind::Ray, JobKind::Deployment, JobKind::Batch, JobKind::Pod];
+    pub const ALL: [JobKind; 6] = [
+        JobKind::Mpi,
+        JobKind::Pytorch,
+        JobKind::Ray,
+        JobKind::Deployment,
+        JobKind::Batch,
+        JobKind::Pod,
+    ];
 
     /// As a manifest has it.
     pub fn word(self) -> &'static str {
@@ -83,14 +93,21 @@ impl JobKind {
 
     /// The kind of this name.
     pub fn of(word: &str) -> Option<Self> {
-        JobKind::ALL.into_iter().find(|kind| kind.word().eq_ignore_ascii_case(word))
+        JobKind::ALL
+            .into_iter()
+            .find(|kind| kind.word().eq_ignore_ascii_case(word))
     }
 
-    /// Groups and versions that it may be served as, the newest first. A definition of MPIJob is shipped by three projects
-    /// (mpi-operator v2beta1, training-operator v1, arena v1alpha1), and a cluster can have only one of them.
+    /// Groups and versions that it may be served as, the newest first. A definition of MPIJob is
+    /// shipped by three projects (mpi-operator v2beta1, training-operator v1, arena v1alpha1), and
+    /// a cluster can have only one of them.
     pub fn versions(self) -> &'static [&'static str] {
         match self {
-            JobKind::Mpi => &["kubeflow.org/v2beta1", "kubeflow.org/v1", "kubeflow.org/v1alpha1"],
+            JobKind::Mpi => &[
+                "kubeflow.org/v2beta1",
+                "kubeflow.org/v1",
+                "kubeflow.org/v1alpha1",
+            ],
             JobKind::Pytorch => &["kubeflow.org/v1"],
             JobKind::Ray => &["ray.io/v1"],
             JobKind::Deployment => &["apps/v1"],
@@ -109,7 +126,8 @@ impl JobKind {
         self.versions().iter().map(read).collect()
     }
 
-    /// True where only those are jobs that were submitted by railwright: a cluster is full of others.
+    /// True where only those are jobs that were submitted by railwright: a cluster is full of
+    /// others.
     pub fn is_of_all_sorts(self) -> bool {
         matches!(self, JobKind::Deployment | JobKind::Batch | JobKind::Pod)
     }
@@ -117,10 +135,13 @@ impl JobKind {
     /// The labels of its pods.
     pub fn selector(self, job: &JobNow) -> String {
         match self {
-            JobKind::Mpi | JobKind::Pytorch => format!("training.kubeflow.org/job-name={}", job.name),
+            JobKind::Mpi | JobKind::Pytorch => {
+                format!("training.kubeflow.org/job-name={}", job.name)
+            }
             JobKind::Ray => format!("ray.io/cluster={}", job.name),
             JobKind::Deployment => job.selector.clone().unwrap_or_default(),
-            // kubernetes.io/docs/reference/labels-annotations-taints: batch.kubernetes.io/job-name, from 1.27 on beside this one.
+            // kubernetes.io/docs/reference/labels-annotations-taints: batch.kubernetes.io/job-name,
+            // from 1.27 on beside this one.
             JobKind::Batch => format!("job-name={}", job.name),
             JobKind::Pod => format!("{JOB_LABEL}={}", job.job.as_deref().unwrap_or_default()),
         }
@@ -170,7 +191,10 @@ impl JobKind {
     /// True where its controller has not said anything of it yet.
     pub fn is_not_taken_up(self, job: &JobNow) -> bool {
         match self {
-            JobKind::Mpi | JobKind::Pytorch => job.status.get("conditions").is_none_or(|all| all.as_array().is_none_or(Vec::is_empty)),
+            JobKind::Mpi | JobKind::Pytorch => job
+                .status
+                .get("conditions")
+                .is_none_or(|all| all.as_array().is_none_or(Vec::is_empty)),
             JobKind::Ray => job.status.as_object().is_none_or(serde_json::Map::is_empty),
             JobKind::Deployment | JobKind::Batch | JobKind::Pod => false,
         }
@@ -178,17 +202,31 @@ impl JobKind {
 }
 
 fn join_reason_and_message((reason, message): (&str, &str)) -> Option<String> {
-    let words = [reason, message].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(": ");
+    let words = [reason, message]
+        .into_iter()
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join(": ");
     Some(words).filter(|words| !words.is_empty())
 }
 
-/// `status.conditions`: kubeflow/training-operator, pkg/apis/kubeflow.org/v1/common_types.go, and the same in mpi-operator. What is over is said
-/// beside what was before it, so it is looked for first.
+/// `status.conditions`: kubeflow/training-operator, pkg/apis/kubeflow.org/v1/common_types.go, and
+/// the same in mpi-operator. What is over is said beside what was before it, so it is looked for
+/// first.
 fn of_kubeflow(job: &JobNow) -> (Phase, Option<String>) {
-    let order = [("Failed", Phase::Failed), ("Succeeded", Phase::Succeeded), ("Suspended", Phase::Suspended)];
+    let order = [
+        ("Failed", Phase::Failed),
+        ("Succeeded", Phase::Succeeded),
+        ("Suspended", Phase::Suspended),
+    ];
     for (condition, phase) in order {
         if let Some(said) = job.condition(condition) {
-            return (phase, Some(said).filter(|_| phase == Phase::Failed).and_then(join_reason_and_message));
+            return (
+                phase,
+                Some(said)
+                    .filter(|_| phase == Phase::Failed)
+                    .and_then(join_reason_and_message),
+            );
         }
     }
     if job.suspended {
@@ -201,21 +239,30 @@ fn of_kubeflow(job: &JobNow) -> (Phase, Option<String>) {
     }
 }
 
-/// `status.state` is told by all versions of KubeRay; what it lacks is in the condition ReplicaFailure (ray-operator/apis/ray/v1/raycluster_types.go).
+/// `status.state` is told by all versions of KubeRay; what it lacks is in the condition
+/// ReplicaFailure (ray-operator/apis/ray/v1/raycluster_types.go).
 fn of_ray(job: &JobNow) -> (Phase, Option<String>) {
-    let failure = job.condition("ReplicaFailure").and_then(join_reason_and_message);
+    let failure = job
+        .condition("ReplicaFailure")
+        .and_then(join_reason_and_message);
     match job.text("state") {
         // A state of before: its pods cannot be made.
         Some("ready") if failure.is_some() => (Phase::Waiting, failure),
         Some("ready") => (Phase::Running, None),
         Some("suspended") => (Phase::Suspended, None),
-        Some("failed") => (Phase::Failed, failure.or_else(|| job.text("reason").map(str::to_owned))),
+        Some("failed") => (
+            Phase::Failed,
+            failure.or_else(|| job.text("reason").map(str::to_owned)),
+        ),
         _ => (Phase::Waiting, failure),
     }
 }
 
 fn of_deployment(job: &JobNow) -> (Phase, Option<String>) {
-    let (wanted, there) = (job.replicas.unwrap_or(1), job.number("availableReplicas").unwrap_or_default());
+    let (wanted, there) = (
+        job.replicas.unwrap_or(1),
+        job.number("availableReplicas").unwrap_or_default(),
+    );
     match there >= wanted {
         true if wanted == 0 => (Phase::Suspended, Some("it wants no pods".to_owned())),
         true => (Phase::Running, None),
@@ -228,12 +275,17 @@ fn of_deployment(job: &JobNow) -> (Phase, Option<String>) {
     }
 }
 
-/// kubernetes.io/docs/concepts/workloads/controllers/job: Complete and Failed are the ends, `ready` counts pods that run.
+/// kubernetes.io/docs/concepts/workloads/controllers/job: Complete and Failed are the ends, `ready`
+/// counts pods that run.
 fn of_batch(job: &JobNow) -> (Phase, Option<String>) {
     if let Some(said) = job.condition("Failed") {
         return (Phase::Failed, join_reason_and_message(said));
     }
-    match (job.condition("Complete"), job.suspended, job.number("ready").unwrap_or_default()) {
+    match (
+        job.condition("Complete"),
+        job.suspended,
+        job.number("ready").unwrap_or_default(),
+    ) {
         (Some(_), ..) => (Phase::Succeeded, None),
         (None, true, _) => (Phase::Suspended, None),
         (None, false, 0) => (Phase::Waiting, None),
@@ -245,9 +297,13 @@ fn of_pod(job: &JobNow) -> (Phase, Option<String>) {
     match job.text("phase") {
         Some("Running") => (Phase::Running, None),
         Some("Succeeded") => (Phase::Succeeded, None),
-        Some("Failed") => {
-            (Phase::Failed, join_reason_and_message((job.text("reason").unwrap_or_default(), job.text("message").unwrap_or_default())))
-        }
+        Some("Failed") => (
+            Phase::Failed,
+            join_reason_and_message((
+                job.text("reason").unwrap_or_default(),
+                job.text("message").unwrap_or_default(),
+            )),
+        ),
         _ => (Phase::Waiting, None),
     }
 }
@@ -258,41 +314,122 @@ mod tests {
     use serde_json::{Value, json};
 
     fn told(kind: JobKind, status: Value) -> String {
-        let job = JobNow { status, replicas: Some(2), ..JobNow::default() };
+        let job = JobNow {
+            status,
+            replicas: Some(2),
+            ..JobNow::default()
+        };
         let (phase, why) = kind.phase(&job);
-        format!("{} {}", phase.word(), why.unwrap_or_default()).trim().to_owned()
+        format!("{} {}", phase.word(), why.unwrap_or_default())
+            .trim()
+            .to_owned()
     }
 
     #[test]
     fn how_far_a_job_is_follows_from_what_its_controller_says() {
-        let condition =
-            |kind: &str, status: &str| json!({ "type": kind, "status": status, "reason": format!("MPIJob{kind}"), "message": "m" });
+        let condition = |kind: &str, status: &str| json!({ "type": kind, "status": status, "reason": format!("MPIJob{kind}"), "message": "m" });
         let with = |all: &[Value]| json!({ "conditions": all });
         assert_eq!(told(JobKind::Mpi, json!({})), "waiting");
-        assert_eq!(told(JobKind::Mpi, with(&[condition("Created", "True")])), "waiting");
-        assert_eq!(told(JobKind::Mpi, with(&[condition("Created", "True"), condition("Running", "True")])), "running");
-        let over = [condition("Created", "True"), condition("Running", "False"), condition("Failed", "True")];
-        assert_eq!(told(JobKind::Mpi, with(&over)), "failed MPIJobFailed: m");
-        assert_eq!(told(JobKind::Pytorch, with(&[condition("Running", "False"), condition("Succeeded", "True")])), "succeeded");
         assert_eq!(
-            told(JobKind::Pytorch, with(&[condition("Running", "False"), condition("Restarting", "True")])),
+            told(JobKind::Mpi, with(&[condition("Created", "True")])),
+            "waiting"
+        );
+        assert_eq!(
+            told(
+                JobKind::Mpi,
+                with(&[condition("Created", "True"), condition("Running", "True")])
+            ),
+            "running"
+        );
+        let over = [
+            condition("Created", "True"),
+            condition("Running", "False"),
+            condition("Failed", "True"),
+        ];
+        assert_eq!(told(JobKind::Mpi, with(&over)), "failed MPIJobFailed: m");
+        assert_eq!(
+            told(
+                JobKind::Pytorch,
+                with(&[
+                    condition("Running", "False"),
+                    condition("Succeeded", "True")
+                ])
+            ),
+            "succeeded"
+        );
+        assert_eq!(
+            told(
+                JobKind::Pytorch,
+                with(&[
+                    condition("Running", "False"),
+                    condition("Restarting", "True")
+                ])
+            ),
             "waiting MPIJobRestarting: m"
         );
         assert_eq!(told(JobKind::Ray, json!({ "state": "ready" })), "running");
-        assert_eq!(told(JobKind::Ray, json!({ "state": "failed", "reason": "no pods" })), "failed no pods");
+        assert_eq!(
+            told(
+                JobKind::Ray,
+                json!({ "state": "failed", "reason": "no pods" })
+            ),
+            "failed no pods"
+        );
         let stale = json!({ "state": "ready", "conditions": [{ "type": "ReplicaFailure", "status": "True", "reason": "FailedCreate" }] });
-        assert_eq!(told(JobKind::Ray, stale), "waiting FailedCreate", "its watch does not end with 0");
-        assert_eq!(JobKind::Deployment.phase(&JobNow { replicas: Some(0), ..JobNow::default() }).0, Phase::Suspended);
-        assert_eq!(told(JobKind::Deployment, json!({ "availableReplicas": 1 })), "waiting 1 of 2 pods are there");
+        assert_eq!(
+            told(JobKind::Ray, stale),
+            "waiting FailedCreate",
+            "its watch does not end with 0"
+        );
+        assert_eq!(
+            JobKind::Deployment
+                .phase(&JobNow {
+                    replicas: Some(0),
+                    ..JobNow::default()
+                })
+                .0,
+            Phase::Suspended
+        );
+        assert_eq!(
+            told(JobKind::Deployment, json!({ "availableReplicas": 1 })),
+            "waiting 1 of 2 pods are there"
+        );
         assert_eq!(told(JobKind::Batch, json!({ "active": 1 })), "waiting");
-        assert_eq!(told(JobKind::Batch, json!({ "active": 1, "ready": 1 })), "running");
-        assert_eq!(told(JobKind::Batch, with(&[condition("Complete", "True")])), "succeeded");
-        assert_eq!(told(JobKind::Batch, with(&[condition("Failed", "True")])), "failed MPIJobFailed: m");
-        assert_eq!(told(JobKind::Pod, json!({ "phase": "Failed", "reason": "Evicted" })), "failed Evicted");
-        for junk in [json!(null), json!("x"), json!({ "conditions": "x" }), json!({ "state": 7 })] {
-            JobKind::ALL
-                .iter()
-                .for_each(|kind| assert_eq!(kind.phase(&JobNow { status: junk.clone(), ..JobNow::default() }).0, Phase::Waiting));
+        assert_eq!(
+            told(JobKind::Batch, json!({ "active": 1, "ready": 1 })),
+            "running"
+        );
+        assert_eq!(
+            told(JobKind::Batch, with(&[condition("Complete", "True")])),
+            "succeeded"
+        );
+        assert_eq!(
+            told(JobKind::Batch, with(&[condition("Failed", "True")])),
+            "failed MPIJobFailed: m"
+        );
+        assert_eq!(
+            told(
+                JobKind::Pod,
+                json!({ "phase": "Failed", "reason": "Evicted" })
+            ),
+            "failed Evicted"
+        );
+        for junk in [
+            json!(null),
+            json!("x"),
+            json!({ "conditions": "x" }),
+            json!({ "state": 7 }),
+        ] {
+            JobKind::ALL.iter().for_each(|kind| {
+                assert_eq!(
+                    kind.phase(&JobNow {
+                        status: junk.clone(),
+                        ..JobNow::default()
+                    })
+                    .0,
+                    Phase::Waiting
+                )
+            });
         }
     }
 }

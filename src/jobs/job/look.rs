@@ -57,16 +57,38 @@ impl<'a> JobReader<'a> {
 
     /// All jobs of these kinds.
     pub async fn all(&self, kinds: &[JobKind]) -> Result<JobListing, TransportError> {
-        let asked: Vec<(JobKind, KubernetesRead)> =
-            kinds.iter().flat_map(|kind| kind.reads(self.namespace).into_iter().map(|read| (*kind, read))).collect();
-        let reads: Vec<Read> = asked.iter().map(|(_, read)| Read::Kubernetes(read.clone())).collect();
+        let asked: Vec<(JobKind, KubernetesRead)> = kinds
+            .iter()
+            .flat_map(|kind| {
+                kind.reads(self.namespace)
+                    .into_iter()
+                    .map(|read| (*kind, read))
+            })
+            .collect();
+        let reads: Vec<Read> = asked
+            .iter()
+            .map(|(_, read)| Read::Kubernetes(read.clone()))
+            .collect();
         let answers = self.reader.read(&reads).await?;
         let mut looked = JobListing::default();
         for kind in kinds {
-            let of_kind = asked.iter().filter(|(asked, _)| asked == kind).map(|(_, read)| read);
-            looked.take(*kind, of_kind.map(|read| (find_api_version(read), parse_kubernetes_result::<Vec<JobNow>>(&answers, read))));
+            let of_kind = asked
+                .iter()
+                .filter(|(asked, _)| asked == kind)
+                .map(|(_, read)| read);
+            looked.take(
+                *kind,
+                of_kind.map(|read| {
+                    (
+                        find_api_version(read),
+                        parse_kubernetes_result::<Vec<JobNow>>(&answers, read),
+                    )
+                }),
+            );
         }
-        looked.jobs.sort_by(|a, b| (a.kind, &a.job.name).cmp(&(b.kind, &b.job.name)));
+        looked
+            .jobs
+            .sort_by(|a, b| (a.kind, &a.job.name).cmp(&(b.kind, &b.job.name)));
         Ok(looked)
     }
 
@@ -77,8 +99,17 @@ impl<'a> JobReader<'a> {
             kind: found.kind.word().to_owned(),
             namespace: self.namespace.to_owned(),
         };
-        let pods = KubernetesRead::JobPods { namespace: self.namespace.to_owned(), selector: found.kind.selector(&found.job) };
-        let answers = self.reader.read(&[Read::Kubernetes(read.clone()), Read::Kubernetes(pods.clone())]).await?;
+        let pods = KubernetesRead::JobPods {
+            namespace: self.namespace.to_owned(),
+            selector: found.kind.selector(&found.job),
+        };
+        let answers = self
+            .reader
+            .read(&[
+                Read::Kubernetes(read.clone()),
+                Read::Kubernetes(pods.clone()),
+            ])
+            .await?;
         let jobs = match parse_kubernetes_result::<Vec<JobNow>>(&answers, &read) {
             KubernetesReadOutcome::Is(jobs) => jobs,
             KubernetesReadOutcome::NoKind => return Ok(None),
@@ -86,18 +117,32 @@ impl<'a> JobReader<'a> {
                 return Ok(Some(JobView::unread(found, reason)));
             }
         };
-        let Some(job) = jobs.into_iter().find(|job| job.uid == found.job.uid) else { return Ok(None) };
+        let Some(job) = jobs.into_iter().find(|job| job.uid == found.job.uid) else {
+            return Ok(None);
+        };
         let pods: Result<Vec<JobPod>, String> = parse_kubernetes_result(&answers, &pods).result();
-        let mut view = JobView::of(&ClusterJob { job, ..found.clone() }, pods);
+        let mut view = JobView::of(
+            &ClusterJob {
+                job,
+                ..found.clone()
+            },
+            pods,
+        );
         self.explain(&mut view, found).await?;
         Ok(Some(view))
     }
 
     /// What keeps it, asked only where something does.
     async fn explain(&self, view: &mut JobView, found: &ClusterJob) -> Result<(), TransportError> {
-        let is_short = view.pods.iter().any(|pod| pod.unscheduled.is_some() && !pod.asks.is_empty());
+        let is_short = view
+            .pods
+            .iter()
+            .any(|pod| pod.unscheduled.is_some() && !pod.asks.is_empty());
         let is_kept = matches!(view.phase, Phase::Waiting | Phase::Failed);
-        let troubles = KubernetesRead::Troubles { object: found.object(), selector: None };
+        let troubles = KubernetesRead::Troubles {
+            object: found.object(),
+            selector: None,
+        };
         let mut reads = Vec::new();
         reads.extend(is_short.then_some(Read::Kubernetes(KubernetesRead::Room)));
         reads.extend(is_kept.then(|| Read::Kubernetes(troubles.clone())));
@@ -105,20 +150,49 @@ impl<'a> JobReader<'a> {
             return Ok(());
         }
         let answers = self.reader.read(&reads).await?;
-        let room: Option<Room> = if is_short { parse_kubernetes_result(&answers, &KubernetesRead::Room).result().ok() } else { None };
-        let lines = answers.output(&Read::Kubernetes(troubles)).map(|(_, out)| out).unwrap_or_default();
-        view.explain(room.as_ref(), lines.lines().map(|line| line.trim_start_matches("warning: ").to_owned()).collect());
+        let room: Option<Room> = if is_short {
+            parse_kubernetes_result(&answers, &KubernetesRead::Room)
+                .result()
+                .ok()
+        } else {
+            None
+        };
+        let lines = answers
+            .output(&Read::Kubernetes(troubles))
+            .map(|(_, out)| out)
+            .unwrap_or_default();
+        view.explain(
+            room.as_ref(),
+            lines
+                .lines()
+                .map(|line| line.trim_start_matches("warning: ").to_owned())
+                .collect(),
+        );
         Ok(())
     }
 
-    /// What a pod's log says since a time, and whether there was more than is taken of one look; the error says why it cannot be had.
-    pub async fn log(&self, pod: &JobPod, lines: u32, since: Option<&str>) -> Result<Result<(String, bool), String>, TransportError> {
+    /// What a pod's log says since a time, and whether there was more than is taken of one look;
+    /// the error says why it cannot be had.
+    pub async fn log(
+        &self,
+        pod: &JobPod,
+        lines: u32,
+        since: Option<&str>,
+    ) -> Result<Result<(String, bool), String>, TransportError> {
         let (namespace, container) = (self.namespace.to_owned(), pod.container.clone());
-        let read = KubernetesRead::Log { namespace, pod: pod.name.clone(), container, lines, since: since.map(str::to_owned) };
+        let read = KubernetesRead::Log {
+            namespace,
+            pod: pod.name.clone(),
+            container,
+            lines,
+            since: since.map(str::to_owned),
+        };
         let read = Read::Kubernetes(read);
         let answers = self.reader.read(std::slice::from_ref(&read)).await?;
         Ok(match answers.get(&read) {
-            Some(answer) if answer.status == AnswerStatus::TooLong => Ok((answer.out.clone(), true)),
+            Some(answer) if answer.status == AnswerStatus::TooLong => {
+                Ok((answer.out.clone(), true))
+            }
             _ => match answers.output(&read) {
                 Ok((0, out)) => Ok((out.to_owned(), false)),
                 Ok((_, why)) => Err(one_line(why, 200)),
@@ -130,17 +204,27 @@ impl<'a> JobReader<'a> {
 
 impl JobListing {
     /// The answers to all versions that a kind may be served as.
-    fn take(&mut self, kind: JobKind, versions: impl Iterator<Item = (String, KubernetesReadOutcome<Vec<JobNow>>)>) {
+    fn take(
+        &mut self,
+        kind: JobKind,
+        versions: impl Iterator<Item = (String, KubernetesReadOutcome<Vec<JobNow>>)>,
+    ) {
         let mut is_known = false;
         for (api_version, said) in versions {
             match said {
                 KubernetesReadOutcome::NoKind => continue,
-                KubernetesReadOutcome::Unread(reason) | KubernetesReadOutcome::Denied(reason) => self.unread.push((kind, reason)),
+                KubernetesReadOutcome::Unread(reason) | KubernetesReadOutcome::Denied(reason) => {
+                    self.unread.push((kind, reason))
+                }
                 // What is served in two versions is the same objects.
                 KubernetesReadOutcome::Is(_) if is_known => continue,
                 KubernetesReadOutcome::Is(jobs) => {
                     let is_job = |job: &JobNow| !kind.is_of_all_sorts() || job.job.is_some();
-                    let found = |job: JobNow| ClusterJob { kind, api_version: api_version.clone(), job };
+                    let found = |job: JobNow| ClusterJob {
+                        kind,
+                        api_version: api_version.clone(),
+                        job,
+                    };
                     self.jobs.extend(jobs.into_iter().filter(is_job).map(found));
                 }
             }
@@ -149,9 +233,10 @@ impl JobListing {
         match is_known {
             true => {}
             // Every API server has them: what answers there says nothing that makes sense.
-            false if kind.is_of_all_sorts() => {
-                self.unread.push((kind, "the server does not know it, as no API server of Kubernetes".to_owned()))
-            }
+            false if kind.is_of_all_sorts() => self.unread.push((
+                kind,
+                "the server does not know it, as no API server of Kubernetes".to_owned(),
+            )),
             false => self.unknown.push(kind),
         }
     }
@@ -171,19 +256,30 @@ impl<T> KubernetesReadOutcome<T> {
         match self {
             KubernetesReadOutcome::Is(is) => Ok(is),
             KubernetesReadOutcome::NoKind => Err("the cluster does not have the kind".to_owned()),
-            KubernetesReadOutcome::Denied(reason) | KubernetesReadOutcome::Unread(reason) => Err(reason),
+            KubernetesReadOutcome::Denied(reason) | KubernetesReadOutcome::Unread(reason) => {
+                Err(reason)
+            }
         }
     }
 }
 
-pub(super) fn parse_kubernetes_result<T: DeserializeOwned>(answers: &ReadResults, read: &KubernetesRead) -> KubernetesReadOutcome<T> {
+pub(super) fn parse_kubernetes_result<T: DeserializeOwned>(
+    answers: &ReadResults,
+    read: &KubernetesRead,
+) -> KubernetesReadOutcome<T> {
     let read = Read::Kubernetes(read.clone());
     match answers.output(&read) {
-        Ok((0, out)) => serde_json::from_str(&answers.shown(out))
-            .map_or_else(|_| KubernetesReadOutcome::Unread("the answer makes no sense".to_owned()), KubernetesReadOutcome::Is),
+        Ok((0, out)) => serde_json::from_str(&answers.shown(out)).map_or_else(
+            |_| KubernetesReadOutcome::Unread("the answer makes no sense".to_owned()),
+            KubernetesReadOutcome::Is,
+        ),
         Ok((NO_KIND, _)) => KubernetesReadOutcome::NoKind,
         Ok((_, why)) => KubernetesReadOutcome::Unread(one_line(&answers.shown(why), 300)),
-        Err(reason) if answers.get(&read).is_some_and(|answer| answer.status == AnswerStatus::Denied) => {
+        Err(reason)
+            if answers
+                .get(&read)
+                .is_some_and(|answer| answer.status == AnswerStatus::Denied) =>
+        {
             KubernetesReadOutcome::Denied(reason)
         }
         Err(reason) => KubernetesReadOutcome::Unread(reason),
@@ -191,5 +287,9 @@ pub(super) fn parse_kubernetes_result<T: DeserializeOwned>(answers: &ReadResults
 }
 
 fn find_api_version(read: &KubernetesRead) -> String {
-    if let KubernetesRead::Jobs { api_version, .. } = read { api_version.clone() } else { String::new() }
+    if let KubernetesRead::Jobs { api_version, .. } = read {
+        api_version.clone()
+    } else {
+        String::new()
+    }
 }

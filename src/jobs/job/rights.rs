@@ -18,13 +18,14 @@ impl JobKind {
     }
 }
 
-/// Programs in pods, which are a strong right: whoever has it may run anything there, with all that the pods may do on their nodes. Older API
-/// servers ask for `get`, since 1.35 a websocket asks for `create` (kubernetes/kubernetes: pkg/registry/core/pod/rest/subresources.go).
-const IN_PODS: &str =
-    "devices of a RayCluster's pods and traffic between them, libraries in a pod's image; without it both are unknown, and the rest goes";
+/// Programs in pods, which are a strong right: whoever has it may run anything there, with all that
+/// the pods may do on their nodes. Older API servers ask for `get`, since 1.35 a websocket asks for
+/// `create` (kubernetes/kubernetes: pkg/registry/core/pod/rest/subresources.go).
+const IN_PODS: &str = "devices of a RayCluster's pods and traffic between them, libraries in a \
+                       pod's image; without it both are unknown, and the rest goes";
 
-/// What `job submit`, `list`, `watch`, `prove` and `delete` do there, with the reasons. A create has no name to hold it to, and a job's name is
-/// known to the one who submits it alone.
+/// What `job submit`, `list`, `watch`, `prove` and `delete` do there, with the reasons. A create
+/// has no name to hold it to, and a job's name is known to the one who submits it alone.
 pub fn list_job_rights(namespace: &str) -> Vec<(Right, String)> {
     let right = |(group, resource): (&str, &str), verb| Right {
         namespace: Some(namespace.to_owned()),
@@ -33,24 +34,52 @@ pub fn list_job_rights(namespace: &str) -> Vec<(Right, String)> {
         name: None,
         verb,
     };
-    let submitted = JobKind::ALL.map(JobKind::resource).into_iter().chain([("", "services"), ("", "configmaps")]);
+    let submitted = JobKind::ALL
+        .map(JobKind::resource)
+        .into_iter()
+        .chain([("", "services"), ("", "configmaps")]);
     let of_objects = submitted.flat_map(|resource| {
         let reason = match resource.1 {
             "services" | "configmaps" => "what is submitted beside a job, and goes with it",
             _ => "jobs that are submitted, looked at and taken away",
         };
-        [ApiVerb::Get, ApiVerb::List, ApiVerb::Create, ApiVerb::Delete].map(|verb| (right(resource, verb), reason.to_owned()))
+        [
+            ApiVerb::Get,
+            ApiVerb::List,
+            ApiVerb::Create,
+            ApiVerb::Delete,
+        ]
+        .map(|verb| (right(resource, verb), reason.to_owned()))
     });
     let said = [
-        (right(("", "pods/log"), ApiVerb::Get), "logs of a job's pods, by which it is proven"),
-        (right(("", "events"), ApiVerb::List), "why a job or a pod does not go on"),
+        (
+            right(("", "pods/log"), ApiVerb::Get),
+            "logs of a job's pods, by which it is proven",
+        ),
+        (
+            right(("", "events"), ApiVerb::List),
+            "why a job or a pod does not go on",
+        ),
         (right(("", EXEC), ApiVerb::Get), IN_PODS),
         (right(("", EXEC), ApiVerb::Create), IN_PODS),
     ];
-    let room = |resource: &str| Right { namespace: None, ..right(("", resource), ApiVerb::List) };
+    let room = |resource: &str| Right {
+        namespace: None,
+        ..right(("", resource), ApiVerb::List)
+    };
     let room = [
         (room("nodes"), "what nodes have, where a pod waits for one"),
-        (room("pods"), "what pods of all namespaces have taken of it, where a pod waits; without it that is not told in numbers"),
+        (
+            room("pods"),
+            "what pods of all namespaces have taken of it, where a pod waits; without it that is \
+             not told in numbers",
+        ),
     ];
-    of_objects.chain(said.into_iter().chain(room).map(|(right, reason)| (right, reason.to_owned()))).collect()
+    of_objects
+        .chain(
+            said.into_iter()
+                .chain(room)
+                .map(|(right, reason)| (right, reason.to_owned())),
+        )
+        .collect()
 }

@@ -1,4 +1,5 @@
-//! Makes the objects of a job, all or none: one whose name is taken is left alone, and what was made before a refusal is taken back.
+//! Makes the objects of a job, all or none: one whose name is taken is left alone, and what was
+//! made before a refusal is taken back.
 
 use super::delete::{BESIDE, Deletable, ObjectDeletionOutcome, delete_job_object};
 use super::kind::{JOB_LABEL, JobKind};
@@ -27,95 +28,193 @@ pub struct Submission {
 pub enum JobSubmissionOutcome {
     /// All objects were made; what the server warns of.
     Made(Vec<String>),
-    /// An object of this name is there already, made by somebody else. What was made before it and could not be taken back is `left`.
-    Taken { object: ObjectName, why: String, left: Vec<ObjectName> },
-    /// The server does not take an object. What was made before it and could not be taken back is `left`.
-    Refused { object: ObjectName, why: String, left: Vec<ObjectName> },
+    /// An object of this name is there already, made by somebody else. What was made before it and
+    /// could not be taken back is `left`.
+    Taken {
+        object: ObjectName,
+        why: String,
+        left: Vec<ObjectName>,
+    },
+    /// The server does not take an object. What was made before it and could not be taken back is
+    /// `left`.
+    Refused {
+        object: ObjectName,
+        why: String,
+        left: Vec<ObjectName>,
+    },
     /// Whether the object was made is not known.
-    Unknown { object: ObjectName, why: String, left: Vec<ObjectName> },
+    Unknown {
+        object: ObjectName,
+        why: String,
+        left: Vec<ObjectName>,
+    },
 }
 
-/// The job in a text of YAML documents, as `job render` writes it; the error says what is wrong with the text.
+/// The job in a text of YAML documents, as `job render` writes it; the error says what is wrong
+/// with the text.
 pub fn parse_submission(text: &str, namespace: Option<&str>) -> Result<Submission, String> {
-    let documents: Vec<Value> =
-        serde_yaml::from_multiple(text).map_err(|error| format!("it is no YAML: {}", one_line(&error.to_string(), 200)))?;
-    let documents: Vec<Value> = documents.into_iter().filter(|document| !document.is_null()).collect();
+    let documents: Vec<Value> = serde_yaml::from_multiple(text)
+        .map_err(|error| format!("it is no YAML: {}", one_line(&error.to_string(), 200)))?;
+    let documents: Vec<Value> = documents
+        .into_iter()
+        .filter(|document| !document.is_null())
+        .collect();
     let jobs = documents.iter().filter_map(|document| {
         let kind = JobKind::of(document.get("kind")?.as_str()?)?;
         Some((kind, manifest::parse_object_name(document)?))
     });
     // A TensorBoard is a Deployment beside the job.
     let main = jobs.min_by_key(|(kind, _)| *kind);
-    let (kind, named) = main.ok_or("there is no job in it: an MPIJob, PyTorchJob, RayCluster, Deployment, Job or Pod with a name")?;
+    let (kind, named) = main.ok_or(
+        "there is no job in it: an MPIJob, PyTorchJob, RayCluster, Deployment, Job or Pod with a \
+         name",
+    )?;
     if !kind.versions().contains(&named.api_version.as_str()) {
-        return Err(format!("a {} of {} is nothing that railwright knows", kind.word(), one_line(&named.api_version, 60)));
+        return Err(format!(
+            "a {} of {} is nothing that railwright knows",
+            kind.word(),
+            one_line(&named.api_version, 60)
+        ));
     }
     // A pair that is compared shares its network, and a job is deleted by its own name.
-    let is_main = |document: &&Value| document.get("kind").and_then(Value::as_str).and_then(JobKind::of) == Some(kind);
+    let is_main = |document: &&Value| {
+        document
+            .get("kind")
+            .and_then(Value::as_str)
+            .and_then(JobKind::of)
+            == Some(kind)
+    };
     let count = documents.iter().filter(is_main).count();
     if count > 1 && matches!(kind, JobKind::Mpi | JobKind::Pytorch | JobKind::Ray) {
-        return Err(format!("there are {count} jobs in it ({}): submit one after the other", kind.word()));
+        return Err(format!(
+            "there are {count} jobs in it ({}): submit one after the other",
+            kind.word()
+        ));
     }
     // `y` and `off` without quotes are no texts in YAML.
-    let namespaces = || documents.iter().filter_map(|document| document.pointer("/metadata/namespace"));
+    let namespaces = || {
+        documents
+            .iter()
+            .filter_map(|document| document.pointer("/metadata/namespace"))
+    };
     if let Some(other) = namespaces().find(|said| !said.is_string()) {
-        return Err(format!("a namespace is no text, but {}", one_line(&other.to_string(), 40)));
+        return Err(format!(
+            "a namespace is no text, but {}",
+            one_line(&other.to_string(), 40)
+        ));
     }
     let said = namespaces().filter_map(Value::as_str);
     let namespace = said.chain(namespace).next().unwrap_or("default").to_owned();
     let mut objects = Vec::new();
     for mut document in documents {
-        let object = manifest::parse_object_name(&document).ok_or("an object in it has no `apiVersion`, `kind` or `metadata.name`")?;
-        if object.kind != kind.word() && !BESIDE.contains(&(object.api_version.as_str(), object.kind.as_str())) {
+        let object = manifest::parse_object_name(&document)
+            .ok_or("an object in it has no `apiVersion`, `kind` or `metadata.name`")?;
+        if object.kind != kind.word()
+            && !BESIDE.contains(&(object.api_version.as_str(), object.kind.as_str()))
+        {
             let what = one_line(&format!("{} of {}", object.kind, object.api_version), 90);
-            return Err(format!("an object in it is a {what}, which is no part of a job: `job delete` would leave it, so apply it apart"));
+            return Err(format!(
+                "an object in it is a {what}, which is no part of a job: `job delete` would leave \
+                 it, so apply it apart"
+            ));
         }
-        if object.namespace.as_ref().is_some_and(|own| *own != namespace) {
+        if object
+            .namespace
+            .as_ref()
+            .is_some_and(|own| *own != namespace)
+        {
             return Err(format!(
                 "its objects are in several namespaces: {namespace} and {}",
                 one_line(&object.namespace.unwrap_or_default(), 63)
             ));
         }
-        let metadata = document.get_mut("metadata").and_then(Value::as_object_mut).ok_or("`metadata` is no map")?;
+        let metadata = document
+            .get_mut("metadata")
+            .and_then(Value::as_object_mut)
+            .ok_or("`metadata` is no map")?;
         metadata.insert("namespace".to_owned(), namespace.clone().into());
-        let labels = metadata.entry("labels").or_insert_with(|| Value::Object(Default::default()));
-        labels.as_object_mut().ok_or("`metadata.labels` is no map")?.insert(JOB_LABEL.to_owned(), named.name.clone().into());
-        let object = ObjectName { namespace: Some(namespace.clone()), ..object };
+        let labels = metadata
+            .entry("labels")
+            .or_insert_with(|| Value::Object(Default::default()));
+        labels
+            .as_object_mut()
+            .ok_or("`metadata.labels` is no map")?
+            .insert(JOB_LABEL.to_owned(), named.name.clone().into());
+        let object = ObjectName {
+            namespace: Some(namespace.clone()),
+            ..object
+        };
         // The second would be taken for a first that was made, and whose answer got lost.
         if objects.iter().any(|(other, _)| *other == object) {
             return Err(format!("{object} is in it twice"));
         }
         objects.push((object, document));
     }
-    Ok(Submission { kind, namespace, name: named.name, objects })
+    Ok(Submission {
+        kind,
+        namespace,
+        name: named.name,
+        objects,
+    })
 }
 
-/// Makes all objects. Each bears a word that no other submission has: what is there when an answer got lost is known by it, and so is
-/// what may be taken back.
-pub async fn submit_job(writer: &JobWriter, submission: &Submission, word: &str) -> Result<JobSubmissionOutcome, TransportError> {
+/// Makes all objects. Each bears a word that no other submission has: what is there when an answer
+/// got lost is known by it, and so is what may be taken back.
+pub async fn submit_job(
+    writer: &JobWriter,
+    submission: &Submission,
+    word: &str,
+) -> Result<JobSubmissionOutcome, TransportError> {
     let mut made: Vec<ObjectName> = Vec::new();
     let mut warnings = Vec::new();
     for (object, manifest) in &submission.objects {
-        let action = Action::CreateObject { object: object.clone(), manifest: add_submission_annotation(manifest, word) };
+        let action = Action::CreateObject {
+            object: object.clone(),
+            manifest: add_submission_annotation(manifest, word),
+        };
         let object = object.clone();
         match writer.perform(&action, "job").await {
-            Ok(ExecutionOutcome::Ended { code: 0, stdout, .. }) => {
+            Ok(ExecutionOutcome::Ended {
+                code: 0, stdout, ..
+            }) => {
                 warnings.extend(stdout.lines().map(|line| one_line(line, 300)));
                 made.push(object);
             }
-            Ok(ExecutionOutcome::Ended { code: TAKEN, stderr, .. }) => {
+            Ok(ExecutionOutcome::Ended {
+                code: TAKEN,
+                stderr,
+                ..
+            }) => {
                 let why = format_error_output(&stderr);
-                return Ok(JobSubmissionOutcome::Taken { object, why, left: take_back(writer, &made, word).await });
+                return Ok(JobSubmissionOutcome::Taken {
+                    object,
+                    why,
+                    left: take_back(writer, &made, word).await,
+                });
             }
             Ok(ExecutionOutcome::Ended { stderr, .. }) => {
                 let why = format_error_output(&stderr);
-                return Ok(JobSubmissionOutcome::Refused { object, why, left: take_back(writer, &made, word).await });
+                return Ok(JobSubmissionOutcome::Refused {
+                    object,
+                    why,
+                    left: take_back(writer, &made, word).await,
+                });
             }
             Ok(ExecutionOutcome::Unknown { reason }) => {
-                return Ok(JobSubmissionOutcome::Unknown { object, why: one_line(&reason, 300), left: made });
+                return Ok(JobSubmissionOutcome::Unknown {
+                    object,
+                    why: one_line(&reason, 300),
+                    left: made,
+                });
             }
             Err(error) if made.is_empty() => return Err(error),
-            Err(error) => return Ok(JobSubmissionOutcome::Unknown { object, why: error.one_line(), left: made }),
+            Err(error) => {
+                return Ok(JobSubmissionOutcome::Unknown {
+                    object,
+                    why: error.one_line(),
+                    left: made,
+                });
+            }
         }
     }
     Ok(JobSubmissionOutcome::Made(warnings))
@@ -128,13 +227,18 @@ fn format_error_output(stderr: &str) -> String {
 /// The manifest with the word of its submission.
 fn add_submission_annotation(manifest: &Value, word: &str) -> Value {
     let mut manifest = manifest.clone();
-    let annotations = manifest.get_mut("metadata").and_then(Value::as_object_mut).map(|metadata| {
-        let annotations = metadata.entry("annotations").or_insert_with(|| Value::Object(Default::default()));
-        if annotations.is_null() {
-            *annotations = Value::Object(Default::default());
-        }
-        annotations
-    });
+    let annotations = manifest
+        .get_mut("metadata")
+        .and_then(Value::as_object_mut)
+        .map(|metadata| {
+            let annotations = metadata
+                .entry("annotations")
+                .or_insert_with(|| Value::Object(Default::default()));
+            if annotations.is_null() {
+                *annotations = Value::Object(Default::default());
+            }
+            annotations
+        });
     if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
         annotations.insert(SUBMISSION.to_owned(), word.into());
     }
@@ -146,7 +250,13 @@ async fn take_back(writer: &JobWriter, made: &[ObjectName], word: &str) -> Vec<O
     let mut left = Vec::new();
     for object in made.iter().rev() {
         let which = Deletable::Submitted { name: object, word };
-        if !matches!(delete_job_object(writer, which).await, Ok(Ok((ObjectDeletionOutcome::Gone | ObjectDeletionOutcome::WasGone, _)))) {
+        if !matches!(
+            delete_job_object(writer, which).await,
+            Ok(Ok((
+                ObjectDeletionOutcome::Gone | ObjectDeletionOutcome::WasGone,
+                _
+            )))
+        ) {
             left.push(object.clone());
         }
     }
@@ -160,36 +270,74 @@ mod tests {
 
     #[test]
     fn a_job_is_read_with_its_namespace_and_bears_its_name() {
-        let text = "---\napiVersion: v1\nkind: Service\nmetadata: { name: board }\n---\napiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata:\n  name: mnist\n  labels: { app: x }\n---\n";
+        let text = "---\napiVersion: v1\nkind: Service\nmetadata: \
+                    { name: board }\n---\napiVersion: kubeflow.org/v1\nkind: \
+                    PyTorchJob\nmetadata:\n  name: mnist\n  labels: { app: x }\n---\n";
         let job = parse_submission(text, Some("ml")).unwrap();
-        assert_eq!((job.kind, job.namespace.as_str(), job.name.as_str(), job.objects.len()), (JobKind::Pytorch, "ml", "mnist", 2));
-        assert_eq!(job.objects[0].1["metadata"], json!({ "name": "board", "namespace": "ml", "labels": { JOB_LABEL: "mnist" } }));
-        assert_eq!(job.objects[1].1["metadata"]["labels"], json!({ "app": "x", JOB_LABEL: "mnist" }));
+        assert_eq!(
+            (
+                job.kind,
+                job.namespace.as_str(),
+                job.name.as_str(),
+                job.objects.len()
+            ),
+            (JobKind::Pytorch, "ml", "mnist", 2)
+        );
+        assert_eq!(
+            job.objects[0].1["metadata"],
+            json!({ "name": "board", "namespace": "ml", "labels": { JOB_LABEL: "mnist" } })
+        );
+        assert_eq!(
+            job.objects[1].1["metadata"]["labels"],
+            json!({ "app": "x", JOB_LABEL: "mnist" })
+        );
         // What the text says of its namespace wins.
         let said = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: own}}";
         assert_eq!(parse_submission(said, Some("ml")).unwrap().namespace, "own");
         for (text, why) in [
             ("", "there is no job in it"),
-            ("{apiVersion: v1, kind: Service, metadata: {name: a}}", "there is no job in it"),
-            ("{apiVersion: other/v1, kind: MPIJob, metadata: {name: a}}", "is nothing that railwright knows"),
-            ("a: [", "it is no YAML"),
-            ("{apiVersion: v1, kind: Pod, metadata: {name: a, labels: 7}}", "`metadata.labels` is no map"),
-            ("{apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\n{kind: Service}", "has no `apiVersion`"),
             (
-                "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: one}}\n---\n{apiVersion: v1, kind: Pod, metadata: {name: b, namespace: two}}",
+                "{apiVersion: v1, kind: Service, metadata: {name: a}}",
+                "there is no job in it",
+            ),
+            (
+                "{apiVersion: other/v1, kind: MPIJob, metadata: {name: a}}",
+                "is nothing that railwright knows",
+            ),
+            ("a: [", "it is no YAML"),
+            (
+                "{apiVersion: v1, kind: Pod, metadata: {name: a, labels: 7}}",
+                "`metadata.labels` is no map",
+            ),
+            (
+                "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\n{kind: Service}",
+                "has no `apiVersion`",
+            ),
+            (
+                "{apiVersion: v1, kind: Pod, metadata: \
+                 {name: a, namespace: one}}\n---\n{apiVersion: v1, kind: Pod, metadata: \
+                 {name: b, namespace: two}}",
                 "several namespaces",
             ),
             (
-                "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: a-rdma}}\n---\n{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: a-tcp}}",
+                "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: \
+                 {name: a-rdma}}\n---\n{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: \
+                 {name: a-tcp}}",
                 "2 jobs in it (PyTorchJob): submit one after the other",
             ),
             (
-                "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: default}}",
+                "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\n{apiVersion: v1, kind: \
+                 ConfigMap, metadata: {name: c}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: \
+                 {name: c, namespace: default}}",
                 "is in it twice",
             ),
-            ("{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: y}}", "a namespace is no text, but true"),
             (
-                "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Secret, metadata: {name: a}}",
+                "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: y}}",
+                "a namespace is no text, but true",
+            ),
+            (
+                "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\n{apiVersion: v1, kind: \
+                 Secret, metadata: {name: a}}",
                 "a Secret of v1, which is no part of a job",
             ),
         ] {

@@ -48,11 +48,16 @@ impl JobView {
             let controller = found.kind.controller();
             kept.push(PodWaitReason {
                 pods: None,
-                why: format!("{controller} has not taken it up yet: does it run, and watch this namespace?"),
+                why: format!(
+                    "{controller} has not taken it up yet: does it run, and watch this namespace?"
+                ),
             });
         }
         let pods = pods.unwrap_or_else(|reason| {
-            kept.push(PodWaitReason { pods: None, why: format!("its pods could not be read: {reason}") });
+            kept.push(PodWaitReason {
+                pods: None,
+                why: format!("its pods could not be read: {reason}"),
+            });
             Vec::new()
         });
         let mut view = JobView {
@@ -71,7 +76,12 @@ impl JobView {
     /// It could not be read this time.
     pub fn unread(found: &ClusterJob, reason: String) -> Self {
         let why = format!("it could not be read: {reason}");
-        JobView { phase: Phase::Waiting, why: None, kept: vec![PodWaitReason { pods: None, why }], ..JobView::of(found, Ok(Vec::new())) }
+        JobView {
+            phase: Phase::Waiting,
+            why: None,
+            kept: vec![PodWaitReason { pods: None, why }],
+            ..JobView::of(found, Ok(Vec::new()))
+        }
     }
 
     /// What keeps its pods, with what the cluster warns of.
@@ -82,8 +92,14 @@ impl JobView {
                 alike.entry(why).or_default().push(&pod.name);
             }
         }
-        let of_pods = alike.into_iter().map(|(why, pods)| PodWaitReason { pods: Some(nodeset::fold_node_set(&pods)), why });
-        let of_job = warnings.into_iter().map(|why| PodWaitReason { pods: None, why: one_line(&why, 300) });
+        let of_pods = alike.into_iter().map(|(why, pods)| PodWaitReason {
+            pods: Some(nodeset::fold_node_set(&pods)),
+            why,
+        });
+        let of_job = warnings.into_iter().map(|why| PodWaitReason {
+            pods: None,
+            why: one_line(&why, 300),
+        });
         let more: Vec<PodWaitReason> = of_pods.chain(of_job).collect();
         self.kept.extend(more);
     }
@@ -94,23 +110,44 @@ impl JobView {
         for pod in &self.pods {
             *phases.entry(pod.phase.as_str()).or_default() += 1;
         }
-        let counts = phases.iter().map(|(phase, count)| format!("{count} {}", one_line(&phase.to_lowercase(), 20)));
+        let counts = phases
+            .iter()
+            .map(|(phase, count)| format!("{count} {}", one_line(&phase.to_lowercase(), 20)));
         let pods = match self.pods.len() {
             0 => "no pods".to_owned(),
-            all => format!("{}: {}", format_count(all, "pod"), counts.collect::<Vec<_>>().join(", ")),
+            all => format!(
+                "{}: {}",
+                format_count(all, "pod"),
+                counts.collect::<Vec<_>>().join(", ")
+            ),
         };
-        let why = self.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
-        format!("{} {}/{} {}{why}; {pods}", self.kind.word(), one_line(&self.namespace, 63), one_line(&self.name, 63), self.phase.word())
+        let why = self
+            .why
+            .as_ref()
+            .map(|why| format!(" ({why})"))
+            .unwrap_or_default();
+        format!(
+            "{} {}/{} {}{why}; {pods}",
+            self.kind.word(),
+            one_line(&self.namespace, 63),
+            one_line(&self.name, 63),
+            self.phase.word()
+        )
     }
 
-    /// Lines for what is another than a moment before: how far it is, what keeps it, pods that failed.
+    /// Lines for what is another than a moment before: how far it is, what keeps it, pods that
+    /// failed.
     pub fn news(&self, before: Option<&JobView>) -> Vec<String> {
         let mut news = Vec::new();
         if before.is_none_or(|before| before.headline() != self.headline()) {
             news.push(self.headline());
         }
         let old: Vec<String> = before.map(JobView::details).unwrap_or_default();
-        news.extend(self.details().into_iter().filter(|line| !old.contains(line)));
+        news.extend(
+            self.details()
+                .into_iter()
+                .filter(|line| !old.contains(line)),
+        );
         news
     }
 
@@ -127,17 +164,43 @@ impl JobView {
         let mut alike: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for pod in self.pods.iter().filter(|pod| pod.phase == "Failed") {
             let ended = pod.ended.clone().unwrap_or_default();
-            let code = ended.code.map(|code| format!(" with exit code {code}")).unwrap_or_default();
-            let on = pod.node.as_ref().map(|node| format!(" on {}", one_line(node, 63))).unwrap_or_default();
-            let reason = [ended.reason, ended.message].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(": ");
-            alike.entry(one_line(&format!("failed{on}{code}: {reason}"), 300)).or_default().push(&pod.name);
+            let code = ended
+                .code
+                .map(|code| format!(" with exit code {code}"))
+                .unwrap_or_default();
+            let on = pod
+                .node
+                .as_ref()
+                .map(|node| format!(" on {}", one_line(node, 63)))
+                .unwrap_or_default();
+            let reason = [ended.reason, ended.message]
+                .into_iter()
+                .filter(|text| !text.is_empty())
+                .collect::<Vec<_>>()
+                .join(": ");
+            alike
+                .entry(one_line(&format!("failed{on}{code}: {reason}"), 300))
+                .or_default()
+                .push(&pod.name);
         }
-        alike.into_iter().map(|(why, pods)| format!("  {}: {}", nodeset::fold_node_set(&pods), why.trim_end_matches([':', ' ']))).collect()
+        alike
+            .into_iter()
+            .map(|(why, pods)| {
+                format!(
+                    "  {}: {}",
+                    nodeset::fold_node_set(&pods),
+                    why.trim_end_matches([':', ' '])
+                )
+            })
+            .collect()
     }
 
     /// The pod whose log tells how it goes: the newest of that role that has begun.
     pub fn speaker(&self) -> Option<&JobPod> {
-        let mut begun = self.pods.iter().filter(|pod| pod.phase != "Pending" && !pod.container.is_empty());
+        let mut begun = self
+            .pods
+            .iter()
+            .filter(|pod| pod.phase != "Pending" && !pod.container.is_empty());
         match self.kind.speaks() {
             Some(role) => begun.rfind(|pod| pod.role.as_deref() == Some(role)),
             None => begun.next(),
@@ -152,8 +215,17 @@ mod tests {
     use serde_json::json;
 
     fn found(status: serde_json::Value) -> ClusterJob {
-        let job = JobNow { namespace: "ml".to_owned(), name: "nccl".to_owned(), status, ..JobNow::default() };
-        ClusterJob { kind: JobKind::Mpi, api_version: "kubeflow.org/v2beta1".to_owned(), job }
+        let job = JobNow {
+            namespace: "ml".to_owned(),
+            name: "nccl".to_owned(),
+            status,
+            ..JobNow::default()
+        };
+        ClusterJob {
+            kind: JobKind::Mpi,
+            api_version: "kubeflow.org/v2beta1".to_owned(),
+            job,
+        }
     }
 
     fn pod(name: &str, phase: &str, role: &str) -> JobPod {
@@ -174,9 +246,21 @@ mod tests {
           mpi-operator has not taken it up yet: does it run, and watch this namespace?
         ");
         let created = found(json!({ "conditions": [{ "type": "Created", "status": "True" }] }));
-        let mut pods: Vec<JobPod> = ["nccl-worker-0", "nccl-worker-1"].iter().map(|name| pod(name, "Pending", "worker")).collect();
-        pods.iter_mut().for_each(|pod| pod.unscheduled = Some("Unschedulable 0/1 nodes are available".to_owned()));
-        let mut waits = JobView::of(&created, Ok([pods.clone(), vec![pod("nccl-launcher-x", "Running", "launcher")]].concat()));
+        let mut pods: Vec<JobPod> = ["nccl-worker-0", "nccl-worker-1"]
+            .iter()
+            .map(|name| pod(name, "Pending", "worker"))
+            .collect();
+        pods.iter_mut().for_each(|pod| {
+            pod.unscheduled = Some("Unschedulable 0/1 nodes are available".to_owned())
+        });
+        let mut waits = JobView::of(
+            &created,
+            Ok([
+                pods.clone(),
+                vec![pod("nccl-launcher-x", "Running", "launcher")],
+            ]
+            .concat()),
+        );
         waits.explain(None, vec!["exceeded quota: gpus".to_owned()]);
         insta::assert_snapshot!(waits.news(Some(&fresh)).join("\n"), @r"
         MPIJob ml/nccl waiting; 3 pods: 2 pending, 1 running
@@ -184,13 +268,22 @@ mod tests {
           exceeded quota: gpus
         ");
         assert!(waits.news(Some(&waits)).is_empty());
-        assert_eq!(waits.speaker().map(|pod| pod.name.as_str()), Some("nccl-launcher-x"));
+        assert_eq!(
+            waits.speaker().map(|pod| pod.name.as_str()),
+            Some("nccl-launcher-x")
+        );
         pods.iter_mut().for_each(|pod| {
             pod.phase = "Failed".to_owned();
-            pod.ended = Some(PodTermination { code: Some(137), reason: "OOMKilled".to_owned(), message: String::new() });
+            pod.ended = Some(PodTermination {
+                code: Some(137),
+                reason: "OOMKilled".to_owned(),
+                message: String::new(),
+            });
         });
         let failed = JobView::of(
-            &found(json!({ "conditions": [{ "type": "Failed", "status": "True", "reason": "BackoffLimitExceeded" }] })),
+            &found(
+                json!({ "conditions": [{ "type": "Failed", "status": "True", "reason": "BackoffLimitExceeded" }] }),
+            ),
             Ok(pods),
         );
         insta::assert_snapshot!(failed.news(Some(&waits)).join("\n"), @r"

@@ -1,5 +1,6 @@
-//! What jobs are run with, as rows: environment variables of NCCL and UCX, arguments of mpirun and of the tests behind it, images
-//! of which something has to be known, and profilers that say what a step waits for.
+//! What jobs are run with, as rows: environment variables of NCCL and UCX, arguments of mpirun and
+//! of the tests behind it, images of which something has to be known, and profilers that say what a
+//! step waits for.
 
 use super::table::CatalogRow;
 use crate::spec::model::KubernetesPlatform;
@@ -50,9 +51,15 @@ pub struct VariableValues {
 impl VariableValues {
     /// Whether a value is one of them.
     pub fn holds(&self, value: &str) -> bool {
-        let is_word = self.words.iter().any(|word| word.eq_ignore_ascii_case(value));
-        let in_range = |number: i64| self.from.is_none_or(|from| number >= from) && self.to.is_none_or(|to| number <= to);
-        let is_number = (self.from.is_some() || self.to.is_some()) && value.trim().parse::<i64>().is_ok_and(in_range);
+        let is_word = self
+            .words
+            .iter()
+            .any(|word| word.eq_ignore_ascii_case(value));
+        let in_range = |number: i64| {
+            self.from.is_none_or(|from| number >= from) && self.to.is_none_or(|to| number <= to)
+        };
+        let is_number = (self.from.is_some() || self.to.is_some())
+            && value.trim().parse::<i64>().is_ok_and(in_range);
         is_word || is_number
     }
 
@@ -65,7 +72,11 @@ impl VariableValues {
             (None, None) => None,
         };
         let words = (!self.words.is_empty()).then(|| format!("one of {}", self.words.join(", ")));
-        range.into_iter().chain(words).collect::<Vec<_>>().join(", or ")
+        range
+            .into_iter()
+            .chain(words)
+            .collect::<Vec<_>>()
+            .join(", or ")
     }
 }
 
@@ -82,21 +93,33 @@ pub struct VariableDefault {
 
 impl VariableDefault {
     fn in_words(&self) -> String {
-        self.since.as_ref().map_or_else(|| self.value.clone(), |since| format!("{} since {since}", self.value))
+        self.since.as_ref().map_or_else(
+            || self.value.clone(),
+            |since| format!("{} since {since}", self.value),
+        )
     }
 }
 
 impl VariableRow {
-    /// Its defaults in words; those of one release where it is known. Nothing where no row of it says any.
+    /// Its defaults in words; those of one release where it is known. Nothing where no row of it
+    /// says any.
     pub fn default_in_words(&self, release: Option<&str>) -> Option<String> {
         let is_older = |one: &&VariableDefault| {
-            let since = one.since.as_deref().map(version::parse_version_numbers).unwrap_or_default();
+            let since = one
+                .since
+                .as_deref()
+                .map(version::parse_version_numbers)
+                .unwrap_or_default();
             release.is_some_and(|release| since <= version::parse_version_numbers(release))
         };
         if let Some(found) = self.defaults.iter().find(is_older) {
             return Some(found.value.clone());
         }
-        let all: Vec<String> = self.defaults.iter().map(VariableDefault::in_words).collect();
+        let all: Vec<String> = self
+            .defaults
+            .iter()
+            .map(VariableDefault::in_words)
+            .collect();
         (!all.is_empty()).then(|| all.join(", "))
     }
 }
@@ -118,10 +141,17 @@ impl CatalogRow for VariableRow {
     }
     fn unsound(&self) -> Option<String> {
         let values = self.values.as_ref()?;
-        if values.from.zip(values.to).is_some_and(|(from, to)| from > to) {
+        if values
+            .from
+            .zip(values.to)
+            .is_some_and(|(from, to)| from > to)
+        {
             return Some("the least number is above the largest".to_owned());
         }
-        let wrong = self.defaults.iter().find(|default| !values.holds(&default.value))?;
+        let wrong = self
+            .defaults
+            .iter()
+            .find(|default| !values.holds(&default.value))?;
         Some(format!("its default {} is none of its values", wrong.value))
     }
 }
@@ -130,7 +160,8 @@ impl CatalogRow for VariableRow {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArgumentRow {
-    /// The argument without its value, as in `-mca coll_hcoll_enable`; one of a test with the program before it, `nccl-tests -b`.
+    /// The argument without its value, as in `-mca coll_hcoll_enable`; one of a test with the
+    /// program before it, `nccl-tests -b`.
     pub name: String,
     /// Why it is there.
     pub reason: String,
@@ -174,8 +205,14 @@ impl ImageRow {
     pub fn ray_of(&self, image: &str) -> Option<String> {
         match self.ray.as_deref()? {
             "tag" => {
-                let tag = image.rsplit_once(':').map(|(_, tag)| tag).filter(|tag| !tag.contains('/'))?;
-                let release: String = tag.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
+                let tag = image
+                    .rsplit_once(':')
+                    .map(|(_, tag)| tag)
+                    .filter(|tag| !tag.contains('/'))?;
+                let release: String = tag
+                    .chars()
+                    .take_while(|c| c.is_ascii_digit() || *c == '.')
+                    .collect();
                 (release.matches('.').count() == 2).then_some(release)
             }
             release => Some(release.to_owned()),
@@ -220,10 +257,14 @@ impl CatalogRow for ProfilerRow {
     }
 }
 
-/// The row of an image: of its name and tag, else of its name alone. A digest behind it says nothing more.
+/// The row of an image: of its name and tag, else of its name alone. A digest behind it says
+/// nothing more.
 pub fn image_of<'a>(rows: &'a super::CatalogTable<ImageRow>, image: &str) -> Option<&'a ImageRow> {
     let image = image.split('@').next().unwrap_or(image);
-    let bare = image.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')).map_or(image, |(bare, _)| bare);
+    let bare = image
+        .rsplit_once(':')
+        .filter(|(_, tag)| !tag.contains('/'))
+        .map_or(image, |(bare, _)| bare);
     rows.get(image).or_else(|| rows.get(bare))
 }
 
@@ -233,18 +274,42 @@ mod tests {
 
     #[test]
     fn defaults_are_those_of_the_release() {
-        let default = |value: &str, since: Option<&str>| VariableDefault { value: value.into(), since: since.map(str::to_owned) };
-        let defaults = vec![default("20", Some("2.23")), default("18", Some("2.14")), default("14", None)];
-        let row = VariableRow { defaults, ..VariableRow::default() };
-        for (release, said) in [(Some("2.21.5"), "18"), (Some("2.23.0"), "20"), (Some("2.12"), "14")] {
-            assert_eq!(row.default_in_words(release).as_deref(), Some(said), "{release:?}");
+        let default = |value: &str, since: Option<&str>| VariableDefault {
+            value: value.into(),
+            since: since.map(str::to_owned),
+        };
+        let defaults = vec![
+            default("20", Some("2.23")),
+            default("18", Some("2.14")),
+            default("14", None),
+        ];
+        let row = VariableRow {
+            defaults,
+            ..VariableRow::default()
+        };
+        for (release, said) in [
+            (Some("2.21.5"), "18"),
+            (Some("2.23.0"), "20"),
+            (Some("2.12"), "14"),
+        ] {
+            assert_eq!(
+                row.default_in_words(release).as_deref(),
+                Some(said),
+                "{release:?}"
+            );
         }
-        assert_eq!(row.default_in_words(None).as_deref(), Some("20 since 2.23, 18 since 2.14, 14"));
+        assert_eq!(
+            row.default_in_words(None).as_deref(),
+            Some("20 since 2.23, 18 since 2.14, 14")
+        );
     }
 
     #[test]
     fn the_release_of_ray_is_read_from_a_tag() {
-        let row = ImageRow { ray: Some("tag".into()), ..ImageRow::default() };
+        let row = ImageRow {
+            ray: Some("tag".into()),
+            ..ImageRow::default()
+        };
         let cases = [
             ("rayproject/ray:2.40.0-py310-gpu", Some("2.40.0")),
             ("rayproject/ray:latest", None),

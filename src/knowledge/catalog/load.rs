@@ -1,5 +1,5 @@
-//! From the files of the catalogue to tables: every row decoded strictly, with its place. A file holds lists by sort
-//! (`gpu:`, `nic:`, `switch:` and so on, see `SORTS`).
+//! From the files of the catalogue to tables: every row decoded strictly, with its place. A file
+//! holds lists by sort (`gpu:`, `nic:`, `switch:` and so on, see `SORTS`).
 
 use super::job::{ArgumentRow, ImageRow, ProfilerRow, VariableRow};
 use super::release::{CombinationRow, ReleaseRow};
@@ -93,11 +93,17 @@ pub struct Override {
 impl Override {
     /// As a warning with both places.
     pub fn diagnostic(&self) -> Diagnostic {
-        Diagnostic::warning("RW0223", format!("a row of your own stands in the place of the shipped {}", self.what))
-            .labelled(self.own.clone())
-            .labelled(self.shipped.clone())
-            .effect("modules and rules use your row")
-            .next("remove it when the shipped row says what you need")
+        Diagnostic::warning(
+            "RW0223",
+            format!(
+                "a row of your own stands in the place of the shipped {}",
+                self.what
+            ),
+        )
+        .labelled(self.own.clone())
+        .labelled(self.shipped.clone())
+        .effect("modules and rules use your row")
+        .next("remove it when the shipped row says what you need")
     }
 }
 
@@ -111,32 +117,51 @@ pub struct CatalogProblems {
 }
 
 impl Catalog {
-    /// The operating system of a spec; `rocky-9.4` is found as `rocky-9` where there is no row of its own.
+    /// The operating system of a spec; `rocky-9.4` is found as `rocky-9` where there is no row of
+    /// its own.
     pub fn system(&self, name: &str) -> Option<&OsRow> {
-        self.os.get(name).or_else(|| self.os.get(name.rsplit_once('.')?.0))
+        self.os
+            .get(name)
+            .or_else(|| self.os.get(name.rsplit_once('.')?.0))
     }
 
     /// The instance of a spec; a type (`ecs.ebmgn8v.48xlarge`) is found by its family.
     pub fn instance_of(&self, name: &str) -> Option<&InstanceRow> {
         let bare = name.strip_prefix("ecs.").unwrap_or(name);
         let family = bare.split('.').next().unwrap_or_default();
-        [name, bare, family].into_iter().find_map(|name| self.instance.get(name))
+        [name, bare, family]
+            .into_iter()
+            .find_map(|name| self.instance.get(name))
     }
 
     /// What is offered of a GPU model in a compute class.
     pub fn acs_of(&self, model: &str, compute_class: &str) -> Option<&AcsRow> {
-        self.acs.entries().map(|entry| &entry.row).find(|row| row.name == model && row.compute_class == compute_class)
+        self.acs
+            .entries()
+            .map(|entry| &entry.row)
+            .find(|row| row.name == model && row.compute_class == compute_class)
     }
 
     /// Where a row stands: `modules/catalog/gpu.yaml:12`.
     pub fn place<R>(&self, entry: &CatalogEntry<R>) -> String {
-        let line = self.sources.get(&entry.label.file).map(|source| source.line_column(entry.label.span.start).0);
-        format!("{}{}", entry.label.file, line.map_or(String::new(), |line| format!(":{line}")))
+        let line = self
+            .sources
+            .get(&entry.label.file)
+            .map(|source| source.line_column(entry.label.span.start).0);
+        format!(
+            "{}{}",
+            entry.label.file,
+            line.map_or(String::new(), |line| format!(":{line}"))
+        )
     }
 }
 
-/// The shipped catalogue with the user's files (`gpu.yaml` and text) over it; `folder` is what messages call theirs.
-pub fn load_catalog(folder: &str, own: impl IntoIterator<Item = (String, String)>) -> Result<Catalog, CatalogProblems> {
+/// The shipped catalogue with the user's files (`gpu.yaml` and text) over it; `folder` is what
+/// messages call theirs.
+pub fn load_catalog(
+    folder: &str,
+    own: impl IntoIterator<Item = (String, String)>,
+) -> Result<Catalog, CatalogProblems> {
     let mut reading = CatalogLoader::default();
     for (name, text) in yaml_files(CATALOG_FOLDER) {
         reading.file(name, text, false);
@@ -160,34 +185,104 @@ impl CatalogLoader {
     fn file(&mut self, name: String, text: String, own: bool) {
         let source = Arc::new(SourceText::new(SourceFile { name, text }));
         self.catalog.sources.add(Arc::clone(&source));
-        let Some(document) = YamlDocument::parse(source, &mut self.aliases, &mut self.problems) else { return };
-        let Some(root) = document.root().filter(|root| !document.is_null(*root)) else { return };
+        let Some(document) = YamlDocument::parse(source, &mut self.aliases, &mut self.problems)
+        else {
+            return;
+        };
+        let Some(root) = document.root().filter(|root| !document.is_null(*root)) else {
+            return;
+        };
         if document.kind(root) != YamlNodeKind::Mapping {
-            self.problems.push(new_catalog_error(&document, root, "a file of the catalogue is a mapping", "this is none"));
+            self.problems.push(new_catalog_error(
+                &document,
+                root,
+                "a file of the catalogue is a mapping",
+                "this is none",
+            ));
             return;
         }
         for entry in document.entries(root) {
             match document.text(entry.key) {
-                GpuRow::KEY => self.rows::<GpuRow>(&document, entry.value, own, |catalog| &mut catalog.gpu),
-                NicRow::KEY => self.rows::<NicRow>(&document, entry.value, own, |catalog| &mut catalog.nic),
-                InstanceRow::KEY => self.rows::<InstanceRow>(&document, entry.value, own, |catalog| &mut catalog.instance),
-                OsRow::KEY => self.rows::<OsRow>(&document, entry.value, own, |catalog| &mut catalog.os),
-                AcsRow::KEY => self.rows::<AcsRow>(&document, entry.value, own, |catalog| &mut catalog.acs),
-                BandwidthRow::KEY => self.rows::<BandwidthRow>(&document, entry.value, own, |catalog| &mut catalog.bandwidth),
-                ReleaseRow::KEY => self.rows::<ReleaseRow>(&document, entry.value, own, |catalog| &mut catalog.release),
-                CombinationRow::KEY => self.rows::<CombinationRow>(&document, entry.value, own, |catalog| &mut catalog.combination),
-                SwitchRow::KEY => self.rows::<SwitchRow>(&document, entry.value, own, |catalog| &mut catalog.switch),
-                SwitchSystemRow::KEY => self.rows::<SwitchSystemRow>(&document, entry.value, own, |catalog| &mut catalog.switch_system),
-                VariableRow::KEY => self.rows::<VariableRow>(&document, entry.value, own, |catalog| &mut catalog.variable),
-                ArgumentRow::KEY => self.rows::<ArgumentRow>(&document, entry.value, own, |catalog| &mut catalog.argument),
-                ImageRow::KEY => self.rows::<ImageRow>(&document, entry.value, own, |catalog| &mut catalog.image),
-                ProfilerRow::KEY => self.rows::<ProfilerRow>(&document, entry.value, own, |catalog| &mut catalog.profiler),
-                UserSpaceRow::KEY => self.rows::<UserSpaceRow>(&document, entry.value, own, |catalog| &mut catalog.user_space),
-                ExampleRow::KEY => self.rows::<ExampleRow>(&document, entry.value, own, |catalog| &mut catalog.example),
+                GpuRow::KEY => {
+                    self.rows::<GpuRow>(&document, entry.value, own, |catalog| &mut catalog.gpu)
+                }
+                NicRow::KEY => {
+                    self.rows::<NicRow>(&document, entry.value, own, |catalog| &mut catalog.nic)
+                }
+                InstanceRow::KEY => {
+                    self.rows::<InstanceRow>(&document, entry.value, own, |catalog| {
+                        &mut catalog.instance
+                    })
+                }
+                OsRow::KEY => {
+                    self.rows::<OsRow>(&document, entry.value, own, |catalog| &mut catalog.os)
+                }
+                AcsRow::KEY => {
+                    self.rows::<AcsRow>(&document, entry.value, own, |catalog| &mut catalog.acs)
+                }
+                BandwidthRow::KEY => {
+                    self.rows::<BandwidthRow>(&document, entry.value, own, |catalog| {
+                        &mut catalog.bandwidth
+                    })
+                }
+                ReleaseRow::KEY => {
+                    self.rows::<ReleaseRow>(&document, entry.value, own, |catalog| {
+                        &mut catalog.release
+                    })
+                }
+                CombinationRow::KEY => {
+                    self.rows::<CombinationRow>(&document, entry.value, own, |catalog| {
+                        &mut catalog.combination
+                    })
+                }
+                SwitchRow::KEY => self
+                    .rows::<SwitchRow>(&document, entry.value, own, |catalog| &mut catalog.switch),
+                SwitchSystemRow::KEY => {
+                    self.rows::<SwitchSystemRow>(&document, entry.value, own, |catalog| {
+                        &mut catalog.switch_system
+                    })
+                }
+                VariableRow::KEY => {
+                    self.rows::<VariableRow>(&document, entry.value, own, |catalog| {
+                        &mut catalog.variable
+                    })
+                }
+                ArgumentRow::KEY => {
+                    self.rows::<ArgumentRow>(&document, entry.value, own, |catalog| {
+                        &mut catalog.argument
+                    })
+                }
+                ImageRow::KEY => {
+                    self.rows::<ImageRow>(&document, entry.value, own, |catalog| &mut catalog.image)
+                }
+                ProfilerRow::KEY => {
+                    self.rows::<ProfilerRow>(&document, entry.value, own, |catalog| {
+                        &mut catalog.profiler
+                    })
+                }
+                UserSpaceRow::KEY => {
+                    self.rows::<UserSpaceRow>(&document, entry.value, own, |catalog| {
+                        &mut catalog.user_space
+                    })
+                }
+                ExampleRow::KEY => {
+                    self.rows::<ExampleRow>(&document, entry.value, own, |catalog| {
+                        &mut catalog.example
+                    })
+                }
                 other => {
-                    let near = find_nearest_word(other, SORTS).map_or("no such sort".to_owned(), |near| format!("did you mean `{near}`?"));
-                    let problem = new_catalog_error(&document, entry.key, "the catalogue has no rows of this sort", near);
-                    self.problems.push(problem.next(format!("write one of {}", SORTS.join(", "))));
+                    let near = find_nearest_word(other, SORTS)
+                        .map_or("no such sort".to_owned(), |near| {
+                            format!("did you mean `{near}`?")
+                        });
+                    let problem = new_catalog_error(
+                        &document,
+                        entry.key,
+                        "the catalogue has no rows of this sort",
+                        near,
+                    );
+                    self.problems
+                        .push(problem.next(format!("write one of {}", SORTS.join(", "))));
                 }
             }
         }
@@ -201,12 +296,21 @@ impl CatalogLoader {
         table: impl Fn(&mut Catalog) -> &mut CatalogTable<R>,
     ) {
         if document.kind(list) != YamlNodeKind::Sequence {
-            self.problems.push(new_catalog_error(document, list, "the rows of a sort are a list", "this is none"));
+            self.problems.push(new_catalog_error(
+                document,
+                list,
+                "the rows of a sort are a list",
+                "this is none",
+            ));
             return;
         }
         for item in document.items(list) {
-            let Some(row) = decode_or_report::<R>(document, item, &mut self.problems) else { continue };
-            let said = document.entry(item, "name").map_or(item, |entry| entry.value);
+            let Some(row) = decode_or_report::<R>(document, item, &mut self.problems) else {
+                continue;
+            };
+            let said = document
+                .entry(item, "name")
+                .map_or(item, |entry| entry.value);
             let label = Label {
                 file: document.source().name().to_owned(),
                 span: document.caret(said),
@@ -218,11 +322,18 @@ impl CatalogLoader {
             }
             self.note_names(&row, &label, own);
             let what = format!("{} {}", R::KEY, row.identity());
-            if let Some(old) = table(&mut self.catalog).put(CatalogEntry { row, label: label.clone(), own })
-                && own
+            if let Some(old) = table(&mut self.catalog).put(CatalogEntry {
+                row,
+                label: label.clone(),
+                own,
+            }) && own
                 && !old.own
             {
-                self.catalog.overrides.push(Override { what, own: label, shipped: old.label });
+                self.catalog.overrides.push(Override {
+                    what,
+                    own: label,
+                    shipped: old.label,
+                });
             }
         }
     }
@@ -231,30 +342,55 @@ impl CatalogLoader {
     fn note_names<R: CatalogRow>(&mut self, row: &R, label: &Label, own: bool) {
         let identity = row.identity();
         for name in std::iter::once(&identity).chain(row.aliases()) {
-            let before = self.names.insert((R::KEY, name.clone()), (identity.clone(), label.clone(), own));
-            // A row of the inventory takes the place of a shipped one by its name alone: an alias of another row stays that row's.
+            let before = self.names.insert(
+                (R::KEY, name.clone()),
+                (identity.clone(), label.clone(), own),
+            );
+            // A row of the inventory takes the place of a shipped one by its name alone: an alias
+            // of another row stays that row's.
             if let Some((other, first, first_own)) = before
                 && (first_own == own || other != identity)
             {
-                let message = format!("two rows of `{}` are called `{}`", R::KEY, railwright_base::text::one_line(name, 60));
-                let again = Label { text: "again here".to_owned(), ..label.clone() };
-                let problem =
-                    Diagnostic::error("RW0221", message).labelled(again).labelled(Label { text: "first here".to_owned(), ..first });
+                let message = format!(
+                    "two rows of `{}` are called `{}`",
+                    R::KEY,
+                    railwright_base::text::one_line(name, 60)
+                );
+                let again = Label {
+                    text: "again here".to_owned(),
+                    ..label.clone()
+                };
+                let problem = Diagnostic::error("RW0221", message)
+                    .labelled(again)
+                    .labelled(Label {
+                        text: "first here".to_owned(),
+                        ..first
+                    });
                 self.problems.push(problem.next("keep one of them"));
             }
         }
     }
 
     fn finish(self) -> Result<Catalog, CatalogProblems> {
-        let CatalogLoader { mut catalog, problems, .. } = self;
+        let CatalogLoader {
+            mut catalog,
+            problems,
+            ..
+        } = self;
         catalog.gpu.index();
         catalog.nic.index();
         catalog.instance.index();
         catalog.os.index();
         catalog.switch.index();
         catalog.user_space.index();
-        if problems.iter().any(|problem| problem.severity == Severity::Error) {
-            return Err(CatalogProblems { diagnostics: problems, sources: catalog.sources });
+        if problems
+            .iter()
+            .any(|problem| problem.severity == Severity::Error)
+        {
+            return Err(CatalogProblems {
+                diagnostics: problems,
+                sources: catalog.sources,
+            });
         }
         Ok(catalog)
     }
@@ -264,30 +400,67 @@ impl CatalogLoader {
 const NAME_MAX: usize = 96;
 
 /// A row without a name or a source is none: what nobody can look up is not known.
-fn check_catalog_row<R: CatalogRow>(row: &R, label: &Label, others: &CatalogTable<R>) -> Option<Diagnostic> {
-    let is_name =
-        |name: &str| !name.trim().is_empty() && name.chars().count() <= NAME_MAX && railwright_base::text::one_line(name, NAME_MAX) == name;
-    if let Some(name) =
-        std::iter::once(row.name()).chain(row.aliases().iter().map(String::as_str)).find(|name| !name.is_empty() && !is_name(name))
+fn check_catalog_row<R: CatalogRow>(
+    row: &R,
+    label: &Label,
+    others: &CatalogTable<R>,
+) -> Option<Diagnostic> {
+    let is_name = |name: &str| {
+        !name.trim().is_empty()
+            && name.chars().count() <= NAME_MAX
+            && railwright_base::text::one_line(name, NAME_MAX) == name
+    };
+    if let Some(name) = std::iter::once(row.name())
+        .chain(row.aliases().iter().map(String::as_str))
+        .find(|name| !name.is_empty() && !is_name(name))
     {
         let shown = railwright_base::text::one_line(name, NAME_MAX);
-        let problem = Diagnostic::error("RW0220", format!("`{shown}` cannot be a name of `{}`", R::KEY)).labelled(label.clone());
-        return Some(problem.next(format!("write one line of at most {NAME_MAX} characters that can be seen")));
+        let problem = Diagnostic::error(
+            "RW0220",
+            format!("`{shown}` cannot be a name of `{}`", R::KEY),
+        )
+        .labelled(label.clone());
+        return Some(problem.next(format!(
+            "write one line of at most {NAME_MAX} characters that can be seen"
+        )));
     }
-    if let Some((key, _)) = [("name", row.name()), ("source", row.source())].into_iter().find(|(_, text)| text.trim().is_empty()) {
+    if let Some((key, _)) = [("name", row.name()), ("source", row.source())]
+        .into_iter()
+        .find(|(_, text)| text.trim().is_empty())
+    {
         let message = format!("a row of `{}` has an empty `{key}`", R::KEY);
         let problem = Diagnostic::error("RW0220", message).labelled(label.clone());
         return Some(problem.next("every row has a name, and says where it was taken from"));
     }
-    let message = format!("the row `{}` of `{}` cannot be: {}", row.name(), R::KEY, row.unsound()?);
-    let alike = |other: &str| row.name().chars().zip(other.chars()).take_while(|(own, other)| own == other).count();
-    let like = others.entries().map(|other| other.row.name()).min_by_key(|other| std::cmp::Reverse(alike(other)));
-    let shown = like.map(|like| format!("`railwright catalog {} {like}` shows one in full", R::KEY));
+    let message = format!(
+        "the row `{}` of `{}` cannot be: {}",
+        row.name(),
+        R::KEY,
+        row.unsound()?
+    );
+    let alike = |other: &str| {
+        row.name()
+            .chars()
+            .zip(other.chars())
+            .take_while(|(own, other)| own == other)
+            .count()
+    };
+    let like = others
+        .entries()
+        .map(|other| other.row.name())
+        .min_by_key(|other| std::cmp::Reverse(alike(other)));
+    let shown =
+        like.map(|like| format!("`railwright catalog {} {like}` shows one in full", R::KEY));
     let problem = Diagnostic::error("RW0220", message).labelled(label.clone());
     Some(shown.into_iter().fold(problem, Diagnostic::next))
 }
 
-fn new_catalog_error(document: &YamlDocument, node: NodeId, message: &str, label: impl Into<String>) -> Diagnostic {
+fn new_catalog_error(
+    document: &YamlDocument,
+    node: NodeId,
+    message: &str,
+    label: impl Into<String>,
+) -> Diagnostic {
     Diagnostic::error("RW0220", message).at(document.source().name(), document.caret(node), label)
 }
 
@@ -297,21 +470,42 @@ mod tests {
 
     fn own(text: &str) -> Result<Catalog, Vec<String>> {
         let files = [("gpu.yaml".to_owned(), text.to_owned())];
-        load_catalog("own", files)
-            .map_err(|problems| problems.diagnostics.iter().map(|problem| format!("{} {}", problem.code, problem.message)).collect())
+        load_catalog("own", files).map_err(|problems| {
+            problems
+                .diagnostics
+                .iter()
+                .map(|problem| format!("{} {}", problem.code, problem.message))
+                .collect()
+        })
     }
 
     #[test]
     fn the_shipped_rows_are_sound() {
-        let catalog = load_catalog("", []).map_err(|problems| problems.diagnostics).unwrap();
-        assert!(catalog.gpu.len() > 5 && catalog.nic.len() > 5 && catalog.os.len() > 5 && !catalog.acs.is_empty());
+        let catalog = load_catalog("", [])
+            .map_err(|problems| problems.diagnostics)
+            .unwrap();
+        assert!(
+            catalog.gpu.len() > 5
+                && catalog.nic.len() > 5
+                && catalog.os.len() > 5
+                && !catalog.acs.is_empty()
+        );
         // what an instance says of its GPU is a GPU of the catalogue; fabrics are those of the spec
         for entry in catalog.instance.entries() {
-            assert!(entry.row.gpu.as_deref().is_none_or(|gpu| catalog.gpu.get(gpu).is_some()), "{:?}", entry.row);
+            assert!(
+                entry
+                    .row
+                    .gpu
+                    .as_deref()
+                    .is_none_or(|gpu| catalog.gpu.get(gpu).is_some()),
+                "{:?}",
+                entry.row
+            );
         }
         for entry in catalog.nic.entries() {
             for fabric in &entry.row.fabrics {
-                let known: Result<crate::spec::model::FabricKind, _> = serde_json::from_value(serde_json::json!(fabric));
+                let known: Result<crate::spec::model::FabricKind, _> =
+                    serde_json::from_value(serde_json::json!(fabric));
                 assert!(known.is_ok(), "{:?}", entry.row);
             }
         }
@@ -319,18 +513,42 @@ mod tests {
         for os in ["sonic", "cumulus", "eos"] {
             assert!(catalog.switch_system.get(os).is_some(), "{os}");
         }
-        assert_eq!(catalog.switch.get("MSN2700").map(|row| row.asic.as_str()), Some("Spectrum-1"));
-        assert_eq!(catalog.system("rocky-9.4").map(|row| row.name.as_str()), Some("rocky-9"));
-        assert_eq!(catalog.instance_of("ecs.ebmgn8v.48xlarge").map(|row| row.name.as_str()), Some("ebmgn8v"));
+        assert_eq!(
+            catalog.switch.get("MSN2700").map(|row| row.asic.as_str()),
+            Some("Spectrum-1")
+        );
+        assert_eq!(
+            catalog.system("rocky-9.4").map(|row| row.name.as_str()),
+            Some("rocky-9")
+        );
+        assert_eq!(
+            catalog
+                .instance_of("ecs.ebmgn8v.48xlarge")
+                .map(|row| row.name.as_str()),
+            Some("ebmgn8v")
+        );
     }
 
     #[test]
     fn a_row_of_ones_own_stands_over_the_shipped_one() {
-        let row = |name: &str, more: &str| format!("gpu: [{{ name: {name}, vendor: nvidia, architecture: mine, source: me{more} }}]\n");
+        let row = |name: &str, more: &str| {
+            format!(
+                "gpu: [{{ name: {name}, vendor: nvidia, architecture: mine, source: me{more} }}]\n"
+            )
+        };
         let catalog = own(&row("A100-SXM4-80GB", "")).unwrap();
-        assert_eq!(catalog.gpu.get("A100-SXM4-80GB").unwrap().architecture, "mine");
+        assert_eq!(
+            catalog.gpu.get("A100-SXM4-80GB").unwrap().architecture,
+            "mine"
+        );
         assert_eq!(catalog.overrides.len(), 1);
-        assert!(own(&row("X1", ", aliases: [Y1]")).unwrap().gpu.get("Y1").is_some());
+        assert!(
+            own(&row("X1", ", aliases: [Y1]"))
+                .unwrap()
+                .gpu
+                .get("Y1")
+                .is_some()
+        );
     }
 
     #[test]
@@ -339,20 +557,36 @@ mod tests {
             ("gpus: []", "RW0220 the catalogue has no rows of this sort"),
             ("[]", "RW0220 a file of the catalogue is a mapping"),
             ("gpu: {}", "RW0220 the rows of a sort are a list"),
-            ("gpu: [{ name: A, vendor: v, architecture: a, source: '' }]", "RW0220 a row of `gpu` has an empty `source`"),
-            ("gpu: [{ name: A, vendor: v, architecture: a, source: s, speed: 3 }]", "RW0105 unknown key `speed`"),
-            ("gpu: [{ name: A, vendor: v, architecture: a }]", "RW0107 the key `source` is missing"),
+            (
+                "gpu: [{ name: A, vendor: v, architecture: a, source: '' }]",
+                "RW0220 a row of `gpu` has an empty `source`",
+            ),
+            (
+                "gpu: [{ name: A, vendor: v, architecture: a, source: s, speed: 3 }]",
+                "RW0105 unknown key `speed`",
+            ),
+            (
+                "gpu: [{ name: A, vendor: v, architecture: a }]",
+                "RW0107 the key `source` is missing",
+            ),
             (
                 "switch: [{ name: A, vendor: v, asic: a, systems: [], cell_bytes: 0, source: s }]",
-                "RW0220 the row `A` of `switch` cannot be: a cell is at most 1024 bytes, what is in the chip at most 1024 KiB, and of ports and lanes it has at least one",
+                "RW0220 the row `A` of `switch` cannot be: a cell is at most 1024 bytes, what is \
+                 in the chip at most 1024 KiB, and of ports and lanes it has at least one",
             ),
             (
-                "switch: [{ name: A, vendor: v, asic: a, systems: [], ecn: [{ thresholds: { min_bytes: 2, max_bytes: 2, probability_percent: 1 } }], source: s }]",
-                "RW0220 the row `A` of `switch` cannot be: the lower threshold is below the upper one, and a share is at most 100 %",
+                "switch: [{ name: A, vendor: v, asic: a, systems: [], ecn: [{ thresholds: \
+                 { min_bytes: 2, max_bytes: 2, probability_percent: 1 } }], source: s }]",
+                "RW0220 the row `A` of `switch` cannot be: the lower threshold is below the upper \
+                 one, and a share is at most 100 %",
             ),
-            ("switch: [{ name: A, vendor: v, asic: a, systems: [sonik], source: s }]", "RW0108 `sonik` is no value for `systems`"),
             (
-                "gpu: [{ name: A, vendor: v, architecture: a, source: s }, { name: A, vendor: v, architecture: a, source: s }]",
+                "switch: [{ name: A, vendor: v, asic: a, systems: [sonik], source: s }]",
+                "RW0108 `sonik` is no value for `systems`",
+            ),
+            (
+                "gpu: [{ name: A, vendor: v, architecture: a, source: s }, \
+                 { name: A, vendor: v, architecture: a, source: s }]",
                 "RW0221 two rows of `gpu` are called `A`",
             ),
         ] {

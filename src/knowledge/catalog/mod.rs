@@ -1,11 +1,15 @@
-//! What the field knows of hardware and systems, as data with sources: GPUs, NICs, instances, operating systems, what pairs of
-//! ports deliver, what Alibaba Container Compute Service offers, switches and their systems, what jobs are run with, what images need. The rows are in `modules/catalog/*.yaml`; a user's own in
-//! `<inventory>/modules/catalog` stand over them.
+//! What the field knows of hardware and systems, as data with sources: GPUs, NICs, instances,
+//! operating systems, what pairs of ports deliver, what Alibaba Container Compute Service offers,
+//! switches and their systems, what jobs are run with, what images need. The rows are in
+//! `modules/catalog/*.yaml`; a user's own in `<inventory>/modules/catalog` stand over them.
 //!
-//! `rows` says what a row holds, `release` the same of what comes in releases, `table` finds one by its name, `load` reads the
-//! files, `unknown` tells of a spec that names what no row is about, `unknown_release` of one that names a release of which
-//! the catalogue says nothing, `job` what it says of variables, arguments, images and profilers, `user_space` what images need of RDMA, `switch` what a row says of switches, `switch_numbers` chooses the numbers of one, `headroom` is the
-//! formula of its buffers, `foreign_repository` tells of repositories of another system than the nodes'.
+//! `rows` says what a row holds, `release` the same of what comes in releases, `table` finds one by
+//! its name, `load` reads the files, `unknown` tells of a spec that names what no row is about,
+//! `unknown_release` of one that names a release of which the catalogue says nothing, `job` what it
+//! says of variables, arguments, images and profilers, `user_space` what images need of RDMA,
+//! `switch` what a row says of switches, `switch_numbers` chooses the numbers of one, `headroom` is
+//! the formula of its buffers, `foreign_repository` tells of repositories of another system than
+//! the nodes'.
 
 mod foreign_repository;
 pub mod headroom;
@@ -22,7 +26,9 @@ pub mod user_space;
 
 pub use foreign_repository::foreign_repositories;
 pub use load::{CATALOG_FOLDER, Catalog, CatalogProblems, Override, load_catalog};
-pub use switch_numbers::{EcnNumbers, HeadroomNumbers, SwitchNumbers, model_of, switch_numbers, system_of};
+pub use switch_numbers::{
+    EcnNumbers, HeadroomNumbers, SwitchNumbers, model_of, switch_numbers, system_of,
+};
 pub use table::{CatalogEntry, CatalogRow, CatalogTable};
 pub use unknown::unknown_models;
 pub use unknown_release::unknown_releases;

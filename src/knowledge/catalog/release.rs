@@ -1,6 +1,6 @@
-//! Releases of the parts of a host (GPU drivers, CUDA toolkits, RDMA stacks, paths of GPUDirect), what each needs of the
-//! other parts, and combinations that are known to fit or not. The data is in `modules/catalog/release.yaml` and
-//! `combination.yaml`.
+//! Releases of the parts of a host (GPU drivers, CUDA toolkits, RDMA stacks, paths of GPUDirect),
+//! what each needs of the other parts, and combinations that are known to fit or not. The data is
+//! in `modules/catalog/release.yaml` and `combination.yaml`.
 
 use super::table::CatalogRow;
 use railwright_base::version::parse_release_numbers;
@@ -10,7 +10,9 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// A part of a host that comes in releases or sorts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostComponent {
     /// The operating system.
@@ -81,7 +83,9 @@ impl HostComponent {
     /// In words, with one of its releases: `the GPU driver 535`.
     pub fn with(self, release: &str) -> String {
         match self {
-            HostComponent::Os | HostComponent::Nic | HostComponent::Gpu | HostComponent::Direct => release.to_owned(),
+            HostComponent::Os | HostComponent::Nic | HostComponent::Gpu | HostComponent::Direct => {
+                release.to_owned()
+            }
             HostComponent::Architecture => format!("the {release} architecture"),
             HostComponent::Kernel => format!("the kernel {release}"),
             HostComponent::Stack => format!("the RDMA stack {release}"),
@@ -117,7 +121,8 @@ pub struct ReleaseRequirement {
     /// False where it may work all the same: what breaks it is a warning.
     #[serde(default = "default_true", skip_serializing_if = "is_yes")]
     pub certain: bool,
-    /// Systems of this package manager carry later code under older numbers: nothing is said of them.
+    /// Systems of this package manager carry later code under older numbers: nothing is said of
+    /// them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub except_packages: Option<String>,
     /// Why.
@@ -146,7 +151,11 @@ impl ReleaseRequirement {
             (Some(from), None) => format!("{} or newer", with(from)),
             (None, Some(to)) => format!("{} or older", with(to)),
             (None, None) if self.only.is_empty() => {
-                let part = if self.part == HostComponent::Architecture { "another architecture" } else { "something other" };
+                let part = if self.part == HostComponent::Architecture {
+                    "another architecture"
+                } else {
+                    "something other"
+                };
                 format!("{part} than {}", self.not.join(", "))
             }
             (None, None) => with(&self.only.join(" or ")),
@@ -155,7 +164,10 @@ impl ReleaseRequirement {
 
     /// What a need of a part that is named instead of numbered, or the reverse, has wrong.
     fn unsound(&self) -> Option<String> {
-        let (numbered, named) = (self.from.is_some() || self.to.is_some(), !self.only.is_empty() || !self.not.is_empty());
+        let (numbered, named) = (
+            self.from.is_some() || self.to.is_some(),
+            !self.only.is_empty() || !self.not.is_empty(),
+        );
         let part = self.part.key();
         match (self.part.is_numbered(), numbered, named) {
             (_, false, false) => Some(format!("what it needs of `{part}` is not said")),
@@ -163,8 +175,13 @@ impl ReleaseRequirement {
             (false, true, _) => Some(format!("`{part}` comes in names: write `only` or `not`")),
             _ => {
                 let bounds = self.from.iter().chain(&self.to);
-                let wrong = bounds.into_iter().find(|text| parse_release_numbers(text).is_none())?;
-                Some(format!("`{}` is no release", railwright_base::text::one_line(wrong, 40)))
+                let wrong = bounds
+                    .into_iter()
+                    .find(|text| parse_release_numbers(text).is_none())?;
+                Some(format!(
+                    "`{}` is no release",
+                    railwright_base::text::one_line(wrong, 40)
+                ))
             }
         }
     }
@@ -209,8 +226,16 @@ impl CatalogRow for ReleaseRow {
     }
     fn in_words(&self, field: &str) -> Option<String> {
         let words = |need: &ReleaseRequirement| {
-            let rule = need.rule.iter().map(|rule| format!(" ({rule})")).collect::<String>();
-            let unsure = if need.certain { "" } else { ", as far as is known" };
+            let rule = need
+                .rule
+                .iter()
+                .map(|rule| format!(" ({rule})"))
+                .collect::<String>();
+            let unsure = if need.certain {
+                ""
+            } else {
+                ", as far as is known"
+            };
             format!("{}{unsure}{rule}", need.wanted())
         };
         (field == "needs").then(|| self.needs.iter().map(words).collect::<Vec<_>>().join("; "))
@@ -218,14 +243,26 @@ impl CatalogRow for ReleaseRow {
     fn unsound(&self) -> Option<String> {
         let name = format!("{}-{}", self.part.key(), self.release);
         if self.name != name {
-            return Some(format!("its name is `{}`", railwright_base::text::one_line(&name, 80)));
+            return Some(format!(
+                "its name is `{}`",
+                railwright_base::text::one_line(&name, 80)
+            ));
         }
-        if matches!(self.part, HostComponent::Os | HostComponent::Nic | HostComponent::Gpu) {
-            return Some(format!("rows of `{}` have a sort of their own", self.part.key()));
+        if matches!(
+            self.part,
+            HostComponent::Os | HostComponent::Nic | HostComponent::Gpu
+        ) {
+            return Some(format!(
+                "rows of `{}` have a sort of their own",
+                self.part.key()
+            ));
         }
         let numbered = self.part.is_numbered();
         if numbered && parse_release_numbers(&self.release).is_none() {
-            return Some(format!("`{}` is no release", railwright_base::text::one_line(&self.release, 40)));
+            return Some(format!(
+                "`{}` is no release",
+                railwright_base::text::one_line(&self.release, 40)
+            ));
         }
         if self.line && !numbered {
             return Some("only numbers have a `line`".to_owned());
@@ -240,7 +277,8 @@ impl CatalogRow for ReleaseRow {
     }
 }
 
-/// A small spec with what is known of it: that its wishes fit together, or which of them exclude each other.
+/// A small spec with what is known of it: that its wishes fit together, or which of them exclude
+/// each other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CombinationRow {

@@ -1,5 +1,6 @@
-//! What a row of the catalogue says. The data is in `modules/catalog/*.yaml`; each row names the source that it was taken
-//! from, and a user's rows in `<inventory>/modules/catalog` stand over the shipped ones.
+//! What a row of the catalogue says. The data is in `modules/catalog/*.yaml`; each row names the
+//! source that it was taken from, and a user's rows in `<inventory>/modules/catalog` stand over the
+//! shipped ones.
 
 use crate::spec::model::GpuModules;
 use schemars::JsonSchema;
@@ -34,7 +35,8 @@ pub struct GpuRow {
     /// The last driver branch that knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver_branch_max: Option<u32>,
-    /// The first CUDA toolkit whose compiler makes code for it, where that is a later one than for its architecture.
+    /// The first CUDA toolkit whose compiler makes code for it, where that is a later one than for
+    /// its architecture.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cuda_min: Option<String>,
     /// How many a machine has, where machines of this model come in fixed sizes.
@@ -106,7 +108,8 @@ pub struct NicRow {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InstanceRow {
-    /// The name that specs use: a family such as `ebmgn8v`, which also stands for its types (`ecs.ebmgn8v.48xlarge`).
+    /// The name that specs use: a family such as `ebmgn8v`, which also stands for its types
+    /// (`ecs.ebmgn8v.48xlarge`).
     pub name: String,
     /// Other names of the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -133,7 +136,8 @@ pub struct InstanceRow {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OsRow {
-    /// ID and VERSION_ID of os-release, such as `ubuntu-22.04`; a version without its minor stands for all of them.
+    /// ID and VERSION_ID of os-release, such as `ubuntu-22.04`; a version without its minor stands
+    /// for all of them.
     pub name: String,
     /// Other names of the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -196,7 +200,8 @@ pub struct BandwidthRow {
     /// What a sound pair reaches at least, in Gb/s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub least_gbps: Option<f64>,
-    /// What somebody measured, in Gb/s, where nobody states a minimum: shown, and never judged against.
+    /// What somebody measured, in Gb/s, where nobody states a minimum: shown, and never judged
+    /// against.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen_gbps: Option<f64>,
     /// Bytes of a message in the runs that the numbers come from.

@@ -1,5 +1,6 @@
-//! What a row says of a switch or of the system of switches. The data is in `modules/catalog/switch.yaml` and
-//! `switch-system.yaml`; each row names the source that it was taken from.
+//! What a row says of a switch or of the system of switches. The data is in
+//! `modules/catalog/switch.yaml` and `switch-system.yaml`; each row names the source that it was
+//! taken from.
 
 use super::table::CatalogRow;
 use crate::spec::model::{Cnp, SwitchOs, Trust, WatchdogTimes};
@@ -60,7 +61,8 @@ pub struct SwitchRow {
     /// What the formula adds beyond all else, in KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more_kib: Option<u32>,
-    /// The rows of `pg_profile_lookup.ini`, by hardware SKU; where none are named, none were at hand.
+    /// The rows of `pg_profile_lookup.ini`, by hardware SKU; where none are named, none were at
+    /// hand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headroom: Vec<HeadroomRow>,
     /// The thresholds of ECN that its vendor's templates have.
@@ -168,7 +170,8 @@ pub struct DscpRange {
     pub priority: u8,
 }
 
-/// How thresholds of ECN are chosen: as shares of what is on its way on one port (its speed times the round trip).
+/// How thresholds of ECN are chosen: as shares of what is on its way on one port (its speed times
+/// the round trip).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ThresholdChoice {
@@ -195,7 +198,10 @@ pub struct PacketPattern {
 impl SwitchSystemRow {
     /// The priority that a DSCP gets from the start, where that is known.
     pub fn priority_of(&self, dscp: u8) -> Option<u8> {
-        let named = self.dscp.iter().find(|range| (range.from..=range.to).contains(&dscp));
+        let named = self
+            .dscp
+            .iter()
+            .find(|range| (range.from..=range.to).contains(&dscp));
         named.map(|range| range.priority).or(self.dscp_other)
     }
 }
@@ -212,12 +218,25 @@ impl CatalogRow for SwitchRow {
         &self.source
     }
     fn in_words(&self, field: &str) -> Option<String> {
-        let of_table = |row: &HeadroomRow| format!("{} Gb/s {} m: {} ({})", row.speed_gbps, row.cable_m, row.xoff_bytes, row.sku);
+        let of_table = |row: &HeadroomRow| {
+            format!(
+                "{} Gb/s {} m: {} ({})",
+                row.speed_gbps, row.cable_m, row.xoff_bytes, row.sku
+            )
+        };
         match field {
-            "headroom" => Some(self.headroom.iter().map(of_table).collect::<Vec<_>>().join("; ")),
+            "headroom" => Some(
+                self.headroom
+                    .iter()
+                    .map(of_table)
+                    .collect::<Vec<_>>()
+                    .join("; "),
+            ),
             "ecn" => {
                 let one = |ecn: &VendorEcn| {
-                    let ports = ecn.speed_gbps.map_or(String::new(), |speed| format!("{speed} Gb/s "));
+                    let ports = ecn
+                        .speed_gbps
+                        .map_or(String::new(), |speed| format!("{speed} Gb/s "));
                     format!("{ports}{}", ecn.thresholds.in_words())
                 };
                 Some(self.ecn.iter().map(one).collect::<Vec<_>>().join("; "))
@@ -226,13 +245,27 @@ impl CatalogRow for SwitchRow {
         }
     }
     fn unsound(&self) -> Option<String> {
-        let numbers = [(self.cell_bytes, 1024), (self.pipeline_kib, 1024), (self.more_kib, 1024), (self.ports, 4096), (self.lanes, 16)];
-        if numbers.iter().any(|(number, most)| number.is_some_and(|number| number == 0 || number > *most)) {
+        let numbers = [
+            (self.cell_bytes, 1024),
+            (self.pipeline_kib, 1024),
+            (self.more_kib, 1024),
+            (self.ports, 4096),
+            (self.lanes, 16),
+        ];
+        if numbers
+            .iter()
+            .any(|(number, most)| number.is_some_and(|number| number == 0 || number > *most))
+        {
             return Some(
-                "a cell is at most 1024 bytes, what is in the chip at most 1024 KiB, and of ports and lanes it has at least one".to_owned(),
+                "a cell is at most 1024 bytes, what is in the chip at most 1024 KiB, and of ports \
+                 and lanes it has at least one"
+                    .to_owned(),
             );
         }
-        let speeds = self.speeds_gbps.iter().chain(self.headroom.iter().map(|row| &row.speed_gbps));
+        let speeds = self
+            .speeds_gbps
+            .iter()
+            .chain(self.headroom.iter().map(|row| &row.speed_gbps));
         if speeds.copied().any(|speed| !(1..=10_000).contains(&speed)) {
             return Some("a speed is 1 to 10000 Gb/s".to_owned());
         }
@@ -243,12 +276,17 @@ impl CatalogRow for SwitchRow {
 impl CatalogEcnThresholds {
     /// `150000 to 1500000 bytes, 100 %`.
     pub fn in_words(&self) -> String {
-        format!("{} to {} bytes, {} %", self.min_bytes, self.max_bytes, self.probability_percent)
+        format!(
+            "{} to {} bytes, {} %",
+            self.min_bytes, self.max_bytes, self.probability_percent
+        )
     }
 
     fn unsound(&self) -> Option<String> {
         let sound = self.min_bytes < self.max_bytes && self.probability_percent <= 100;
-        (!sound).then(|| "the lower threshold is below the upper one, and a share is at most 100 %".to_owned())
+        (!sound).then(|| {
+            "the lower threshold is below the upper one, and a share is at most 100 %".to_owned()
+        })
     }
 }
 
@@ -275,17 +313,35 @@ impl CatalogRow for SwitchSystemRow {
     }
     fn unsound(&self) -> Option<String> {
         let choice = self.choice;
-        let chosen = (1..=1000).contains(&choice.round_trip_us) && choice.min_percent < choice.max_percent && choice.max_percent <= 1000;
+        let chosen = (1..=1000).contains(&choice.round_trip_us)
+            && choice.min_percent < choice.max_percent
+            && choice.max_percent <= 1000;
         if !chosen || choice.probability_percent > 100 {
-            return Some("thresholds are chosen by a round trip of 1 to 1000 us, the lower one below the upper, at most 1000 %".to_owned());
+            return Some(
+                "thresholds are chosen by a round trip of 1 to 1000 us, the lower one below the \
+                 upper, at most 1000 %"
+                    .to_owned(),
+            );
         }
-        let ranges = self.dscp.iter().all(|range| range.from <= range.to && range.to <= 63 && range.priority <= 7);
+        let ranges = self
+            .dscp
+            .iter()
+            .all(|range| range.from <= range.to && range.to <= 63 && range.priority <= 7);
         if !ranges || self.cnp.dscp > 63 || self.cnp.priority > 7 || self.mtu_min > self.mtu_max {
-            return Some("a DSCP is 0 to 63, a priority 0 to 7, and the smallest MTU is not above the largest".to_owned());
+            return Some(
+                "a DSCP is 0 to 63, a priority 0 to 7, and the smallest MTU is not above the \
+                 largest"
+                    .to_owned(),
+            );
         }
-        let pattern = |pattern: PacketPattern| (64..=9216).contains(&pattern.mtu_bytes) && pattern.small_percent <= 100;
+        let pattern = |pattern: PacketPattern| {
+            (64..=9216).contains(&pattern.mtu_bytes) && pattern.small_percent <= 100
+        };
         if !self.pattern.is_none_or(pattern) {
-            return Some("packets are of 64 to 9216 bytes, and at most 100 of a hundred are small".to_owned());
+            return Some(
+                "packets are of 64 to 9216 bytes, and at most 100 of a hundred are small"
+                    .to_owned(),
+            );
         }
         self.ecn.and_then(|ecn| ecn.unsound())
     }

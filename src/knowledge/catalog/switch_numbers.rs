@@ -1,5 +1,6 @@
-//! The numbers of a switch: what the spec states, else what is chosen from the rows of its model and its system, with what the
-//! vendor has beside it. Vendors' thresholds of ECN differ by a factor of ten, so none is shown as the truth.
+//! The numbers of a switch: what the spec states, else what is chosen from the rows of its model
+//! and its system, with what the vendor has beside it. Vendors' thresholds of ECN differ by a
+//! factor of ten, so none is shown as the truth.
 
 use super::headroom::{Chip, Headroom, HeadroomPort, compute_headroom};
 use super::load::Catalog;
@@ -11,13 +12,15 @@ use serde::Serialize;
 /// The numbers of a switch.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct SwitchNumbers {
-    /// From where on packets are marked; not there where they are not, or where neither thresholds nor speed are stated.
+    /// From where on packets are marked; not there where they are not, or where neither thresholds
+    /// nor speed are stated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<EcnNumbers>,
     /// The watchdog; not there where there is none, or where the system is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watchdog: Option<WatchdogTimes>,
-    /// The buffer of one lossless priority of one port, as SONiC has it; not there where model, speed or cable are not known.
+    /// The buffer of one lossless priority of one port, as SONiC has it; not there where model,
+    /// speed or cable are not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub headroom: Option<HeadroomNumbers>,
     /// The class of congestion notifications: the fabric's, else that of convention.
@@ -47,8 +50,9 @@ pub struct EcnNumbers {
 /// The buffer of one lossless priority of one port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HeadroomNumbers {
-    /// For what comes after a pause was asked for, in bytes; of several SKUs of a model the largest. Not there where the table of
-    /// the model has no row for speed and cable: SONiC then makes no lossless buffer.
+    /// For what comes after a pause was asked for, in bytes; of several SKUs of a model the
+    /// largest. Not there where the table of the model has no row for speed and cable: SONiC then
+    /// makes no lossless buffer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xoff_bytes: Option<u64>,
     /// Of all ports and lossless priorities together, in bytes, where the formula says it.
@@ -71,56 +75,99 @@ pub fn model_of<'a>(switch: &SwitchGroup, catalog: &'a Catalog) -> Option<&'a Sw
 /// The numbers of a switch in this fabric.
 pub fn switch_numbers(switch: &SwitchGroup, fabric: &Fabric, catalog: &Catalog) -> SwitchNumbers {
     let (system, model) = (system_of(switch, catalog), model_of(switch, catalog));
-    let stated = fabric.lossless.as_ref().and_then(|lossless| lossless.cnp.as_ref());
+    let stated = fabric
+        .lossless
+        .as_ref()
+        .and_then(|lossless| lossless.cnp.as_ref());
     SwitchNumbers {
         ecn: compute_ecn_numbers(switch, system, model),
         watchdog: select_watchdog_times(switch, system),
-        headroom: system.zip(model).and_then(|(system, model)| lossless_buffer(switch, system, model)),
+        headroom: system
+            .zip(model)
+            .and_then(|(system, model)| lossless_buffer(switch, system, model)),
         cnp: stated.copied().or(system.map(|system| system.cnp)),
     }
 }
 
-fn compute_ecn_numbers(switch: &SwitchGroup, system: Option<&SwitchSystemRow>, model: Option<&SwitchRow>) -> Option<EcnNumbers> {
+fn compute_ecn_numbers(
+    switch: &SwitchGroup,
+    system: Option<&SwitchSystemRow>,
+    model: Option<&SwitchRow>,
+) -> Option<EcnNumbers> {
     let ecn = switch.ecn.as_ref().filter(|ecn| ecn.is_on())?;
     let said = ecn.thresholds().cloned().unwrap_or_default();
-    let choice = system.zip(switch.port_speed_gbps).map(|(system, speed)| compute_ecn_thresholds(system, speed, said.round_trip_us));
+    let choice = system
+        .zip(switch.port_speed_gbps)
+        .map(|(system, speed)| compute_ecn_thresholds(system, speed, said.round_trip_us));
     let vendor = find_vendor_thresholds(switch.port_speed_gbps, system, model);
-    let share = said.probability_percent.or(choice.map(|choice| choice.probability_percent));
+    let share = said
+        .probability_percent
+        .or(choice.map(|choice| choice.probability_percent));
     let share = share.or(system.map(|system| system.choice.probability_percent));
     let (min_bytes, max_bytes, stated) = match (said.min_bytes, said.max_bytes, choice) {
         (Some(min), Some(max), _) => (min, max, true),
         (_, _, Some(choice)) => (choice.min_bytes, choice.max_bytes, false),
         _ => return None,
     };
-    Some(EcnNumbers { min_bytes, max_bytes, probability_percent: share?, stated, choice, vendor })
+    Some(EcnNumbers {
+        min_bytes,
+        max_bytes,
+        probability_percent: share?,
+        stated,
+        choice,
+        vendor,
+    })
 }
 
 /// Shares of what is on its way on one port: its speed times the round trip.
-fn compute_ecn_thresholds(system: &SwitchSystemRow, speed_gbps: u32, round_trip_us: Option<u16>) -> CatalogEcnThresholds {
+fn compute_ecn_thresholds(
+    system: &SwitchSystemRow,
+    speed_gbps: u32,
+    round_trip_us: Option<u16>,
+) -> CatalogEcnThresholds {
     let choice = system.choice;
     // 1 Gb/s is 125 bytes in a microsecond
-    let on_the_way = u64::from(speed_gbps) * 125 * u64::from(round_trip_us.unwrap_or(choice.round_trip_us));
+    let on_the_way =
+        u64::from(speed_gbps) * 125 * u64::from(round_trip_us.unwrap_or(choice.round_trip_us));
     let share = |percent: u16| on_the_way * u64::from(percent) / 100;
     let (min_bytes, max_bytes) = (share(choice.min_percent), share(choice.max_percent));
-    CatalogEcnThresholds { min_bytes, max_bytes, probability_percent: choice.probability_percent }
+    CatalogEcnThresholds {
+        min_bytes,
+        max_bytes,
+        probability_percent: choice.probability_percent,
+    }
 }
 
-/// Those of the model for this speed, of the model for any speed, of the system. A model's are those of its SONiC.
+/// Those of the model for this speed, of the model for any speed, of the system. A model's are
+/// those of its SONiC.
 fn find_vendor_thresholds(
     speed_gbps: Option<u32>,
     system: Option<&SwitchSystemRow>,
     model: Option<&SwitchRow>,
 ) -> Option<CatalogEcnThresholds> {
     let system = system?;
-    let of_model = model.filter(|_| system.name == SwitchOs::Sonic.word()).map_or(&[][..], |model| &model.ecn);
-    let of_speed = of_model.iter().find(|ecn| ecn.speed_gbps.is_some() && ecn.speed_gbps == speed_gbps);
+    let of_model = model
+        .filter(|_| system.name == SwitchOs::Sonic.word())
+        .map_or(&[][..], |model| &model.ecn);
+    let of_speed = of_model
+        .iter()
+        .find(|ecn| ecn.speed_gbps.is_some() && ecn.speed_gbps == speed_gbps);
     let of_any = of_model.iter().find(|ecn| ecn.speed_gbps.is_none());
     of_speed.or(of_any).map(|ecn| ecn.thresholds).or(system.ecn)
 }
 
-fn select_watchdog_times(switch: &SwitchGroup, system: Option<&SwitchSystemRow>) -> Option<WatchdogTimes> {
-    let watchdog = switch.watchdog.as_ref().filter(|watchdog| watchdog.is_on())?;
-    let (said, known) = (watchdog.times().copied().unwrap_or_default(), system?.watchdog);
+fn select_watchdog_times(
+    switch: &SwitchGroup,
+    system: Option<&SwitchSystemRow>,
+) -> Option<WatchdogTimes> {
+    let watchdog = switch
+        .watchdog
+        .as_ref()
+        .filter(|watchdog| watchdog.is_on())?;
+    let (said, known) = (
+        watchdog.times().copied().unwrap_or_default(),
+        system?.watchdog,
+    );
     Some(WatchdogTimes {
         detection_ms: said.detection_ms.or(known.detection_ms),
         restoration_ms: said.restoration_ms.or(known.restoration_ms),
@@ -130,29 +177,61 @@ fn select_watchdog_times(switch: &SwitchGroup, system: Option<&SwitchSystemRow>)
 }
 
 /// As SONiC comes to it: by the table of the model, or by the formula.
-fn lossless_buffer(switch: &SwitchGroup, system: &SwitchSystemRow, model: &SwitchRow) -> Option<HeadroomNumbers> {
+fn lossless_buffer(
+    switch: &SwitchGroup,
+    system: &SwitchSystemRow,
+    model: &SwitchRow,
+) -> Option<HeadroomNumbers> {
     if system.name != SwitchOs::Sonic.word() {
         return None;
     }
     let (speed_gbps, cable_m) = (switch.port_speed_gbps?, u32::from(switch.cable_length_m?));
     if model.buffer_model? == BufferModel::Traditional {
-        let rows = model.headroom.iter().filter(|row| (row.speed_gbps, row.cable_m) == (speed_gbps, cable_m));
-        let known = HeadroomNumbers { xoff_bytes: rows.map(|row| row.xoff_bytes).max(), total_bytes: None, table: true };
+        let rows = model
+            .headroom
+            .iter()
+            .filter(|row| (row.speed_gbps, row.cable_m) == (speed_gbps, cable_m));
+        let known = HeadroomNumbers {
+            xoff_bytes: rows.map(|row| row.xoff_bytes).max(),
+            total_bytes: None,
+            table: true,
+        };
         return (!model.headroom.is_empty()).then_some(known);
     }
     let (more_kib, tiles) = (model.more_kib.unwrap_or_default(), model.tiles);
-    let chip = Chip { cell_bytes: model.cell_bytes?, pipeline_kib: model.pipeline_kib?, tiles, more_kib };
+    let chip = Chip {
+        cell_bytes: model.cell_bytes?,
+        pipeline_kib: model.pipeline_kib?,
+        tiles,
+        more_kib,
+    };
     let fastest = model.speeds_gbps.iter().copied().max();
     let eight_lanes = model.lanes == Some(8) && fastest == Some(speed_gbps);
-    let port = HeadroomPort { speed_gbps, cable_m, mtu: switch.mtu.or(system.mtu_default)?, eight_lanes };
+    let port = HeadroomPort {
+        speed_gbps,
+        cable_m,
+        mtu: switch.mtu.or(system.mtu_default)?,
+        eight_lanes,
+    };
     let one = compute_headroom(chip, port, system.pattern?);
-    let ports = model.ports.zip(fastest).map(|(ports, fastest)| u64::from(ports) * u64::from(fastest / speed_gbps.max(1)));
-    Some(HeadroomNumbers { xoff_bytes: Some(one.xoff_bytes), total_bytes: ports.zip(switch.pfc.as_ref()).map(of_all(one)), table: false })
+    let ports = model
+        .ports
+        .zip(fastest)
+        .map(|(ports, fastest)| u64::from(ports) * u64::from(fastest / speed_gbps.max(1)));
+    Some(HeadroomNumbers {
+        xoff_bytes: Some(one.xoff_bytes),
+        total_bytes: ports.zip(switch.pfc.as_ref()).map(of_all(one)),
+        table: false,
+    })
 }
 
 /// What all ports and lossless priorities need together.
 fn of_all(one: Headroom) -> impl Fn((u64, &Vec<u8>)) -> u64 {
-    move |(ports, pfc)| one.size_bytes.saturating_mul(ports).saturating_mul(pfc.len() as u64)
+    move |(ports, pfc)| {
+        one.size_bytes
+            .saturating_mul(ports)
+            .saturating_mul(pfc.len() as u64)
+    }
 }
 
 #[cfg(test)]
@@ -162,18 +241,43 @@ mod tests {
 
     fn numbers(keys: &str) -> SwitchNumbers {
         let text = format!("cluster: c\nswitches: [{{ name: s1, {keys} }}]\n");
-        let loaded = crate::spec::load_spec(vec![crate::spec::SourceFile { name: "c.yaml".into(), text }]).unwrap();
-        let catalog = load_catalog("", []).map_err(|problems| problems.diagnostics).unwrap();
+        let loaded = crate::spec::load_spec(vec![crate::spec::SourceFile {
+            name: "c.yaml".into(),
+            text,
+        }])
+        .unwrap();
+        let catalog = load_catalog("", [])
+            .map_err(|problems| problems.diagnostics)
+            .unwrap();
         switch_numbers(&loaded.spec.switches[0], &loaded.spec.fabric, &catalog)
     }
 
     #[test]
     fn thresholds_are_chosen_by_speed_and_stated_ones_stay() {
-        let of = |keys: &str| numbers(keys).ecn.map(|ecn| (ecn.min_bytes, ecn.max_bytes, ecn.probability_percent, ecn.stated));
+        let of = |keys: &str| {
+            numbers(keys).ecn.map(|ecn| {
+                (
+                    ecn.min_bytes,
+                    ecn.max_bytes,
+                    ecn.probability_percent,
+                    ecn.stated,
+                )
+            })
+        };
         for (keys, expected) in [
-            ("os: sonic, port_speed_gbps: 400, ecn: true", Some((500_000, 2_000_000, 20, false))),
-            ("os: sonic, port_speed_gbps: 100, ecn: { round_trip_us: 8, probability_percent: 10 }", Some((50_000, 200_000, 10, false))),
-            ("os: eos, ecn: { min_bytes: 7, max_bytes: 9 }", Some((7, 9, 20, true))),
+            (
+                "os: sonic, port_speed_gbps: 400, ecn: true",
+                Some((500_000, 2_000_000, 20, false)),
+            ),
+            (
+                "os: sonic, port_speed_gbps: 100, ecn: \
+                 { round_trip_us: 8, probability_percent: 10 }",
+                Some((50_000, 200_000, 10, false)),
+            ),
+            (
+                "os: eos, ecn: { min_bytes: 7, max_bytes: 9 }",
+                Some((7, 9, 20, true)),
+            ),
             ("os: eos, ecn: true", None),
             ("port_speed_gbps: 400, ecn: true", None),
             ("os: sonic, port_speed_gbps: 400, ecn: false", None),
@@ -181,37 +285,103 @@ mod tests {
         ] {
             assert_eq!(of(keys), expected, "{keys}");
         }
-        let vendor = |keys: &str| numbers(keys).ecn.and_then(|ecn| ecn.vendor).map(|vendor| vendor.max_bytes);
-        assert_eq!(vendor("os: sonic, port_speed_gbps: 400, ecn: true"), Some(2_097_152));
-        assert_eq!(vendor("os: sonic, model: SN5600, port_speed_gbps: 400, ecn: true"), Some(10_000_000));
-        assert_eq!(vendor("os: sonic, model: 7060X6-64PE, port_speed_gbps: 400, ecn: true"), Some(262_144));
-        assert_eq!(vendor("os: cumulus, model: SN5600, port_speed_gbps: 400, ecn: true"), Some(1_500_000));
+        let vendor = |keys: &str| {
+            numbers(keys)
+                .ecn
+                .and_then(|ecn| ecn.vendor)
+                .map(|vendor| vendor.max_bytes)
+        };
+        assert_eq!(
+            vendor("os: sonic, port_speed_gbps: 400, ecn: true"),
+            Some(2_097_152)
+        );
+        assert_eq!(
+            vendor("os: sonic, model: SN5600, port_speed_gbps: 400, ecn: true"),
+            Some(10_000_000)
+        );
+        assert_eq!(
+            vendor("os: sonic, model: 7060X6-64PE, port_speed_gbps: 400, ecn: true"),
+            Some(262_144)
+        );
+        assert_eq!(
+            vendor("os: cumulus, model: SN5600, port_speed_gbps: 400, ecn: true"),
+            Some(1_500_000)
+        );
     }
 
     #[test]
     fn what_a_watchdog_leaves_out_is_its_systems() {
-        let watchdog = numbers("os: sonic, watchdog: { detection_ms: 400 }").watchdog.unwrap();
-        assert_eq!((watchdog.detection_ms, watchdog.restoration_ms, watchdog.polling_ms), (Some(400), Some(200), Some(200)));
-        assert_eq!(watchdog.action, Some(crate::spec::model::WatchdogAction::Drop));
-        assert_eq!(numbers("os: cumulus, watchdog: true").watchdog.unwrap().restoration_ms, None);
+        let watchdog = numbers("os: sonic, watchdog: { detection_ms: 400 }")
+            .watchdog
+            .unwrap();
+        assert_eq!(
+            (
+                watchdog.detection_ms,
+                watchdog.restoration_ms,
+                watchdog.polling_ms
+            ),
+            (Some(400), Some(200), Some(200))
+        );
+        assert_eq!(
+            watchdog.action,
+            Some(crate::spec::model::WatchdogAction::Drop)
+        );
+        assert_eq!(
+            numbers("os: cumulus, watchdog: true")
+                .watchdog
+                .unwrap()
+                .restoration_ms,
+            None
+        );
         assert_eq!(numbers("os: sonic, watchdog: false").watchdog, None);
-        assert_eq!(numbers("os: sonic").cnp, Some(Cnp { priority: 6, dscp: 48 }));
+        assert_eq!(
+            numbers("os: sonic").cnp,
+            Some(Cnp {
+                priority: 6,
+                dscp: 48
+            })
+        );
     }
 
     #[test]
     fn buffers_are_of_the_formula_or_of_the_table() {
-        let of = |keys: &str| numbers(&format!("os: sonic, mtu: 9216, {keys}")).headroom.map(|room| (room.xoff_bytes, room.total_bytes));
+        let of = |keys: &str| {
+            numbers(&format!("os: sonic, mtu: 9216, {keys}"))
+                .headroom
+                .map(|room| (room.xoff_bytes, room.total_bytes))
+        };
         for (keys, expected) in [
-            ("model: SN5600, port_speed_gbps: 800, cable_length_m: 40, pfc: [3, 4]", Some((Some(362_496), Some(410_624 * 128)))),
-            ("model: SN5600, port_speed_gbps: 400, cable_length_m: 300", Some((Some(677_888), None))),
-            ("model: 7060X6-64PE, port_speed_gbps: 400, cable_length_m: 5", Some((Some(612_140), None))),
-            ("model: 7060X6-64PE, port_speed_gbps: 400, cable_length_m: 40", Some((None, None))),
-            ("model: IXR7220-H5-64D, port_speed_gbps: 400, cable_length_m: 40", None),
+            (
+                "model: SN5600, port_speed_gbps: 800, cable_length_m: 40, pfc: [3, 4]",
+                Some((Some(362_496), Some(410_624 * 128))),
+            ),
+            (
+                "model: SN5600, port_speed_gbps: 400, cable_length_m: 300",
+                Some((Some(677_888), None)),
+            ),
+            (
+                "model: 7060X6-64PE, port_speed_gbps: 400, cable_length_m: 5",
+                Some((Some(612_140), None)),
+            ),
+            (
+                "model: 7060X6-64PE, port_speed_gbps: 400, cable_length_m: 40",
+                Some((None, None)),
+            ),
+            (
+                "model: IXR7220-H5-64D, port_speed_gbps: 400, cable_length_m: 40",
+                None,
+            ),
             ("model: SN5600, port_speed_gbps: 400", None),
             ("port_speed_gbps: 400, cable_length_m: 40", None),
         ] {
             assert_eq!(of(keys), expected, "{keys}");
         }
-        assert_eq!(numbers("os: cumulus, model: SN5600, mtu: 9216, port_speed_gbps: 400, cable_length_m: 40").headroom, None);
+        assert_eq!(
+            numbers(
+                "os: cumulus, model: SN5600, mtu: 9216, port_speed_gbps: 400, cable_length_m: 40"
+            )
+            .headroom,
+            None
+        );
     }
 }

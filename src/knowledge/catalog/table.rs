@@ -66,9 +66,12 @@ impl CatalogRow for BandwidthRow {
         if !sound(self.least_gbps) || !sound(self.seen_gbps) {
             return Some("a bandwidth is more than 0 and at most 10000 Gb/s".to_owned());
         }
-        // The largest message of perftest is 8 MiB; with no message, or no queue pair, nothing would be sent.
-        let possible = (1..=8 << 20).contains(&self.message_bytes) && (1..=64).contains(&self.queue_pairs);
-        (!possible).then(|| "a run has messages of 1 to 8388608 bytes and 1 to 64 queue pairs".to_owned())
+        // The largest message of perftest is 8 MiB; with no message, or no queue pair, nothing
+        // would be sent.
+        let possible =
+            (1..=8 << 20).contains(&self.message_bytes) && (1..=64).contains(&self.queue_pairs);
+        (!possible)
+            .then(|| "a run has messages of 1 to 8388608 bytes and 1 to 64 queue pairs".to_owned())
     }
 }
 
@@ -106,7 +109,11 @@ pub struct CatalogTable<R> {
 
 impl<R> Default for CatalogTable<R> {
     fn default() -> Self {
-        CatalogTable { entries: Vec::new(), by_identity: HashMap::new(), by_alias: HashMap::new() }
+        CatalogTable {
+            entries: Vec::new(),
+            by_identity: HashMap::new(),
+            by_alias: HashMap::new(),
+        }
     }
 }
 
@@ -116,7 +123,8 @@ impl<R: CatalogRow> CatalogTable<R> {
         match self.by_identity.get(&entry.row.identity()) {
             Some(at) => Some(std::mem::replace(&mut self.entries[*at], entry)),
             None => {
-                self.by_identity.insert(entry.row.identity(), self.entries.len());
+                self.by_identity
+                    .insert(entry.row.identity(), self.entries.len());
                 self.entries.push(entry);
                 None
             }
@@ -139,7 +147,10 @@ impl<R: CatalogRow> CatalogTable<R> {
 
     /// The same with its place.
     pub fn entry(&self, name: &str) -> Option<&CatalogEntry<R>> {
-        self.by_identity.get(name).or_else(|| self.by_alias.get(name)).map(|at| &self.entries[*at])
+        self.by_identity
+            .get(name)
+            .or_else(|| self.by_alias.get(name))
+            .map(|at| &self.entries[*at])
     }
 
     /// All rows.
@@ -159,12 +170,23 @@ impl<R: CatalogRow> CatalogTable<R> {
 
     /// Up to three names that look like this one: mistyped, without its case, or as a part of it.
     pub fn near(&self, name: &str) -> Vec<String> {
-        let plain = |text: &str| text.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
+        let plain = |text: &str| {
+            text.chars()
+                .filter(char::is_ascii_alphanumeric)
+                .collect::<String>()
+                .to_lowercase()
+        };
         let wanted = plain(name);
         let names = || {
-            self.entries.iter().flat_map(|entry| std::iter::once(entry.row.name()).chain(entry.row.aliases().iter().map(String::as_str)))
+            self.entries.iter().flat_map(|entry| {
+                std::iter::once(entry.row.name())
+                    .chain(entry.row.aliases().iter().map(String::as_str))
+            })
         };
-        let mut near: Vec<String> = find_nearest_word(name, names()).map(str::to_owned).into_iter().collect();
+        let mut near: Vec<String> = find_nearest_word(name, names())
+            .map(str::to_owned)
+            .into_iter()
+            .collect();
         let alike = names().filter(|known| {
             let known = plain(known);
             wanted.len() > 1 && (known.contains(&wanted) || wanted.contains(&known))

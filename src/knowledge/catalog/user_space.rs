@@ -1,7 +1,8 @@
-//! What images need of RDMA, as rows: packages, libraries and providers by kind of fabric, and examples that an image can bring.
+//! What images need of RDMA, as rows: packages, libraries and providers by kind of fabric, and
+//! examples that an image can bring.
 //!
-//! A row becomes lines of a Containerfile. What could be more than the word that it stands for is refused here, where rows are read, and
-//! quoted there besides.
+//! A row becomes lines of a Containerfile. What could be more than the word that it stands for is
+//! refused here, where rows are read, and quoted there besides.
 
 use super::table::CatalogRow;
 use schemars::JsonSchema;
@@ -103,29 +104,51 @@ pub struct Code {
 impl UserSpaceRow {
     /// The providers for NICs of these drivers; the first where none is known.
     pub fn providers_of<'a>(&'a self, drivers: &[&str]) -> Vec<&'a str> {
-        let known: Vec<&str> = self.providers.iter().filter(|one| drivers.contains(&one.driver.as_str())).map(|one| &*one.name).collect();
-        if known.is_empty() { self.providers.iter().take(1).map(|one| &*one.name).collect() } else { known }
+        let known: Vec<&str> = self
+            .providers
+            .iter()
+            .filter(|one| drivers.contains(&one.driver.as_str()))
+            .map(|one| &*one.name)
+            .collect();
+        if known.is_empty() {
+            self.providers
+                .iter()
+                .take(1)
+                .map(|one| &*one.name)
+                .collect()
+        } else {
+            known
+        }
     }
 }
 
 /// One word of letters and digits, and of these marks behind its beginning.
 fn is_word(text: &str, marks: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || marks.contains(c);
-    text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.len() <= 200 && text.chars().all(plain)
+    text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.len() <= 200
+        && text.chars().all(plain)
 }
 
 fn is_https(text: &str) -> bool {
-    text.strip_prefix("https://").is_some_and(|rest| is_word(rest, "._/-~+"))
+    text.strip_prefix("https://")
+        .is_some_and(|rest| is_word(rest, "._/-~+"))
 }
 
 /// A path below something: none of its parts leads out.
 fn is_below(text: &str) -> bool {
-    is_word(text, "._/-") && text.split('/').all(|part| !part.is_empty() && part != "." && part != "..")
+    is_word(text, "._/-")
+        && text
+            .split('/')
+            .all(|part| !part.is_empty() && part != "." && part != "..")
 }
 
 fn first_wrong<'a>(values: impl IntoIterator<Item = (&'a str, bool)>) -> Option<String> {
     let wrong = values.into_iter().find(|(_, is_sound)| !is_sound)?;
-    Some(format!("`{}` is nothing that can stand in a Containerfile there", railwright_base::text::one_line(wrong.0, 60)))
+    Some(format!(
+        "`{}` is nothing that can stand in a Containerfile there",
+        railwright_base::text::one_line(wrong.0, 60)
+    ))
 }
 
 impl CatalogRow for UserSpaceRow {
@@ -141,7 +164,13 @@ impl CatalogRow for UserSpaceRow {
     }
     fn in_words(&self, field: &str) -> Option<String> {
         match field {
-            "providers" => Some(self.providers.iter().map(|one| format!("{} for {}", one.name, one.driver)).collect::<Vec<_>>().join(", ")),
+            "providers" => Some(
+                self.providers
+                    .iter()
+                    .map(|one| format!("{} for {}", one.name, one.driver))
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            ),
             "repository" => self.repository.as_ref().map(|one| one.url.clone()),
             _ => None,
         }
@@ -150,14 +179,35 @@ impl CatalogRow for UserSpaceRow {
         if self.packages.is_empty() || self.libraries.is_empty() || self.providers.is_empty() {
             return Some("it names no packages, no libraries or no provider".to_owned());
         }
-        let words = self.packages.iter().chain(&self.libraries).map(|text| (text.as_str(), is_word(text, "+.-_")));
-        let providers = self.providers.iter().map(|one| (one.name.as_str(), is_word(&one.name, "_")));
+        let words = self
+            .packages
+            .iter()
+            .chain(&self.libraries)
+            .map(|text| (text.as_str(), is_word(text, "+.-_")));
+        let providers = self
+            .providers
+            .iter()
+            .map(|one| (one.name.as_str(), is_word(&one.name, "_")));
         let of_repository = self.repository.iter().flat_map(|one| {
-            let suites =
-                one.suites.iter().flat_map(|(release, suite)| [(&**release, is_word(release, "-")), (&**suite, is_word(suite, "._/-"))]);
-            let components = one.components.iter().map(|text| (text.as_str(), is_word(text, "._/-")));
-            let own = [(&*one.name, is_word(&one.name, "-")), (&*one.url, is_https(&one.url)), (&*one.key, is_https(&one.key))];
-            own.into_iter().chain(suites).chain(components).collect::<Vec<_>>()
+            let suites = one.suites.iter().flat_map(|(release, suite)| {
+                [
+                    (&**release, is_word(release, "-")),
+                    (&**suite, is_word(suite, "._/-")),
+                ]
+            });
+            let components = one
+                .components
+                .iter()
+                .map(|text| (text.as_str(), is_word(text, "._/-")));
+            let own = [
+                (&*one.name, is_word(&one.name, "-")),
+                (&*one.url, is_https(&one.url)),
+                (&*one.key, is_https(&one.key)),
+            ];
+            own.into_iter()
+                .chain(suites)
+                .chain(components)
+                .collect::<Vec<_>>()
         });
         first_wrong(words.chain(providers).chain(of_repository))
     }
@@ -173,20 +223,40 @@ impl CatalogRow for ExampleRow {
     }
     fn in_words(&self, field: &str) -> Option<String> {
         match field {
-            "files" => Some(self.files.iter().map(|one| one.path.clone()).collect::<Vec<_>>().join(", ")),
-            "code" => Some(format!("{} of {} at {}", self.code.folder, self.code.url, self.code.tag)),
+            "files" => Some(
+                self.files
+                    .iter()
+                    .map(|one| one.path.clone())
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            ),
+            "code" => Some(format!(
+                "{} of {} at {}",
+                self.code.folder, self.code.url, self.code.tag
+            )),
             _ => None,
         }
     }
     fn unsound(&self) -> Option<String> {
-        let is_sum = |text: &str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
-        let of_files = self
-            .files
-            .iter()
-            .flat_map(|one| [(&*one.path, is_below(&one.path)), (&*one.url, is_https(&one.url)), (&*one.sha256, is_sum(&one.sha256))]);
+        let is_sum = |text: &str| {
+            text.len() == 64
+                && text
+                    .bytes()
+                    .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+        };
+        let of_files = self.files.iter().flat_map(|one| {
+            [
+                (&*one.path, is_below(&one.path)),
+                (&*one.url, is_https(&one.url)),
+                (&*one.sha256, is_sum(&one.sha256)),
+            ]
+        });
         let code = &self.code;
         let of_code = [
-            (&*self.folder, self.folder.strip_prefix('/').is_some_and(is_below)),
+            (
+                &*self.folder,
+                self.folder.strip_prefix('/').is_some_and(is_below),
+            ),
             (&*code.url, is_https(&code.url)),
             (&*code.tag, is_word(&code.tag, ".-_")),
             (&*code.folder, is_below(&code.folder)),
@@ -202,7 +272,9 @@ mod tests {
     use super::*;
 
     fn row() -> UserSpaceRow {
-        let catalog = crate::catalog::load_catalog("", []).map_err(|problems| problems.diagnostics).unwrap();
+        let catalog = crate::catalog::load_catalog("", [])
+            .map_err(|problems| problems.diagnostics)
+            .unwrap();
         catalog.user_space.get("erdma").unwrap().clone()
     }
 
@@ -223,7 +295,15 @@ mod tests {
             with(|row| row.providers.clear()),
             with(|row| row.repository.as_mut().unwrap().url = "http://h/apt".into()),
             with(|row| row.repository.as_mut().unwrap().url = "https://h/apt'; id".into()),
-            with(|row| drop(row.repository.as_mut().unwrap().suites.insert("x".into(), "a\nb".into()))),
+            with(|row| {
+                drop(
+                    row.repository
+                        .as_mut()
+                        .unwrap()
+                        .suites
+                        .insert("x".into(), "a\nb".into()),
+                )
+            }),
         ] {
             assert!(wrong.is_some());
         }
@@ -231,7 +311,9 @@ mod tests {
 
     #[test]
     fn an_example_stays_in_its_folder_and_has_sums() {
-        let catalog = crate::catalog::load_catalog("", []).map_err(|problems| problems.diagnostics).unwrap();
+        let catalog = crate::catalog::load_catalog("", [])
+            .map_err(|problems| problems.diagnostics)
+            .unwrap();
         let shipped = catalog.example.get("mnist").unwrap();
         assert_eq!(shipped.unsound(), None);
         let with = |change: fn(&mut ExampleRow)| {
@@ -253,11 +335,19 @@ mod tests {
 
     #[test]
     fn providers_are_those_of_the_nics() {
-        let catalog = crate::catalog::load_catalog("", []).map_err(|problems| problems.diagnostics).unwrap();
+        let catalog = crate::catalog::load_catalog("", [])
+            .map_err(|problems| problems.diagnostics)
+            .unwrap();
         let row = catalog.user_space.get("rocev2").unwrap();
         assert_eq!(row.providers_of(&[]), ["mlx5"]);
         assert_eq!(row.providers_of(&["ice", "mlx5_core"]), ["mlx5", "irdma"]);
         assert_eq!(row.providers_of(&["unheard"]), ["mlx5"]);
-        assert_eq!(catalog.user_space.get("rocev1").map(|row| row.name.as_str()), Some("rocev2"));
+        assert_eq!(
+            catalog
+                .user_space
+                .get("rocev1")
+                .map(|row| row.name.as_str()),
+            Some("rocev2")
+        );
     }
 }

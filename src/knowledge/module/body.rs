@@ -55,7 +55,11 @@ impl Compiler<'_> {
             YamlNodeKind::Sequence => {
                 let items: Vec<NodeId> = self.document.items(node).collect();
                 BodyTemplate::List(
-                    items.iter().enumerate().map(|(at, item)| self.part(kind, name, &format!("{pointer}/{at}"), *item)).collect(),
+                    items
+                        .iter()
+                        .enumerate()
+                        .map(|(at, item)| self.part(kind, name, &format!("{pointer}/{at}"), *item))
+                        .collect(),
                 )
             }
             _ => self.scalar(kind, name, pointer, node),
@@ -67,14 +71,33 @@ impl Compiler<'_> {
         if !token::is_template(text) {
             let mut failures = Vec::new();
             let value: Option<Value> = decode_value(self.document, None, node, &mut failures);
-            self.problems.extend(failures.iter().map(|failure| failure.diagnostic(self.document)));
+            self.problems.extend(
+                failures
+                    .iter()
+                    .map(|failure| failure.diagnostic(self.document)),
+            );
             return BodyTemplate::Constant(value.unwrap_or_default());
         }
-        let makes = if SHELL_FIELDS.contains(&(kind, pointer)) { Makes::Shell } else { Makes::Text };
-        BodyTemplate::Rendered(Snippet::new(&format!("{name}{pointer}"), text, TemplateOrigin::Manifest(node), makes))
+        let makes = if SHELL_FIELDS.contains(&(kind, pointer)) {
+            Makes::Shell
+        } else {
+            Makes::Text
+        };
+        BodyTemplate::Rendered(Snippet::new(
+            &format!("{name}{pointer}"),
+            text,
+            TemplateOrigin::Manifest(node),
+            makes,
+        ))
     }
 
-    fn entries(&mut self, kind: &str, name: &str, pointer: &str, node: NodeId) -> Vec<(BodyTemplate, BodyTemplate)> {
+    fn entries(
+        &mut self,
+        kind: &str,
+        name: &str,
+        pointer: &str,
+        node: NodeId,
+    ) -> Vec<(BodyTemplate, BodyTemplate)> {
         let entries: Vec<_> = self.document.entries(node).collect();
         let mut out = Vec::new();
         for entry in entries {
@@ -87,7 +110,11 @@ impl Compiler<'_> {
                 continue;
             }
             let key = if token::is_template(&key) {
-                BodyTemplate::Rendered(Snippet::verbatim(&format!("{name}{below}#key"), &key, TemplateOrigin::Manifest(entry.key)))
+                BodyTemplate::Rendered(Snippet::verbatim(
+                    &format!("{name}{below}#key"),
+                    &key,
+                    TemplateOrigin::Manifest(entry.key),
+                ))
             } else {
                 BodyTemplate::Constant(Value::String(key))
             };
@@ -101,14 +128,27 @@ impl Compiler<'_> {
     fn template(&mut self, name: &str, node: NodeId) -> Option<BodyTemplate> {
         let file = self.document.text(node).to_owned();
         let Some(source) = self.files.get(&file) else {
-            let near = railwright_base::suggest::find_nearest_word(&file, self.files.keys().map(String::as_str));
-            let label = near.map_or("it is not in the folder `templates`".to_owned(), |near| format!("did you mean `{near}`?"));
-            let diagnostic = Diagnostic::error("RW0207", format!("the template `{file}` is not there"));
-            self.problems.push(diagnostic.at(self.document.source().name(), self.document.caret(node), label));
+            let near = railwright_base::suggest::find_nearest_word(
+                &file,
+                self.files.keys().map(String::as_str),
+            );
+            let label = near.map_or("it is not in the folder `templates`".to_owned(), |near| {
+                format!("did you mean `{near}`?")
+            });
+            let diagnostic =
+                Diagnostic::error("RW0207", format!("the template `{file}` is not there"));
+            self.problems.push(diagnostic.at(
+                self.document.source().name(),
+                self.document.caret(node),
+                label,
+            ));
             return None;
         };
         self.named.push(file.clone());
-        let (name, origin) = (format!("{name}/content"), TemplateOrigin::File(Arc::clone(source)));
+        let (name, origin) = (
+            format!("{name}/content"),
+            TemplateOrigin::File(Arc::clone(source)),
+        );
         Some(BodyTemplate::Rendered(match file.ends_with(".sh.tera") {
             true => Snippet::new(&name, source.text(), origin, Makes::Shell),
             false => Snippet::verbatim(&name, source.text(), origin),
@@ -122,10 +162,15 @@ impl BodyTemplate {
         match self {
             BodyTemplate::Constant(_) => Vec::new(),
             BodyTemplate::Rendered(snippet) => vec![snippet],
-            BodyTemplate::List(items) => items.iter_mut().flat_map(BodyTemplate::snippets_mut).collect(),
-            BodyTemplate::Map(entries) => {
-                entries.iter_mut().flat_map(|(key, value)| [key, value]).flat_map(BodyTemplate::snippets_mut).collect()
-            }
+            BodyTemplate::List(items) => items
+                .iter_mut()
+                .flat_map(BodyTemplate::snippets_mut)
+                .collect(),
+            BodyTemplate::Map(entries) => entries
+                .iter_mut()
+                .flat_map(|(key, value)| [key, value])
+                .flat_map(BodyTemplate::snippets_mut)
+                .collect(),
         }
     }
 
@@ -135,14 +180,24 @@ impl BodyTemplate {
             BodyTemplate::Constant(_) => Vec::new(),
             BodyTemplate::Rendered(snippet) => vec![snippet],
             BodyTemplate::List(items) => items.iter().flat_map(BodyTemplate::snippets).collect(),
-            BodyTemplate::Map(entries) => entries.iter().flat_map(|(key, value)| [key, value]).flat_map(BodyTemplate::snippets).collect(),
+            BodyTemplate::Map(entries) => entries
+                .iter()
+                .flat_map(|(key, value)| [key, value])
+                .flat_map(BodyTemplate::snippets)
+                .collect(),
         }
     }
 
     /// The template that a JSON pointer into the body leads to, if it is one.
     pub fn snippet_at(&self, pointer: &str) -> Option<&Snippet> {
         let (step, below) = match pointer.strip_prefix('/') {
-            None => return if let BodyTemplate::Rendered(snippet) = self { Some(snippet) } else { None },
+            None => {
+                return if let BodyTemplate::Rendered(snippet) = self {
+                    Some(snippet)
+                } else {
+                    None
+                };
+            }
             Some(rest) => rest.find('/').map_or((rest, ""), |at| rest.split_at(at)),
         };
         let step = step.replace("~1", "/").replace("~0", "~");
@@ -151,8 +206,7 @@ impl BodyTemplate {
             BodyTemplate::Rendered(snippet) => Some(snippet),
             BodyTemplate::List(items) => items.get(step.parse::<usize>().ok()?)?.snippet_at(below),
             BodyTemplate::Map(entries) => {
-                let is_it =
-                    |(key, _): &&(BodyTemplate, BodyTemplate)| matches!(key, BodyTemplate::Constant(Value::String(key)) if *key == step);
+                let is_it = |(key, _): &&(BodyTemplate, BodyTemplate)| matches!(key, BodyTemplate::Constant(Value::String(key)) if *key == step);
                 entries.iter().find(is_it)?.1.snippet_at(below)
             }
             BodyTemplate::Constant(_) => None,
@@ -160,12 +214,20 @@ impl BodyTemplate {
     }
 
     /// The body for one context.
-    pub fn render(&self, engine: &Engine, context: &Context, document: &YamlDocument) -> Rendered<Value> {
+    pub fn render(
+        &self,
+        engine: &Engine,
+        context: &Context,
+        document: &YamlDocument,
+    ) -> Rendered<Value> {
         match self {
             BodyTemplate::Constant(value) => Ok(value.clone()),
             BodyTemplate::Rendered(snippet) => engine.value(snippet, context, document),
             BodyTemplate::List(items) => {
-                let items = items.iter().map(|item| item.render(engine, context, document)).collect::<Result<Vec<_>, _>>()?;
+                let items = items
+                    .iter()
+                    .map(|item| item.render(engine, context, document))
+                    .collect::<Result<Vec<_>, _>>()?;
                 Ok(items.into_iter().filter(|item| !item.is_null()).collect())
             }
             BodyTemplate::Map(entries) => {
@@ -173,7 +235,10 @@ impl BodyTemplate {
                 for (key, value) in entries {
                     let key = key.render(engine, context, document)?;
                     let value = value.render(engine, context, document)?;
-                    if let Some(key) = key.as_str().filter(|key| !key.is_empty() && !value.is_null()) {
+                    if let Some(key) = key
+                        .as_str()
+                        .filter(|key| !key.is_empty() && !value.is_null())
+                    {
                         map.insert(key.to_owned(), value);
                     }
                 }
@@ -183,15 +248,22 @@ impl BodyTemplate {
     }
 }
 
-/// The bytes in the manifest that a JSON pointer into the body leads to, or the closest thing around it.
+/// The bytes in the manifest that a JSON pointer into the body leads to, or the closest thing
+/// around it.
 pub fn span_of(document: &YamlDocument, body: NodeId, pointer: &str) -> Range<usize> {
     let mut node = body;
     for (depth, step) in pointer.split('/').skip(1).enumerate() {
         let step = step.replace("~1", "/").replace("~0", "~");
         let content = depth == 0 && step == "content";
         let next = match document.kind(node) {
-            YamlNodeKind::Sequence => step.parse::<usize>().ok().and_then(|at| document.items(node).nth(at)),
-            _ => document.entry(node, &step).or_else(|| document.entry(node, "template").filter(|_| content)).map(|entry| entry.value),
+            YamlNodeKind::Sequence => step
+                .parse::<usize>()
+                .ok()
+                .and_then(|at| document.items(node).nth(at)),
+            _ => document
+                .entry(node, &step)
+                .or_else(|| document.entry(node, "template").filter(|_| content))
+                .map(|entry| entry.value),
         };
         match next {
             Some(next) => node = next,

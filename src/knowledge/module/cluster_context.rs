@@ -1,4 +1,5 @@
-//! What the templates of a module for the Kubernetes cluster can name. The type is the language, as of hosts.
+//! What the templates of a module for the Kubernetes cluster can name. The type is the language, as
+//! of hosts.
 
 use super::context::{HostNames, host_names, secret_marks};
 use crate::catalog::Catalog;
@@ -11,7 +12,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// All that a template of a module for the Kubernetes cluster can name, besides the module's own parameters.
+/// All that a template of a module for the Kubernetes cluster can name, besides the module's own
+/// parameters.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ClusterNames {
     /// The cluster's name.
@@ -81,36 +83,88 @@ pub fn build_cluster_shape() -> ContextShape {
 }
 
 /// What templates can name for the Kubernetes cluster.
-pub fn build_cluster_names(loaded: &LoadedSpec, catalog: &Catalog, answers: &SolverAnswers) -> ClusterNames {
+pub fn build_cluster_names(
+    loaded: &LoadedSpec,
+    catalog: &Catalog,
+    answers: &SolverAnswers,
+) -> ClusterNames {
     let rdma_pools = rdma_pools(loaded);
     let is_erdma = loaded.spec.fabric.kind == FabricKind::Erdma;
-    let erdma = || loaded.hosts.iter().filter(|host| is_erdma && !host.netdevs.is_empty());
-    let is_one = |host: &&Host| rdma_pools.iter().any(|pool| pool.nodes.contains(&host.node));
+    let erdma = || {
+        loaded
+            .hosts
+            .iter()
+            .filter(|host| is_erdma && !host.netdevs.is_empty())
+    };
+    let is_one = |host: &&Host| {
+        rdma_pools
+            .iter()
+            .any(|pool| pool.nodes.contains(&host.node))
+    };
     ClusterNames {
         cluster: loaded.spec.cluster.clone(),
         fabric: loaded.spec.fabric.clone(),
         kubernetes: loaded.spec.kubernetes.clone().unwrap_or_default(),
-        rdma_nodes: loaded.hosts.iter().filter(is_one).map(|host| host.node.clone()).collect(),
+        rdma_nodes: loaded
+            .hosts
+            .iter()
+            .filter(is_one)
+            .map(|host| host.node.clone())
+            .collect(),
         rdma_pools,
         erdma_nodes: erdma().map(|host| host.node.clone()).collect(),
-        erdma_devices: erdma().map(|host| (host.node.clone(), host.netdevs.len())).collect(),
-        erdma_nodes_without_ssh: erdma().filter(|host| host.ssh.is_none()).map(|host| host.node.clone()).collect(),
-        erdma_netdevs: erdma().map(|host| (host.node.clone(), host.netdevs.iter().map(|rail| rail.port.clone()).collect())).collect(),
-        node_gpus: loaded.hosts.iter().filter_map(|host| Some((host.node.clone(), loaded.group_of(host).gpu.as_ref()?.count))).collect(),
+        erdma_devices: erdma()
+            .map(|host| (host.node.clone(), host.netdevs.len()))
+            .collect(),
+        erdma_nodes_without_ssh: erdma()
+            .filter(|host| host.ssh.is_none())
+            .map(|host| host.node.clone())
+            .collect(),
+        erdma_netdevs: erdma()
+            .map(|host| {
+                (
+                    host.node.clone(),
+                    host.netdevs.iter().map(|rail| rail.port.clone()).collect(),
+                )
+            })
+            .collect(),
+        node_gpus: loaded
+            .hosts
+            .iter()
+            .filter_map(|host| Some((host.node.clone(), loaded.group_of(host).gpu.as_ref()?.count)))
+            .collect(),
         node_labels: node_labels(loaded),
         node_taints: node_taints(loaded),
-        hosts: loaded.hosts.iter().map(|host| host_names(loaded, catalog, answers, host)).collect(),
+        hosts: loaded
+            .hosts
+            .iter()
+            .map(|host| host_names(loaded, catalog, answers, host))
+            .collect(),
         secrets: secret_marks(loaded),
     }
 }
 
 fn rdma_pools(loaded: &LoadedSpec) -> Vec<PoolNames> {
-    let resources = loaded.spec.kubernetes.iter().filter_map(|kubernetes| kubernetes.rdma.as_ref()).flat_map(|rdma| &rdma.resources);
+    let resources = loaded
+        .spec
+        .kubernetes
+        .iter()
+        .filter_map(|kubernetes| kubernetes.rdma.as_ref())
+        .flat_map(|rdma| &rdma.resources);
     let pool = |(resource, text): (&String, &String)| {
         let rails = pools::parse_rail_list(text).unwrap_or_default();
         let has = |host: &&Host| host.netdevs.iter().any(|rail| rails.contains(&rail.rail));
-        let nodes = loaded.hosts.iter().filter(has).map(|host| host.node.clone()).collect();
-        PoolNames { resource: resource.clone(), netdevs: pools::list_rail_netdevs(&loaded.hosts, &rails), nodes }
+        let nodes = loaded
+            .hosts
+            .iter()
+            .filter(has)
+            .map(|host| host.node.clone())
+            .collect();
+        PoolNames {
+            resource: resource.clone(),
+            netdevs: pools::list_rail_netdevs(&loaded.hosts, &rails),
+            nodes,
+        }
     };
     resources.map(pool).collect()
 }
@@ -119,45 +173,77 @@ fn node_labels(loaded: &LoadedSpec) -> Vec<NodeLabelNames> {
     let mut all: BTreeMap<&String, BTreeMap<String, String>> = BTreeMap::new();
     for host in &loaded.hosts {
         for (key, value) in &loaded.group_of(host).kubernetes_labels {
-            all.entry(key).or_default().insert(host.node.clone(), value.clone());
+            all.entry(key)
+                .or_default()
+                .insert(host.node.clone(), value.clone());
         }
     }
-    all.into_iter().map(|(key, values)| NodeLabelNames { key: key.clone(), values }).collect()
+    all.into_iter()
+        .map(|(key, values)| NodeLabelNames {
+            key: key.clone(),
+            values,
+        })
+        .collect()
 }
 
 fn node_taints(loaded: &LoadedSpec) -> Vec<NodeTaintNames> {
     let mut all: BTreeMap<(&String, Effect), BTreeMap<String, String>> = BTreeMap::new();
     for host in &loaded.hosts {
         for taint in &loaded.group_of(host).kubernetes_taints {
-            all.entry((&taint.key, taint.effect)).or_default().insert(host.node.clone(), taint.value.clone());
+            all.entry((&taint.key, taint.effect))
+                .or_default()
+                .insert(host.node.clone(), taint.value.clone());
         }
     }
-    all.into_iter().map(|((key, effect), values)| NodeTaintNames { key: key.clone(), effect, values }).collect()
+    all.into_iter()
+        .map(|((key, effect), values)| NodeTaintNames {
+            key: key.clone(),
+            effect,
+            values,
+        })
+        .collect()
 }
 
-/// The path in the spec of a path of names for the cluster; `item` is the turn of the loop whose elements are meant.
+/// The path in the spec of a path of names for the cluster; `item` is the turn of the loop whose
+/// elements are meant.
 pub fn spec_path(loaded: &LoadedSpec, path: &[String], item: Option<usize>) -> String {
     let groups = || loaded.spec.nodes.iter().enumerate();
     match path.first().map(String::as_str) {
         // The first group that has it stands for all.
         Some("node_labels") => {
-            let key = item.and_then(|item| node_labels(loaded).into_iter().nth(item)).map(|label| label.key);
+            let key = item
+                .and_then(|item| node_labels(loaded).into_iter().nth(item))
+                .map(|label| label.key);
             let of = |(index, group): (usize, &NodeGroup)| {
-                let key = key.as_ref().filter(|key| group.kubernetes_labels.contains_key(*key))?;
+                let key = key
+                    .as_ref()
+                    .filter(|key| group.kubernetes_labels.contains_key(*key))?;
                 Some(format!("nodes[{index}].kubernetes_labels[\"{key}\"]"))
             };
             groups().find_map(of).unwrap_or_else(|| "nodes".to_owned())
         }
         Some("node_taints") => {
-            let taint = item.and_then(|item| node_taints(loaded).into_iter().nth(item)).map(|taint| (taint.key, taint.effect));
+            let taint = item
+                .and_then(|item| node_taints(loaded).into_iter().nth(item))
+                .map(|taint| (taint.key, taint.effect));
             let of = |(index, group): (usize, &NodeGroup)| {
                 let (key, effect) = taint.as_ref()?;
-                let at = group.kubernetes_taints.iter().position(|taint| (&taint.key, taint.effect) == (key, *effect))?;
+                let at = group
+                    .kubernetes_taints
+                    .iter()
+                    .position(|taint| (&taint.key, taint.effect) == (key, *effect))?;
                 Some(format!("nodes[{index}].kubernetes_taints[{at}]"))
             };
             groups().find_map(of).unwrap_or_else(|| "nodes".to_owned())
         }
-        Some("hosts" | "erdma_nodes" | "erdma_nodes_without_ssh" | "erdma_devices" | "erdma_netdevs" | "node_gpus") => "nodes".to_owned(),
+        Some(
+            "hosts"
+            | "erdma_nodes"
+            | "erdma_nodes_without_ssh"
+            | "erdma_devices"
+            | "erdma_netdevs"
+            | "node_gpus",
+        ) => "nodes".to_owned(),
         Some("rdma_pools" | "rdma_nodes") => "kubernetes.rdma.resources".to_owned(),
         _ => path.join("."),
     }

@@ -1,12 +1,13 @@
-//! What the templates of a module can name, for one host. The type is the language: its JSON Schema is what names are
-//! checked against, and its field docs are the user's reference.
+//! What the templates of a module can name, for one host. The type is the language: its JSON Schema
+//! is what names are checked against, and its field docs are the user's reference.
 
 use crate::catalog::release::HostComponent;
 use crate::catalog::rows::{GpuRow, InstanceRow, NicRow, OsRow};
 use crate::catalog::{Catalog, SOFT_ROCE};
 use crate::solve::{SolverAnswer, SolverAnswers};
 use crate::spec::model::{
-    Erdma, Fabric, GpuModules, GpuSpec, IommuMode, Management, NicFirmware, NodeGroup, RdmaNaming, RdmaStack, Tuning,
+    Erdma, Fabric, GpuModules, GpuSpec, IommuMode, Management, NicFirmware, NodeGroup, RdmaNaming,
+    RdmaStack, Tuning,
 };
 use crate::spec::{Host, LoadedSpec};
 use crate::template::shape::{ContextShape, EACH};
@@ -18,7 +19,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Texts of the files that the spec refers to, by the path as the spec has it (`../../.lab/repository.asc`).
+/// Texts of the files that the spec refers to, by the path as the spec has it
+/// (`../../.lab/repository.asc`).
 pub type Texts = BTreeMap<String, String>;
 
 /// All that a template can name, besides the module's own parameters.
@@ -48,7 +50,8 @@ pub struct HostNames {
     /// The operating system, such as `debian-12`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub os: Option<String>,
-    /// `apt` or `dnf`, by the operating system; not there when the spec does not name one of a known family.
+    /// `apt` or `dnf`, by the operating system; not there when the spec does not name one of a
+    /// known family.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package_manager: Option<Manager>,
     /// The cloud's instance type or family.
@@ -95,9 +98,11 @@ pub struct HostNames {
     pub tagged: bool,
     /// True when the RDMA devices are made of plain Ethernet ones by software.
     pub soft_roce: bool,
-    /// True when pods get the RDMA devices: the host is a node of the Kubernetes cluster, which has a device plugin for them.
+    /// True when pods get the RDMA devices: the host is a node of the Kubernetes cluster, which has
+    /// a device plugin for them.
     pub rdma_pods: bool,
-    /// True when a pod gets the RDMA device of its NUMA node: the kubelet has to hold its CPUs there.
+    /// True when a pod gets the RDMA device of its NUMA node: the kubelet has to hold its CPUs
+    /// there.
     pub numa_pods: bool,
 }
 
@@ -118,7 +123,8 @@ pub struct CatalogueNames {
     pub os: Option<OsRow>,
 }
 
-/// Releases of a host: as the spec has them, else as they were chosen; one of which too little is known is not there.
+/// Releases of a host: as the spec has them, else as they were chosen; one of which too little is
+/// known is not there.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct ChosenNames {
     /// The GPU driver.
@@ -138,20 +144,34 @@ pub struct ChosenNames {
 impl ChosenNames {
     fn of(group: &NodeGroup, answer: Option<&SolverAnswer>) -> Self {
         let chosen = |part: HostComponent| {
-            let choice = answer.into_iter().flat_map(|answer| &answer.choices).find(|choice| choice.part == part);
+            let choice = answer
+                .into_iter()
+                .flat_map(|answer| &answer.choices)
+                .find(|choice| choice.part == part);
             choice.map(|choice| choice.known.release.clone())
         };
         let gpu = group.gpu.as_ref();
-        let modules = gpu.and_then(|gpu| gpu.modules).map(|modules| match modules {
-            GpuModules::Open => "open".to_owned(),
-            GpuModules::Proprietary => "proprietary".to_owned(),
-        });
-        let stack = group.rdma_stack.as_ref().and_then(|stack| stack.version.clone());
+        let modules = gpu
+            .and_then(|gpu| gpu.modules)
+            .map(|modules| match modules {
+                GpuModules::Open => "open".to_owned(),
+                GpuModules::Proprietary => "proprietary".to_owned(),
+            });
+        let stack = group
+            .rdma_stack
+            .as_ref()
+            .and_then(|stack| stack.version.clone());
         ChosenNames {
-            driver: gpu.and_then(|gpu| gpu.driver.clone()).or_else(|| chosen(HostComponent::Driver)),
+            driver: gpu
+                .and_then(|gpu| gpu.driver.clone())
+                .or_else(|| chosen(HostComponent::Driver)),
             modules: modules.or_else(|| chosen(HostComponent::Modules)),
-            cuda: gpu.and_then(|gpu| gpu.cuda.clone()).or_else(|| chosen(HostComponent::Cuda)),
-            rdma_stack: stack.or_else(|| chosen(HostComponent::Doca)).or_else(|| chosen(HostComponent::MlnxOfed)),
+            cuda: gpu
+                .and_then(|gpu| gpu.cuda.clone())
+                .or_else(|| chosen(HostComponent::Cuda)),
+            rdma_stack: stack
+                .or_else(|| chosen(HostComponent::Doca))
+                .or_else(|| chosen(HostComponent::MlnxOfed)),
         }
     }
 }
@@ -230,10 +250,17 @@ pub const KEY_IS_ABSENT: &str = "RW0214";
 /// The files outside of the YAML whose texts the templates need, with where the spec names them.
 pub fn list_referenced_files(loaded: &LoadedSpec) -> Vec<(String, Option<SourceLocation>)> {
     let keys = loaded.spec.repositories.iter().enumerate();
-    keys.map(|(index, repository)| (repository.key.clone(), loaded.place(&format!("repositories[{index}].key")))).collect()
+    keys.map(|(index, repository)| {
+        (
+            repository.key.clone(),
+            loaded.place(&format!("repositories[{index}].key")),
+        )
+    })
+    .collect()
 }
 
-/// The most bytes of the signing keys of all repositories together: each host's templates can name all of them. A distribution's keyring has 100 KB.
+/// The most bytes of the signing keys of all repositories together: each host's templates can name
+/// all of them. A distribution's keyring has 100 KB.
 const KEYS_BYTES_MAX: usize = 4 << 20;
 
 /// How large the signing keys are together, as far as they were read.
@@ -242,9 +269,18 @@ pub struct KeysSize(usize);
 
 impl KeysSize {
     /// Adds the key of the repository with this number; an error from where the limit is passed on.
-    pub fn add(&mut self, loaded: &LoadedSpec, index: usize, bytes: usize) -> Result<(), Diagnostic> {
+    pub fn add(
+        &mut self,
+        loaded: &LoadedSpec,
+        index: usize,
+        bytes: usize,
+    ) -> Result<(), Diagnostic> {
         self.0 += bytes;
-        if self.is_too_large() { Err(keys_too_large(loaded, index)) } else { Ok(()) }
+        if self.is_too_large() {
+            Err(keys_too_large(loaded, index))
+        } else {
+            Ok(())
+        }
     }
 
     /// Whether the limit was passed.
@@ -254,7 +290,10 @@ impl KeysSize {
 }
 
 /// The repositories with their keys; a key whose text is not there is an error.
-pub fn collect_repositories(loaded: &LoadedSpec, texts: &Texts) -> Result<Vec<RepositoryNames>, Vec<Diagnostic>> {
+pub fn collect_repositories(
+    loaded: &LoadedSpec,
+    texts: &Texts,
+) -> Result<Vec<RepositoryNames>, Vec<Diagnostic>> {
     let mut errors = Vec::new();
     let (mut out, mut size) = (Vec::new(), KeysSize::default());
     for (index, repository) in loaded.spec.repositories.iter().enumerate() {
@@ -275,23 +314,45 @@ pub fn collect_repositories(loaded: &LoadedSpec, texts: &Texts) -> Result<Vec<Re
             priority: repository.priority,
         });
     }
-    if errors.is_empty() { Ok(out) } else { Err(errors) }
+    if errors.is_empty() {
+        Ok(out)
+    } else {
+        Err(errors)
+    }
 }
 
 /// The signing keys of the repositories up to this one are too large together.
 fn keys_too_large(loaded: &LoadedSpec, index: usize) -> Diagnostic {
-    let error = Diagnostic::error("RW0104", format!("the signing keys have more than {} MiB together", KEYS_BYTES_MAX >> 20))
-        .effect("every host would be planned with all of them, and railwright would run out of memory")
-        .next("export each repository's own key alone, and name it once: several `components` can be in one repository");
-    let label = loaded.label(&format!("repositories[{index}].key"), "the limit is passed here");
+    let error = Diagnostic::error(
+        "RW0104",
+        format!(
+            "the signing keys have more than {} MiB together",
+            KEYS_BYTES_MAX >> 20
+        ),
+    )
+    .effect("every host would be planned with all of them, and railwright would run out of memory")
+    .next(
+        "export each repository's own key alone, and name it once: several `components` can be in \
+         one repository",
+    );
+    let label = loaded.label(
+        &format!("repositories[{index}].key"),
+        "the limit is passed here",
+    );
     label.into_iter().fold(error, Diagnostic::labelled)
 }
 
 fn key_absent(loaded: &LoadedSpec, index: usize, path: &str) -> Diagnostic {
-    let mut diagnostic = Diagnostic::error(KEY_IS_ABSENT, format!("the signing key `{path}` is not there"))
-        .effect("packages of a repository whose key nobody knows would be installed unchecked, so nothing that needs it is planned")
-        .next("put the armoured key at that path; the lab's own is written by `railwright lab up`")
-        .next("or plan from an observation: it holds the text that was read when it was recorded");
+    let mut diagnostic = Diagnostic::error(
+        KEY_IS_ABSENT,
+        format!("the signing key `{path}` is not there"),
+    )
+    .effect(
+        "packages of a repository whose key nobody knows would be installed unchecked, so nothing \
+         that needs it is planned",
+    )
+    .next("put the armoured key at that path; the lab's own is written by `railwright lab up`")
+    .next("or plan from an observation: it holds the text that was read when it was recorded");
     if let Some(label) = loaded.label(&format!("repositories[{index}].key"), "named here") {
         diagnostic = diagnostic.labelled(label);
     }
@@ -317,11 +378,21 @@ pub fn build_host_template_names(
 
 /// Each secret of the spec by its name, as a mark.
 pub fn secret_marks(loaded: &LoadedSpec) -> BTreeMap<String, String> {
-    loaded.spec.secrets.keys().map(|name| (name.clone(), secret::new_secret_mark(name))).collect()
+    loaded
+        .spec
+        .secrets
+        .keys()
+        .map(|name| (name.clone(), secret::new_secret_mark(name)))
+        .collect()
 }
 
 /// One host's part.
-pub fn host_names(loaded: &LoadedSpec, catalog: &Catalog, answers: &SolverAnswers, host: &Host) -> HostNames {
+pub fn host_names(
+    loaded: &LoadedSpec,
+    catalog: &Catalog,
+    answers: &SolverAnswers,
+    host: &Host,
+) -> HostNames {
     let group = loaded.group_of(host);
     let rail = |rail: &crate::spec::Rail| RailNames {
         rail: rail.rail,
@@ -347,18 +418,41 @@ pub fn host_names(loaded: &LoadedSpec, catalog: &Catalog, answers: &SolverAnswer
         management: group.management.as_ref().map(Management::resolved),
         tuning: group.tuning.clone(),
         catalogue: CatalogueNames {
-            gpu: group.gpu.as_ref().and_then(|gpu| catalog.gpu.get(&gpu.model)).cloned(),
-            nic: group.nics.as_ref().and_then(|nics| catalog.nic.get(&nics.model)).cloned(),
-            instance: group.instance.as_deref().and_then(|name| catalog.instance_of(name)).cloned(),
-            os: group.os.as_deref().and_then(|os| catalog.system(os)).cloned(),
+            gpu: group
+                .gpu
+                .as_ref()
+                .and_then(|gpu| catalog.gpu.get(&gpu.model))
+                .cloned(),
+            nic: group
+                .nics
+                .as_ref()
+                .and_then(|nics| catalog.nic.get(&nics.model))
+                .cloned(),
+            instance: group
+                .instance
+                .as_deref()
+                .and_then(|name| catalog.instance_of(name))
+                .cloned(),
+            os: group
+                .os
+                .as_deref()
+                .and_then(|os| catalog.system(os))
+                .cloned(),
         },
         chosen: ChosenNames::of(group, answers.group(host.group)),
         gpu: group.gpu.clone(),
         iommu: group.iommu,
         labels: group.labels.clone(),
         rails: host.netdevs.iter().map(rail).collect(),
-        named_nics: host.netdevs.iter().filter_map(|rail| rail.device.clone()).collect(),
-        rdma_naming: group.nics.as_ref().and_then(|nics| nics.naming.as_ref()?.rdma),
+        named_nics: host
+            .netdevs
+            .iter()
+            .filter_map(|rail| rail.device.clone())
+            .collect(),
+        rdma_naming: group
+            .nics
+            .as_ref()
+            .and_then(|nics| nics.naming.as_ref()?.rdma),
         tagged: host.netdevs.iter().any(|rail| rail.vlan.is_some()),
         soft_roce: host.netdevs.iter().any(|rail| rail.model == SOFT_ROCE),
         numa_pods: loaded
@@ -367,7 +461,11 @@ pub fn host_names(loaded: &LoadedSpec, catalog: &Catalog, answers: &SolverAnswer
             .as_ref()
             .and_then(|kubernetes| kubernetes.erdma.as_ref())
             .is_some_and(|erdma| !erdma.allocate_all_devices),
-        rdma_pods: loaded.spec.kubernetes.as_ref().is_some_and(|kubernetes| kubernetes.rdma.is_some() || kubernetes.erdma.is_some()),
+        rdma_pods: loaded
+            .spec
+            .kubernetes
+            .as_ref()
+            .is_some_and(|kubernetes| kubernetes.rdma.is_some() || kubernetes.erdma.is_some()),
     }
 }
 
@@ -375,22 +473,29 @@ fn find_package_manager(os: &str) -> Option<Manager> {
     let family = os.split('-').next().unwrap_or_default();
     match family {
         "debian" | "ubuntu" => Some(Manager::Apt),
-        "rhel" | "rocky" | "almalinux" | "centos" | "fedora" | "anolis" | "alinux" | "openEuler" => Some(Manager::Dnf),
+        "rhel" | "rocky" | "almalinux" | "centos" | "fedora" | "anolis" | "alinux"
+        | "openEuler" => Some(Manager::Dnf),
         _ => None,
     }
 }
 
-/// The value at a path of names; nothing where it is not there or the path goes through every element.
+/// The value at a path of names; nothing where it is not there or the path goes through every
+/// element.
 pub fn value_at<'a>(values: &'a BTreeMap<String, Value>, path: &[String]) -> Option<&'a Value> {
     let (first, rest) = path.split_first()?;
-    rest.iter().try_fold(values.get(first)?, |value, name| value.get(name))
+    rest.iter()
+        .try_fold(values.get(first)?, |value, name| value.get(name))
 }
 
-/// The path in the spec of a path of names; `item` is the turn of the loop whose elements are meant.
+/// The path in the spec of a path of names; `item` is the turn of the loop whose elements are
+/// meant.
 pub fn spec_path(host: &Host, path: &[String], item: Option<usize>) -> String {
     let group = format!("nodes[{}]", host.group);
     let words: Vec<&str> = path.iter().map(String::as_str).collect();
-    let join = |base: &str, rest: &[&str]| rest.iter().fold(base.to_owned(), |path, word| format!("{path}.{word}"));
+    let join = |base: &str, rest: &[&str]| {
+        rest.iter()
+            .fold(base.to_owned(), |path, word| format!("{path}.{word}"))
+    };
     match words.as_slice() {
         ["host", "os" | "package_manager", ..] => format!("{group}.os"),
         ["host", "catalogue", "gpu", ..] => format!("{group}.gpu.model"),
@@ -404,7 +509,9 @@ pub fn spec_path(host: &Host, path: &[String], item: Option<usize>) -> String {
         ["host", "numa_pods", ..] => "kubernetes.erdma.allocate_all_devices".to_owned(),
         ["host", "soft_roce", ..] => format!("{group}.nics.model"),
         ["host", "rdma_naming", ..] => format!("{group}.nics.naming.rdma"),
-        ["host", "named_nics", ..] | ["host", "rails", EACH, "nic", ..] => format!("{group}.nics.naming"),
+        ["host", "named_nics", ..] | ["host", "rails", EACH, "nic", ..] => {
+            format!("{group}.nics.naming")
+        }
         ["host", "rails", EACH, "rail", ..] => format!("{group}.nics.rails"),
         ["host", "rails", EACH, rest @ ..] => join(&format!("{group}.nics"), rest),
         ["host", "rails", ..] => format!("{group}.nics"),
@@ -416,7 +523,10 @@ pub fn spec_path(host: &Host, path: &[String], item: Option<usize>) -> String {
             (Some(item), rest) => join(&format!("repositories[{item}]"), rest),
             (None, _) => "repositories".to_owned(),
         },
-        words => join(words.first().copied().unwrap_or_default(), words.get(1..).unwrap_or_default()),
+        words => join(
+            words.first().copied().unwrap_or_default(),
+            words.get(1..).unwrap_or_default(),
+        ),
     }
 }
 

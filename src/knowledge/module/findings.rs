@@ -12,14 +12,24 @@ type Caret = Option<(String, Range<usize>)>;
 pub(super) struct ModuleFindings(IndexMap<(String, Caret), (Diagnostic, Vec<String>)>);
 
 impl ModuleFindings {
-    /// Labels may tell what the value was on the first of the hosts, so only their places are compared.
+    /// Labels may tell what the value was on the first of the hosts, so only their places are
+    /// compared.
     pub(super) fn add(&mut self, diagnostic: Diagnostic, host: &str) {
-        let caret = diagnostic.labels.first().map(|label| (label.file.clone(), label.span.clone()));
-        let (_, hosts) = self.0.entry((diagnostic.message.clone(), caret)).or_insert((diagnostic, Vec::new()));
+        let caret = diagnostic
+            .labels
+            .first()
+            .map(|label| (label.file.clone(), label.span.clone()));
+        let (_, hosts) = self
+            .0
+            .entry((diagnostic.message.clone(), caret))
+            .or_insert((diagnostic, Vec::new()));
         hosts.push(host.to_owned());
     }
 
     pub(super) fn into_diagnostics(self) -> Vec<Diagnostic> {
-        self.0.into_values().map(|(diagnostic, hosts)| diagnostic.on(nodeset::fold_node_set(&hosts))).collect()
+        self.0
+            .into_values()
+            .map(|(diagnostic, hosts)| diagnostic.on(nodeset::fold_node_set(&hosts)))
+            .collect()
     }
 }

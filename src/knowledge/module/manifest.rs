@@ -67,7 +67,8 @@ pub struct ModuleParameter {
     pub default: Option<Value>,
     /// What it is, for the user.
     pub doc: String,
-    /// Without a value the module cannot be used; true unless it is said otherwise or there is a default.
+    /// Without a value the module cannot be used; true unless it is said otherwise or there is a
+    /// default.
     #[serde(default)]
     pub required: Option<bool>,
 }
@@ -171,7 +172,9 @@ pub struct Manifest {
 
 /// Reads a manifest; all that is wrong with its form goes to `problems`.
 pub fn parse_manifest(document: YamlDocument, problems: &mut Vec<Diagnostic>) -> Option<Manifest> {
-    let root = document.root().filter(|root| document.kind(*root) == YamlNodeKind::Mapping);
+    let root = document
+        .root()
+        .filter(|root| document.kind(*root) == YamlNodeKind::Mapping);
     let Some(root) = root else {
         problems.push(Diagnostic::error("RW0201", "a manifest is a mapping").at(
             document.source().name(),
@@ -182,24 +185,62 @@ pub fn parse_manifest(document: YamlDocument, problems: &mut Vec<Diagnostic>) ->
     };
     let before = problems.len();
     let head: Option<ManifestHeader> = decode_node(&document, root, problems);
-    let mut reader = ManifestReader { document: &document, problems };
-    let lists = |key: &str| document.entry(root, key).map(|entry| document.items(entry.value).collect::<Vec<_>>()).unwrap_or_default();
-    let resources: Vec<ResourceEntry> = lists("resources").into_iter().filter_map(|node| reader.resource(node)).collect();
-    let checks: Vec<CheckEntry> = lists("verify").into_iter().filter_map(|node| reader.check(node)).collect();
+    let mut reader = ManifestReader {
+        document: &document,
+        problems,
+    };
+    let lists = |key: &str| {
+        document
+            .entry(root, key)
+            .map(|entry| document.items(entry.value).collect::<Vec<_>>())
+            .unwrap_or_default()
+    };
+    let resources: Vec<ResourceEntry> = lists("resources")
+        .into_iter()
+        .filter_map(|node| reader.resource(node))
+        .collect();
+    let checks: Vec<CheckEntry> = lists("verify")
+        .into_iter()
+        .filter_map(|node| reader.check(node))
+        .collect();
     reader.twice(resources.iter().map(|resource| &resource.id));
     reader.twice(checks.iter().map(|check| &check.id));
-    let (name, when, needs) = (reader.noted(root, "module"), reader.noted(root, "when"), reader.noted(root, "needs"));
+    let (name, when, needs) = (
+        reader.noted(root, "module"),
+        reader.noted(root, "when"),
+        reader.noted(root, "needs"),
+    );
     let after = reader.list(root, "after");
     let (head, name) = (head?, name?);
     if problems.len() > before {
         return None;
     }
     debug_assert_eq!((&head.module, head.after.len()), (&name.text, after.len()));
-    let ManifestHeader { summary, parameters, provides, .. } = head;
-    Some(Manifest { document, name, summary, when, needs, parameters, resources, checks, after, provides })
+    let ManifestHeader {
+        summary,
+        parameters,
+        provides,
+        ..
+    } = head;
+    Some(Manifest {
+        document,
+        name,
+        summary,
+        when,
+        needs,
+        parameters,
+        resources,
+        checks,
+        after,
+        provides,
+    })
 }
 
-fn decode_node<T: DeserializeOwned>(document: &YamlDocument, node: NodeId, problems: &mut Vec<Diagnostic>) -> Option<T> {
+fn decode_node<T: DeserializeOwned>(
+    document: &YamlDocument,
+    node: NodeId,
+    problems: &mut Vec<Diagnostic>,
+) -> Option<T> {
     let mut failures: Vec<DecodeError> = Vec::new();
     let value = decode_value(document, None, node, &mut failures);
     problems.extend(failures.iter().map(|failure| failure.diagnostic(document)));
@@ -218,14 +259,21 @@ const CHECK_LIMIT_S: u32 = 30;
 
 impl ManifestReader<'_> {
     fn problem(&mut self, node: NodeId, message: String, label: String) {
-        self.problems.push(Diagnostic::error("RW0201", message).at(self.document.source().name(), self.document.caret(node), label));
+        self.problems.push(Diagnostic::error("RW0201", message).at(
+            self.document.source().name(),
+            self.document.caret(node),
+            label,
+        ));
     }
 
     fn noted(&mut self, mapping: NodeId, key: &str) -> Option<ManifestText> {
         let node = self.document.entry(mapping, key)?.value;
         match self.document.kind(node) {
             YamlNodeKind::Plain | YamlNodeKind::Quoted if !self.document.is_null(node) => {
-                Some(ManifestText { text: self.document.text(node).to_owned(), node })
+                Some(ManifestText {
+                    text: self.document.text(node).to_owned(),
+                    node,
+                })
             }
             _ => {
                 self.problem(node, format!("`{key}` is text"), "this is none".to_owned());
@@ -235,44 +283,91 @@ impl ManifestReader<'_> {
     }
 
     fn list(&mut self, mapping: NodeId, key: &str) -> Vec<ManifestText> {
-        let Some(entry) = self.document.entry(mapping, key) else { return Vec::new() };
+        let Some(entry) = self.document.entry(mapping, key) else {
+            return Vec::new();
+        };
         if self.document.kind(entry.value) != YamlNodeKind::Sequence {
-            self.problem(entry.value, format!("`{key}` is a list"), "this is none".to_owned());
+            self.problem(
+                entry.value,
+                format!("`{key}` is a list"),
+                "this is none".to_owned(),
+            );
         }
-        self.document.items(entry.value).map(|node| ManifestText { text: self.document.text(node).to_owned(), node }).collect()
+        self.document
+            .items(entry.value)
+            .map(|node| ManifestText {
+                text: self.document.text(node).to_owned(),
+                node,
+            })
+            .collect()
     }
 
     fn named(&mut self, node: NodeId, what: &str) -> Option<ManifestText> {
         if self.document.kind(node) != YamlNodeKind::Mapping {
-            self.problem(node, format!("a {what} is a mapping"), "this is none".to_owned());
+            self.problem(
+                node,
+                format!("a {what} is a mapping"),
+                "this is none".to_owned(),
+            );
             return None;
         }
         let id = self.noted(node, "id");
         if id.is_none() {
-            self.problem(node, format!("this {what} has no `id`"), "add `id: name`: plans and errors name it so".to_owned());
+            self.problem(
+                node,
+                format!("this {what} has no `id`"),
+                "add `id: name`: plans and errors name it so".to_owned(),
+            );
         }
         id
     }
 
     fn resource(&mut self, node: NodeId) -> Option<ResourceEntry> {
         let id = self.named(node, "resource");
-        let kinds: Vec<_> = self.document.entries(node).filter(|entry| !RESOURCE_KEYS.contains(&self.document.text(entry.key))).collect();
-        let (when, each, after) = (self.noted(node, "when"), self.noted(node, "for"), self.list(node, "after"));
+        let kinds: Vec<_> = self
+            .document
+            .entries(node)
+            .filter(|entry| !RESOURCE_KEYS.contains(&self.document.text(entry.key)))
+            .collect();
+        let (when, each, after) = (
+            self.noted(node, "when"),
+            self.noted(node, "for"),
+            self.list(node, "after"),
+        );
         match kinds.as_slice() {
             [entry] => {
-                let kind = ManifestText { text: self.document.text(entry.key).to_owned(), node: entry.key };
-                Some(ResourceEntry { id: id?, when, each, kind, body: entry.value, after })
+                let kind = ManifestText {
+                    text: self.document.text(entry.key).to_owned(),
+                    node: entry.key,
+                };
+                Some(ResourceEntry {
+                    id: id?,
+                    when,
+                    each,
+                    kind,
+                    body: entry.value,
+                    after,
+                })
             }
             [] => {
-                self.problem(node, "this resource has no kind".to_owned(), "add one, such as `file: { ... }`".to_owned());
+                self.problem(
+                    node,
+                    "this resource has no kind".to_owned(),
+                    "add one, such as `file: { ... }`".to_owned(),
+                );
                 None
             }
             [_, second, ..] => {
-                let mistyped = kinds
-                    .iter()
-                    .find_map(|entry| Some((entry.key, suggest::find_nearest_word(self.document.text(entry.key), RESOURCE_KEYS)?)));
-                let (node, label) =
-                    mistyped.map_or((second.key, "one too many".to_owned()), |(node, near)| (node, format!("did you mean `{near}`?")));
+                let mistyped = kinds.iter().find_map(|entry| {
+                    Some((
+                        entry.key,
+                        suggest::find_nearest_word(self.document.text(entry.key), RESOURCE_KEYS)?,
+                    ))
+                });
+                let (node, label) = mistyped
+                    .map_or((second.key, "one too many".to_owned()), |(node, near)| {
+                        (node, format!("did you mean `{near}`?"))
+                    });
                 self.problem(node, "a resource has one kind".to_owned(), label);
                 None
             }
@@ -281,21 +376,46 @@ impl ManifestReader<'_> {
 
     fn check(&mut self, node: NodeId) -> Option<CheckEntry> {
         let id = self.named(node, "check");
-        let unknown = self.document.entries(node).find(|entry| !CHECK_KEYS.contains(&self.document.text(entry.key)));
+        let unknown = self
+            .document
+            .entries(node)
+            .find(|entry| !CHECK_KEYS.contains(&self.document.text(entry.key)));
         if let Some(entry) = unknown {
             let word = self.document.text(entry.key).to_owned();
             let near = suggest::find_nearest_word(&word, CHECK_KEYS)
-                .map_or("nothing reads this".to_owned(), |near| format!("did you mean `{near}`?"));
+                .map_or("nothing reads this".to_owned(), |near| {
+                    format!("did you mean `{near}`?")
+                });
             self.problem(entry.key, format!("unknown key `{word}`"), near);
         }
-        let (when, each, expect) = (self.noted(node, "when"), self.noted(node, "for"), self.noted(node, "expect"));
-        let limit = self.document.entry(node, "limit_s").map(|entry| entry.value);
-        let limit_s = limit.and_then(|node| decode_node(self.document, node, self.problems)).unwrap_or(CHECK_LIMIT_S);
+        let (when, each, expect) = (
+            self.noted(node, "when"),
+            self.noted(node, "for"),
+            self.noted(node, "expect"),
+        );
+        let limit = self
+            .document
+            .entry(node, "limit_s")
+            .map(|entry| entry.value);
+        let limit_s = limit
+            .and_then(|node| decode_node(self.document, node, self.problems))
+            .unwrap_or(CHECK_LIMIT_S);
         let run = self.noted(node, "run");
         if run.is_none() {
-            self.problem(node, "this check has no `run`".to_owned(), "add the command that it runs".to_owned());
+            self.problem(
+                node,
+                "this check has no `run`".to_owned(),
+                "add the command that it runs".to_owned(),
+            );
         }
-        Some(CheckEntry { id: id?, when, each, run: run?, expect, limit_s })
+        Some(CheckEntry {
+            id: id?,
+            when,
+            each,
+            run: run?,
+            expect,
+            limit_s,
+        })
     }
 
     fn twice<'b>(&mut self, ids: impl Iterator<Item = &'b ManifestText>) {
@@ -304,9 +424,12 @@ impl ManifestReader<'_> {
             if let Some(first) = seen.insert(&id.text, id.node) {
                 let name = self.document.source().name();
                 self.problems.push(
-                    Diagnostic::error("RW0201", format!("`{}` comes twice in this module", id.text))
-                        .at(name, self.document.caret(id.node), "again here")
-                        .at(name, self.document.caret(first), "first here"),
+                    Diagnostic::error(
+                        "RW0201",
+                        format!("`{}` comes twice in this module", id.text),
+                    )
+                    .at(name, self.document.caret(id.node), "again here")
+                    .at(name, self.document.caret(first), "first here"),
                 );
             }
         }

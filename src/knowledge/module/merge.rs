@@ -1,4 +1,5 @@
-//! Wishes of one host that several modules have: the same wish is one, different ones are a conflict. Then the order.
+//! Wishes of one host that several modules have: the same wish is one, different ones are a
+//! conflict. Then the order.
 
 use super::compile::Module;
 use super::desired::{ResourceDraft, ResourceProvenance};
@@ -19,13 +20,22 @@ pub(super) fn merge_host_resources(
     found: &mut ModuleFindings,
     host: &str,
 ) -> Vec<(DesiredResource, Vec<ResourceProvenance>)> {
-    let mut by_address: BTreeMap<Address, (usize, usize, DesiredResource, Vec<ResourceProvenance>)> = BTreeMap::new();
+    let mut by_address: BTreeMap<
+        Address,
+        (usize, usize, DesiredResource, Vec<ResourceProvenance>),
+    > = BTreeMap::new();
     let mut later: Vec<(usize, usize, Address, Vec<Address>)> = Vec::new();
     for draft in drafts {
         if engine::is_allowance_used_up() {
             return Vec::new();
         }
-        let Some(after) = ModuleHostResources::after(made, modules, draft.module, draft.resource, draft.turn.as_ref()) else {
+        let Some(after) = ModuleHostResources::after(
+            made,
+            modules,
+            draft.module,
+            draft.resource,
+            draft.turn.as_ref(),
+        ) else {
             found.add(too_much_order(&modules[draft.module], draft.resource), host);
             return Vec::new();
         };
@@ -34,7 +44,10 @@ pub(super) fn merge_host_resources(
             None => {
                 let mut wish = draft.wish;
                 wish.after = after;
-                by_address.insert(address, (draft.module, draft.resource, wish, vec![draft.why]));
+                by_address.insert(
+                    address,
+                    (draft.module, draft.resource, wish, vec![draft.why]),
+                );
             }
             Some((_, _, wish, why)) if wish.body == draft.wish.body => {
                 let want = Arc::make_mut(&mut wish.want);
@@ -46,7 +59,10 @@ pub(super) fn merge_host_resources(
             }
             Some((module, resource, ..)) => {
                 let first = (&modules[*module], *resource);
-                found.add(new_conflict_error(&address, first, (&modules[draft.module], draft.resource)), host);
+                found.add(
+                    new_conflict_error(&address, first, (&modules[draft.module], draft.resource)),
+                    host,
+                );
             }
         }
     }
@@ -68,25 +84,35 @@ pub(super) fn merge_host_resources(
 }
 
 /// A text that one wish edits and another one writes as a whole.
-pub(super) fn edited_and_whole(wishes: &[(DesiredResource, Vec<ResourceProvenance>)], found: &mut ModuleFindings, on: &str) {
+pub(super) fn edited_and_whole(
+    wishes: &[(DesiredResource, Vec<ResourceProvenance>)],
+    found: &mut ModuleFindings,
+    on: &str,
+) {
     let of_kind = |kind: &'static str| wishes.iter().filter(move |(wish, _)| wish.kind == kind);
     for (edited, _) in of_kind("json_in_configmap") {
-        for (whole, _) in of_kind("kubernetes_object").filter(|(whole, _)| is_wished_whole(edited, whole)) {
+        for (whole, _) in
+            of_kind("kubernetes_object").filter(|(whole, _)| is_wished_whole(edited, whole))
+        {
             let (theirs, ours) = (&whole.module, &edited.module);
-            let error = Diagnostic::error("RW0211", format!("`{ours}` edits a text that `{theirs}` writes as a whole"))
-                .effect("each apply would undo the other, so neither is planned")
-                .next(format!(
-                    "put what is wanted of {} into {}, or leave one of the two out",
-                    edited.address.name(),
-                    whole.address.words()
-                ));
+            let error = Diagnostic::error(
+                "RW0211",
+                format!("`{ours}` edits a text that `{theirs}` writes as a whole"),
+            )
+            .effect("each apply would undo the other, so neither is planned")
+            .next(format!(
+                "put what is wanted of {} into {}, or leave one of the two out",
+                edited.address.name(),
+                whole.address.words()
+            ));
             found.add(error, on);
         }
     }
 }
 
-/// A wish that an earlier module has too is done with that module. What the later one waits for is added where it does
-/// not turn the order around. False when the shared allowance is used up on the way.
+/// A wish that an earlier module has too is done with that module. What the later one waits for is
+/// added where it does not turn the order around. False when the shared allowance is used up on the
+/// way.
 fn join_order(
     by_address: &mut BTreeMap<Address, (usize, usize, DesiredResource, Vec<ResourceProvenance>)>,
     address: &Address,
@@ -105,7 +131,8 @@ fn join_order(
     true
 }
 
-/// True when `from` comes, over any number of steps, after `to`, or when the shared allowance is used up.
+/// True when `from` comes, over any number of steps, after `to`, or when the shared allowance is
+/// used up.
 fn is_ordered_after(
     by_address: &BTreeMap<Address, (usize, usize, DesiredResource, Vec<ResourceProvenance>)>,
     from: &Address,
@@ -132,17 +159,42 @@ const REACH_UNITS: u64 = 4;
 fn too_much_order(module: &Module, resource: usize) -> Diagnostic {
     let error = Diagnostic::error("RW0217", "modules make too much")
         .effect("railwright would work on the order for minutes, or run out of memory")
-        .next("let resources that come after each other go through the same list, or come after one of them alone");
+        .next(
+            "let resources that come after each other go through the same list, or come after one \
+             of them alone",
+        );
     let node = module.resources[resource].entry.id.node;
-    module.at(error, node, "with this, more comes after each other than in all modules may together")
+    module.at(
+        error,
+        node,
+        "with this, more comes after each other than in all modules may together",
+    )
 }
 
-fn new_conflict_error(address: &Address, first: (&Module, usize), second: (&Module, usize)) -> Diagnostic {
-    let named = |(module, resource): (&Module, usize)| format!("{}/{}", module.name, module.resources[resource].entry.id.text);
-    let error = Diagnostic::error("RW0211", format!("{} is wished for twice, differently", address.within_target()))
-        .effect("each apply would undo the other half, so neither is planned")
-        .next(format!("leave one out: `modules: {{ {}: {{ enabled: false }} }}`", second.0.name))
-        .next("or give both the same values by their parameters");
+fn new_conflict_error(
+    address: &Address,
+    first: (&Module, usize),
+    second: (&Module, usize),
+) -> Diagnostic {
+    let named = |(module, resource): (&Module, usize)| {
+        format!(
+            "{}/{}",
+            module.name, module.resources[resource].entry.id.text
+        )
+    };
+    let error = Diagnostic::error(
+        "RW0211",
+        format!(
+            "{} is wished for twice, differently",
+            address.within_target()
+        ),
+    )
+    .effect("each apply would undo the other half, so neither is planned")
+    .next(format!(
+        "leave one out: `modules: {{ {}: {{ enabled: false }} }}`",
+        second.0.name
+    ))
+    .next("or give both the same values by their parameters");
     [second, first].into_iter().fold(error, |error, one| {
         let node = one.0.resources[one.1].entry.id.node;
         one.0.at(error, node, format!("by {}", named(one)))

@@ -1,9 +1,11 @@
-//! Modules: folders of data that turn a spec into typed wishes. They see the spec only, never what a host said.
+//! Modules: folders of data that turn a spec into typed wishes. They see the spec only, never what
+//! a host said.
 //!
-//! The way of a module: `manifest` (as written) -> `compile` (every template read, every name checked against the shape
-//! of `context`, `switch_context` or `cluster_context`) -> `desired` (for each host: which modules apply, `parameters`, bodies rendered and checked by their
-//! kinds) -> `merge` and `order` (one wish an address, what comes first). `shell_quoting` looks for values that a shell
-//! could run; the language itself is the room `template`.
+//! The way of a module: `manifest` (as written) -> `compile` (every template read, every name
+//! checked against the shape of `context`, `switch_context` or `cluster_context`) -> `desired` (for
+//! each host: which modules apply, `parameters`, bodies rendered and checked by their kinds) ->
+//! `merge` and `order` (one wish an address, what comes first). `shell_quoting` looks for values
+//! that a shell could run; the language itself is the room `template`.
 
 mod body;
 mod cluster_context;
@@ -28,6 +30,8 @@ mod tests;
 
 pub use compile::{Module, ModuleFiles, ModuleProblems, Modules, load_modules};
 pub use context::Texts;
-pub use desired::{DesiredState, HostModuleCheck, LeftOut, ResourceProvenance, compute_desired_state};
+pub use desired::{
+    DesiredState, HostModuleCheck, LeftOut, ResourceProvenance, compute_desired_state,
+};
 pub use manifest::{ModuleParameter, ParameterType};
 pub use shipped::{collect_shipped_modules, shipped_cases};

@@ -1,5 +1,5 @@
-//! What comes first. Between modules: a topological order at load, a cycle is an error that names its edges. Between
-//! wishes of one host: direct edges to the last wishes of what must come first.
+//! What comes first. Between modules: a topological order at load, a cycle is an error that names
+//! its edges. Between wishes of one host: direct edges to the last wishes of what must come first.
 
 use super::compile::Module;
 use super::manifest::ManifestText;
@@ -9,10 +9,23 @@ use railwright_graph::{Cycle, Graph};
 use railwright_resource::{DesiredResource, kubernetes_object};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The modules that a word of `after` means, by index: a module's name, or every provider of a capability.
+/// The modules that a word of `after` means, by index: a module's name, or every provider of a
+/// capability.
 pub fn find_named_modules(modules: &[Module], word: &str) -> Vec<usize> {
-    let is = |module: &Module| module.name == word || module.manifest.provides.iter().any(|capability| capability == word);
-    modules.iter().enumerate().filter(|(_, module)| is(module)).map(|(index, _)| index).collect()
+    let is = |module: &Module| {
+        module.name == word
+            || module
+                .manifest
+                .provides
+                .iter()
+                .any(|capability| capability == word)
+    };
+    modules
+        .iter()
+        .enumerate()
+        .filter(|(_, module)| is(module))
+        .map(|(index, _)| index)
+        .collect()
 }
 
 /// A module must come after another, because of this word of its manifest.
@@ -30,15 +43,30 @@ pub fn sort_modules(modules: Vec<Module>, problems: &mut Vec<Diagnostic>) -> Vec
         Ok(order) => {
             drop(edges);
             let mut slots: Vec<Option<Module>> = modules.into_iter().map(Some).collect();
-            order.into_iter().filter_map(|index| slots[index].take()).collect()
+            order
+                .into_iter()
+                .filter_map(|index| slots[index].take())
+                .collect()
         }
         Err(Cycle(ring)) => {
             let edges = collect_cycle_edges(&ring, &edges);
-            let names: Vec<&str> = edges.iter().chain(edges.first()).map(|edge| modules[edge.from].name.as_str()).collect();
-            let error = Diagnostic::error("RW0210", format!("modules wait for each other: {}", names.join(" after "))).next(REMOVE_ONE);
+            let names: Vec<&str> = edges
+                .iter()
+                .chain(edges.first())
+                .map(|edge| modules[edge.from].name.as_str())
+                .collect();
+            let error = Diagnostic::error(
+                "RW0210",
+                format!("modules wait for each other: {}", names.join(" after ")),
+            )
+            .next(REMOVE_ONE);
             problems.push(edges.iter().fold(error, |error, edge| {
                 let (from, to) = (&modules[edge.from], &modules[edge.to]);
-                from.at(error, edge.because.node, format!("`{}` comes after `{}`", from.name, to.name))
+                from.at(
+                    error,
+                    edge.because.node,
+                    format!("`{}` comes after `{}`", from.name, to.name),
+                )
             }));
             modules
         }
@@ -54,78 +82,172 @@ fn build_order_graph(len: usize, edges: &[Edge<'_>]) -> Graph {
 /// The edges of a ring in which each must come before the next, told from the last to the first.
 fn collect_cycle_edges<'a, 'b>(ring: &[usize], edges: &'b [Edge<'a>]) -> Vec<&'b Edge<'a>> {
     let last_to_first: Vec<usize> = ring.iter().rev().copied().collect();
-    let pairs = last_to_first.iter().zip(last_to_first.iter().cycle().skip(1));
-    pairs.filter_map(|(from, to)| edges.iter().find(|edge| (edge.from, edge.to) == (*from, *to))).collect()
+    let pairs = last_to_first
+        .iter()
+        .zip(last_to_first.iter().cycle().skip(1));
+    pairs
+        .filter_map(|(from, to)| {
+            edges
+                .iter()
+                .find(|edge| (edge.from, edge.to) == (*from, *to))
+        })
+        .collect()
 }
 
-fn collect_module_edges<'a>(modules: &'a [Module], problems: &mut Vec<Diagnostic>) -> Vec<Edge<'a>> {
+fn collect_module_edges<'a>(
+    modules: &'a [Module],
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<Edge<'a>> {
     let mut edges = Vec::new();
     for (from, module) in modules.iter().enumerate() {
-        let own = |word: &str| module.resources.iter().any(|resource| resource.entry.id.text == word);
-        let of_resources = module.resources.iter().flat_map(|resource| &resource.entry.after).filter(|word| !own(&word.text));
+        let own = |word: &str| {
+            module
+                .resources
+                .iter()
+                .any(|resource| resource.entry.id.text == word)
+        };
+        let of_resources = module
+            .resources
+            .iter()
+            .flat_map(|resource| &resource.entry.after)
+            .filter(|word| !own(&word.text));
         for because in module.manifest.after.iter().chain(of_resources) {
             let to = find_named_modules(modules, &because.text);
             if to.is_empty() {
                 problems.push(new_unknown_name_error(modules, module, because));
             }
-            edges.extend(to.into_iter().filter(|to| *to != from).map(|to| Edge { from, to, because }));
+            edges.extend(to.into_iter().filter(|to| *to != from).map(|to| Edge {
+                from,
+                to,
+                because,
+            }));
         }
     }
     edges
 }
 
-fn new_unknown_name_error(modules: &[Module], module: &Module, because: &ManifestText) -> Diagnostic {
-    let ids = module.resources.iter().map(|resource| resource.entry.id.text.as_str());
-    let known =
-        modules.iter().flat_map(|module| std::iter::once(&module.name).chain(&module.manifest.provides)).map(String::as_str).chain(ids);
+fn new_unknown_name_error(
+    modules: &[Module],
+    module: &Module,
+    because: &ManifestText,
+) -> Diagnostic {
+    let ids = module
+        .resources
+        .iter()
+        .map(|resource| resource.entry.id.text.as_str());
+    let known = modules
+        .iter()
+        .flat_map(|module| std::iter::once(&module.name).chain(&module.manifest.provides))
+        .map(String::as_str)
+        .chain(ids);
     let near = suggest::find_nearest_word(&because.text, known)
-        .map_or("nobody has this name".to_owned(), |near| format!("did you mean `{near}`?"));
-    module.at(Diagnostic::error("RW0209", format!("no module, capability or resource is named `{}`", because.text)), because.node, near)
+        .map_or("nobody has this name".to_owned(), |near| {
+            format!("did you mean `{near}`?")
+        });
+    module.at(
+        Diagnostic::error(
+            "RW0209",
+            format!(
+                "no module, capability or resource is named `{}`",
+                because.text
+            ),
+        ),
+        because.node,
+        near,
+    )
 }
 
 /// Cycles between the resources of one module.
 fn within_modules(modules: &[Module], problems: &mut Vec<Diagnostic>) {
     for module in modules {
-        let index = |word: &str| module.resources.iter().position(|resource| resource.entry.id.text == word);
+        let index = |word: &str| {
+            module
+                .resources
+                .iter()
+                .position(|resource| resource.entry.id.text == word)
+        };
         let mut edges = Vec::new();
         for (from, resource) in module.resources.iter().enumerate() {
-            edges.extend(resource.entry.after.iter().filter_map(|because| Some(Edge { from, to: index(&because.text)?, because })));
+            edges.extend(resource.entry.after.iter().filter_map(|because| {
+                Some(Edge {
+                    from,
+                    to: index(&because.text)?,
+                    because,
+                })
+            }));
         }
         if let Err(Cycle(ring)) = build_order_graph(module.resources.len(), &edges).order() {
-            let error = Diagnostic::error("RW0210", format!("resources of `{}` wait for each other", module.name)).next(REMOVE_ONE);
-            problems.push(collect_cycle_edges(&ring, &edges).iter().fold(error, |error, edge| {
-                let id = |index: usize| &module.resources[index].entry.id.text;
-                module.at(error, edge.because.node, format!("`{}` comes after `{}`", id(edge.from), id(edge.to)))
-            }));
+            let error = Diagnostic::error(
+                "RW0210",
+                format!("resources of `{}` wait for each other", module.name),
+            )
+            .next(REMOVE_ONE);
+            problems.push(
+                collect_cycle_edges(&ring, &edges)
+                    .iter()
+                    .fold(error, |error, edge| {
+                        let id = |index: usize| &module.resources[index].entry.id.text;
+                        module.at(
+                            error,
+                            edge.because.node,
+                            format!("`{}` comes after `{}`", id(edge.from), id(edge.to)),
+                        )
+                    }),
+            );
         }
     }
 }
 
-/// What is about a netdev that gets its name by a wish comes after that wish: until then there may be none of this name. A VLAN
-/// counts by what it sits on.
+/// What is about a netdev that gets its name by a wish comes after that wish: until then there may
+/// be none of this name. A VLAN counts by what it sits on.
 pub fn after_names<'w>(wishes: impl Iterator<Item = &'w mut DesiredResource>) {
     let wishes: Vec<&mut DesiredResource> = wishes.collect();
     let named = wishes.iter().filter(|wish| wish.kind == "netdev_name");
-    let named: BTreeMap<String, Address> = named.map(|wish| (wish.address.name().to_owned(), wish.address.clone())).collect();
-    for wish in wishes.into_iter().filter(|wish| wish.kind != "netdev_name" && !named.is_empty()) {
-        let key = wish.text("key").filter(|_| wish.kind == "sysctl").and_then(|key| key.split_once(".conf.")?.1.rsplit_once('.'));
-        let netdev = key.map(|(netdev, _)| netdev).or_else(|| wish.text("netdev"));
-        let first = netdev.and_then(|netdev| named.get(netdev).or_else(|| named.get(netdev.split('.').next()?)));
+    let named: BTreeMap<String, Address> = named
+        .map(|wish| (wish.address.name().to_owned(), wish.address.clone()))
+        .collect();
+    for wish in wishes
+        .into_iter()
+        .filter(|wish| wish.kind != "netdev_name" && !named.is_empty())
+    {
+        let key = wish
+            .text("key")
+            .filter(|_| wish.kind == "sysctl")
+            .and_then(|key| key.split_once(".conf.")?.1.rsplit_once('.'));
+        let netdev = key
+            .map(|(netdev, _)| netdev)
+            .or_else(|| wish.text("netdev"));
+        let first = netdev.and_then(|netdev| {
+            named
+                .get(netdev)
+                .or_else(|| named.get(netdev.split('.').next()?))
+        });
         if let Some(first) = first.filter(|first| !wish.after.contains(first)) {
             wish.after.push(first.clone());
         }
     }
 }
 
-/// Objects of Kubernetes come after the namespace that they are in, and after the definition of their kind.
+/// Objects of Kubernetes come after the namespace that they are in, and after the definition of
+/// their kind.
 pub fn after_what_they_are_in<'w>(wishes: impl Iterator<Item = &'w mut DesiredResource>) {
-    let wishes: Vec<&mut DesiredResource> = wishes.filter(|wish| wish.kind == "kubernetes_object").collect();
+    let wishes: Vec<&mut DesiredResource> = wishes
+        .filter(|wish| wish.kind == "kubernetes_object")
+        .collect();
     let brings: BTreeMap<String, Address> = wishes
         .iter()
-        .filter_map(|wish| Some((kubernetes_object::place::find_provided_prerequisite(wish)?, wish.address.clone())))
+        .filter_map(|wish| {
+            Some((
+                kubernetes_object::place::find_provided_prerequisite(wish)?,
+                wish.address.clone(),
+            ))
+        })
         .collect();
     for wish in wishes {
-        for first in kubernetes_object::place::is_in(wish).iter().filter_map(|needed| brings.get(needed)) {
+        for first in kubernetes_object::place::is_in(wish)
+            .iter()
+            .filter_map(|needed| brings.get(needed))
+        {
             if *first != wish.address && !wish.after.contains(first) {
                 wish.after.push(first.clone());
             }
@@ -153,14 +275,24 @@ impl ModuleHostResources {
     /// The wishes that no other one of the module comes after.
     fn last(&self, module: &Module) -> impl Iterator<Item = &MadeWish> {
         let there = |id: &str| self.by_id.contains_key(id);
-        let waiting = module.resources.iter().filter(|one| there(&one.entry.id.text));
-        let waited_for: BTreeSet<String> = waiting.flat_map(|one| &one.entry.after).map(|word| word.text.clone()).collect();
-        self.by_id.iter().filter(move |(id, _)| !waited_for.contains(*id)).flat_map(|(_, made)| made)
+        let waiting = module
+            .resources
+            .iter()
+            .filter(|one| there(&one.entry.id.text));
+        let waited_for: BTreeSet<String> = waiting
+            .flat_map(|one| &one.entry.after)
+            .map(|word| word.text.clone())
+            .collect();
+        self.by_id
+            .iter()
+            .filter(move |(id, _)| !waited_for.contains(*id))
+            .flat_map(|(_, made)| made)
     }
 
-    /// What a wish of a resource of the module comes after on this host. `made` is by module, in the order of `modules`.
-    /// Two resources that go through the same list wait for each other turn by turn: one rail does not wait for the rest.
-    /// Each is taken from the shared allowance, because any two other lists are squared; nothing comes back when it is used up.
+    /// What a wish of a resource of the module comes after on this host. `made` is by module, in
+    /// the order of `modules`. Two resources that go through the same list wait for each other turn
+    /// by turn: one rail does not wait for the rest. Each is taken from the shared allowance,
+    /// because any two other lists are squared; nothing comes back when it is used up.
     pub fn after(
         made: &[ModuleHostResources],
         modules: &[Module],
@@ -169,29 +301,47 @@ impl ModuleHostResources {
         turn: Option<&(String, usize)>,
     ) -> Option<Vec<Address>> {
         let module = &modules[at];
-        let other_turn =
-            |wish: &MadeWish| matches!((turn, &wish.turn), (Some((list, turn)), Some((other, theirs))) if list == other && turn != theirs);
+        let other_turn = |wish: &MadeWish| matches!((turn, &wish.turn), (Some((list, turn)), Some((other, theirs))) if list == other && turn != theirs);
         let mut out = Vec::new();
         let of_module = |out: &mut Vec<Address>, word: &str| {
-            let mut others = find_named_modules(modules, word).into_iter().filter(|other| *other != at);
+            let mut others = find_named_modules(modules, word)
+                .into_iter()
+                .filter(|other| *other != at);
             others.all(|other| {
-                let looked_at = modules[other].resources.len() + made[other].by_id.values().map(Vec::len).sum::<usize>();
-                charge_look(looked_at) && add_addresses(out, made[other].last(&modules[other]).filter(|wish| !other_turn(wish)))
+                let looked_at = modules[other].resources.len()
+                    + made[other].by_id.values().map(Vec::len).sum::<usize>();
+                charge_look(looked_at)
+                    && add_addresses(
+                        out,
+                        made[other]
+                            .last(&modules[other])
+                            .filter(|wish| !other_turn(wish)),
+                    )
             })
         };
-        let mut words: Vec<&str> = module.resources[resource].entry.after.iter().map(|word| word.text.as_str()).collect();
+        let mut words: Vec<&str> = module.resources[resource]
+            .entry
+            .after
+            .iter()
+            .map(|word| word.text.as_str())
+            .collect();
         let (mut first, mut seen) = (true, BTreeSet::new());
         while let Some(word) = words.pop() {
             if !seen.insert(word) {
                 continue;
             }
-            let own = module.resources.iter().find(|one| one.entry.id.text == word);
+            let own = module
+                .resources
+                .iter()
+                .find(|one| one.entry.id.text == word);
             let is_within = match (made[at].by_id.get(word), own) {
                 (Some(wishes), _) => {
                     first = false;
-                    charge_look(wishes.len()) && add_addresses(&mut out, wishes.iter().filter(|wish| !other_turn(wish)))
+                    charge_look(wishes.len())
+                        && add_addresses(&mut out, wishes.iter().filter(|wish| !other_turn(wish)))
                 }
-                // Not wished for on this host: what it would have waited for counts. Cycles were refused at load.
+                // Not wished for on this host: what it would have waited for counts. Cycles were
+                // refused at load.
                 (None, Some(own)) => {
                     words.extend(own.entry.after.iter().map(|word| word.text.as_str()));
                     charge_look(own.entry.after.len())
@@ -203,7 +353,12 @@ impl ModuleHostResources {
             }
         }
         // Later resources of the module follow through the first ones.
-        let is_within = !first || module.manifest.after.iter().all(|word| of_module(&mut out, &word.text));
+        let is_within = !first
+            || module
+                .manifest
+                .after
+                .iter()
+                .all(|word| of_module(&mut out, &word.text));
         is_within.then_some(out)
     }
 }

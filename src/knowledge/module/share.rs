@@ -5,8 +5,9 @@ use railwright_resource::{DesiredResource, Want};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What is wanted alike on many hosts is held once, and so are the names. Of each resource a few forms are remembered: one
-/// that is different on every host (its address) would make the search long and save nothing.
+/// What is wanted alike on many hosts is held once, and so are the names. Of each resource a few
+/// forms are remembered: one that is different on every host (its address) would make the search
+/// long and save nothing.
 pub(super) fn share_equal_values(wishes: &mut [DesiredResource]) {
     const FORMS: usize = 8;
     let mut known: BTreeMap<Arc<[String]>, Vec<Arc<Want>>> = BTreeMap::new();

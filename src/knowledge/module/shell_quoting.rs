@@ -1,5 +1,6 @@
-//! Where a value may stand in a shell template. Autoescape writes every value as one single-quoted word; inside quotes,
-//! a here-document, backticks or a comment those quotes would mean something else, and the value could be run.
+//! Where a value may stand in a shell template. Autoescape writes every value as one single-quoted
+//! word; inside quotes, a here-document, backticks or a comment those quotes would mean something
+//! else, and the value could be run.
 
 use crate::template::token::{TemplatePiece, split_into_pieces};
 use std::ops::Range;
@@ -34,13 +35,22 @@ pub fn find_unsafe_outputs(text: &str) -> Vec<(Range<usize>, String)> {
             TemplatePiece::Output(span, _) => {
                 let inside = stack.last().copied().unwrap_or(ShellQuoteContext::Plain);
                 if inside != ShellQuoteContext::Plain {
-                    found.push((span, format!("a value inside {} is not safe: it is quoted by itself, as one word", inside.words())));
+                    found.push((
+                        span,
+                        format!(
+                            "a value inside {} is not safe: it is quoted by itself, as one word",
+                            inside.words()
+                        ),
+                    ));
                 }
             }
             TemplatePiece::Content(span) => {
                 if let Some(at) = here_document(&text[span.clone()]) {
                     let at = span.start + at;
-                    found.push((at..at + 2, "a here-document is not quoted: use printf".to_owned()));
+                    found.push((
+                        at..at + 2,
+                        "a here-document is not quoted: use printf".to_owned(),
+                    ));
                 }
                 track_shell_quotes(&text[span], &mut stack);
             }
@@ -53,7 +63,9 @@ pub fn find_unsafe_outputs(text: &str) -> Vec<(Range<usize>, String)> {
 fn here_document(content: &str) -> Option<usize> {
     let at = content.find("<<")?;
     let after = content[at + 2..].trim_start_matches(['-', ' ']);
-    after.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '"' | '\'' | '\\')).then_some(at)
+    after
+        .starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '"' | '\'' | '\\'))
+        .then_some(at)
 }
 
 /// Follows quotes, `$( )`, backticks and comments through a stretch of shell text.
@@ -63,14 +75,23 @@ fn track_shell_quotes(content: &str, stack: &mut Vec<ShellQuoteContext>) {
     while let Some(c) = characters.next() {
         let inside = stack.last().copied().unwrap_or(ShellQuoteContext::Plain);
         match (inside, c) {
-            (ShellQuoteContext::Plain | ShellQuoteContext::Double | ShellQuoteContext::Backticks, '\\') => {
+            (
+                ShellQuoteContext::Plain | ShellQuoteContext::Double | ShellQuoteContext::Backticks,
+                '\\',
+            ) => {
                 characters.next();
             }
             (ShellQuoteContext::Plain, '\'') => stack.push(ShellQuoteContext::Single),
             (ShellQuoteContext::Plain, '"') => stack.push(ShellQuoteContext::Double),
-            (ShellQuoteContext::Plain | ShellQuoteContext::Double, '`') => stack.push(ShellQuoteContext::Backticks),
-            (ShellQuoteContext::Plain, '#') if before.is_whitespace() || before == ';' => stack.push(ShellQuoteContext::Comment),
-            (ShellQuoteContext::Plain | ShellQuoteContext::Double, '$') if characters.peek() == Some(&'(') => {
+            (ShellQuoteContext::Plain | ShellQuoteContext::Double, '`') => {
+                stack.push(ShellQuoteContext::Backticks)
+            }
+            (ShellQuoteContext::Plain, '#') if before.is_whitespace() || before == ';' => {
+                stack.push(ShellQuoteContext::Comment)
+            }
+            (ShellQuoteContext::Plain | ShellQuoteContext::Double, '$')
+                if characters.peek() == Some(&'(') =>
+            {
                 characters.next();
                 stack.push(ShellQuoteContext::Plain);
             }

@@ -9,18 +9,29 @@ use std::collections::BTreeMap;
 pub fn collect_shipped_modules() -> Vec<ModuleFiles> {
     MODULES
         .dirs()
-        .filter(|folder| !RESERVED.iter().any(|reserved| folder.path().ends_with(reserved)))
+        .filter(|folder| {
+            !RESERVED
+                .iter()
+                .any(|reserved| folder.path().ends_with(reserved))
+        })
         .map(|folder| {
             let mut files = BTreeMap::new();
             collect_module_files(folder, folder, &mut files);
-            ModuleFiles { folder: format!("modules/{}", folder.path().display()), files }
+            ModuleFiles {
+                folder: format!("modules/{}", folder.path().display()),
+                files,
+            }
         })
         .collect()
 }
 
 /// How many cases the shipped modules have: a spec and what must come of it.
 pub fn shipped_cases() -> usize {
-    let of = |folder: &Dir<'static>| folder.get_dir(folder.path().join("tests")).map_or(0, |tests| tests.dirs().count());
+    let of = |folder: &Dir<'static>| {
+        folder
+            .get_dir(folder.path().join("tests"))
+            .map_or(0, |tests| tests.dirs().count())
+    };
     MODULES.dirs().map(of).sum()
 }
 
@@ -32,5 +43,7 @@ fn collect_module_files(top: &Dir<'_>, folder: &Dir<'_>, files: &mut BTreeMap<St
             files.insert(path.display().to_string(), text.to_owned());
         }
     }
-    folder.dirs().for_each(|below| collect_module_files(top, below, files));
+    folder
+        .dirs()
+        .for_each(|below| collect_module_files(top, below, files));
 }

@@ -54,7 +54,8 @@ impl ModuleSubject<'_> {
         }
     }
 
-    /// The path in the spec of a path of names; `item` is the turn of the loop whose elements are meant.
+    /// The path in the spec of a path of names; `item` is the turn of the loop whose elements are
+    /// meant.
     pub fn spec_path(&self, loaded: &LoadedSpec, path: &[String], item: Option<usize>) -> String {
         match self {
             ModuleSubject::Host(host) => context::spec_path(host, path, item),
@@ -65,8 +66,15 @@ impl ModuleSubject<'_> {
 
     /// The address of a body of this kind on it.
     pub fn address(&self, kind: &dyn ResourceKind, body: &Value) -> Option<Address> {
-        let target = Target { kind: self.kind(), name: self.name().into() };
-        Some(Address { target, path: kind.address_path(body)?.into(), attribute: None })
+        let target = Target {
+            kind: self.kind(),
+            name: self.name().into(),
+        };
+        Some(Address {
+            target,
+            path: kind.address_path(body)?.into(),
+            attribute: None,
+        })
     }
 }
 

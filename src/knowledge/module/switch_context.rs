@@ -43,7 +43,8 @@ pub struct SwitchNames {
     /// The longest cable at these ports in metres, or that of the fabric.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cable_length_m: Option<u16>,
-    /// From where on packets are marked: as the spec says, else as chosen for the speed of the ports.
+    /// From where on packets are marked: as the spec says, else as chosen for the speed of the
+    /// ports.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<EcnNumbers>,
     /// The watchdog of PFC: as the spec says, else as the system's own command has it.
@@ -59,7 +60,11 @@ pub fn build_switch_shape() -> ContextShape {
 }
 
 /// What templates can name for one switch.
-pub fn build_switch_context(loaded: &LoadedSpec, catalog: &Catalog, switch: &SwitchNode) -> SwitchContext {
+pub fn build_switch_context(
+    loaded: &LoadedSpec,
+    catalog: &Catalog,
+    switch: &SwitchNode,
+) -> SwitchContext {
     let group = &loaded.spec.switches[switch.group];
     let numbers = switch_numbers(group, &loaded.spec.fabric, catalog);
     SwitchContext {
@@ -71,7 +76,9 @@ pub fn build_switch_context(loaded: &LoadedSpec, catalog: &Catalog, switch: &Swi
             model: group.model.clone(),
             role: group.role,
             mtu: group.mtu,
-            cable_length_m: group.cable_length_m.or_else(|| loaded.spec.fabric.lossless.as_ref()?.cable_length_m),
+            cable_length_m: group
+                .cable_length_m
+                .or_else(|| loaded.spec.fabric.lossless.as_ref()?.cable_length_m),
             ecn: numbers.ecn,
             watchdog: numbers.watchdog,
             ports: Arc::clone(&switch.ports),
@@ -86,7 +93,9 @@ pub fn spec_path(switch: &SwitchNode, path: &[String]) -> String {
     let words: Vec<&str> = path.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["switch", "ports", ..] => format!("{group}.ports"),
-        ["switch", rest @ ..] => rest.iter().fold(group, |path, word| format!("{path}.{word}")),
+        ["switch", rest @ ..] => rest
+            .iter()
+            .fold(group, |path, word| format!("{path}.{word}")),
         words => words.join("."),
     }
 }

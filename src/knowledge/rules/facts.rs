@@ -1,12 +1,13 @@
-//! What a rule can look at: the spec with the rows of the catalogue joined in. The type is the language: its JSON Schema is
-//! what the names of rules are checked against. Hosts that are alike in all that a rule can see are one class, so that a
-//! spec of 10,000 hosts is judged as fast as one of ten.
+//! What a rule can look at: the spec with the rows of the catalogue joined in. The type is the
+//! language: its JSON Schema is what the names of rules are checked against. Hosts that are alike
+//! in all that a rule can see are one class, so that a spec of 10,000 hosts is judged as fast as
+//! one of ten.
 
 use crate::catalog::rows::{AcsRow, GpuRow, InstanceRow, NicRow, OsRow};
 use crate::catalog::{Catalog, SOFT_ROCE};
 use crate::spec::model::{
-    Erdma, Fabric, GpuDirect, GpuModules, GpuSpec, IommuMode, Jobs, Lossless, Management, Nics, NodeGroup, RdmaNaming, RdmaStack, Rollout,
-    Spec, SwitchGroup, Tuning, VerifySection,
+    Erdma, Fabric, GpuDirect, GpuModules, GpuSpec, IommuMode, Jobs, Lossless, Management, Nics,
+    NodeGroup, RdmaNaming, RdmaStack, Rollout, Spec, SwitchGroup, Tuning, VerifySection,
 };
 use crate::spec::{Host, LoadedSpec};
 use ipnet::IpNet;
@@ -53,8 +54,9 @@ pub struct JobFacts {
     /// The DSCP of that traffic class.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dscp: Option<u32>,
-    /// The priority that the fabric's map gives to that DSCP; an eighth of the DSCP where the map does not name it, as NICs have it
-    /// from the start (mlnx_qos shows `prio:3 dscp:31,30,...,24`).
+    /// The priority that the fabric's map gives to that DSCP; an eighth of the DSCP where the map
+    /// does not name it, as NICs have it from the start (mlnx_qos shows `prio:3
+    /// dscp:31,30,...,24`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<u32>,
 }
@@ -86,7 +88,8 @@ pub struct FleetFacts {
     pub nic_models: Vec<String>,
     /// The operating systems, each once.
     pub systems: Vec<String>,
-    /// The speeds that ports of their NICs can have in Gb/s; none where a model is not known, or its speeds are not.
+    /// The speeds that ports of their NICs can have in Gb/s; none where a model is not known, or
+    /// its speeds are not.
     pub nic_speeds_gbps: Vec<u32>,
 }
 
@@ -104,7 +107,8 @@ pub struct HostClassFacts {
     /// The kernel that must run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// Its version, such as `5.15`; the operating system's first one unless the spec names a kernel.
+    /// Its version, such as `5.15`; the operating system's first one unless the spec names a
+    /// kernel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel_version: Option<String>,
     /// True for a real-time kernel, by its name.
@@ -221,7 +225,13 @@ pub struct HostClass {
 /// What all rules can look at.
 pub fn cluster_facts(loaded: &LoadedSpec, catalog: &Catalog) -> ClusterFacts {
     let spec = &loaded.spec;
-    let once = |values: Vec<String>| values.into_iter().collect::<std::collections::BTreeSet<_>>().into_iter().collect();
+    let once = |values: Vec<String>| {
+        values
+            .into_iter()
+            .collect::<std::collections::BTreeSet<_>>()
+            .into_iter()
+            .collect()
+    };
     let groups = || spec.nodes.iter();
     ClusterFacts {
         cluster: spec.cluster.clone(),
@@ -232,8 +242,16 @@ pub fn cluster_facts(loaded: &LoadedSpec, catalog: &Catalog) -> ClusterFacts {
         jobs: job_facts(&spec.jobs, spec.fabric.lossless.as_ref(), catalog),
         fleet: FleetFacts {
             hosts: loaded.hosts.len(),
-            gpu_models: once(groups().filter_map(|group| Some(group.gpu.as_ref()?.model.clone())).collect()),
-            nic_models: once(groups().filter_map(|group| Some(group.nics.as_ref()?.model.clone())).collect()),
+            gpu_models: once(
+                groups()
+                    .filter_map(|group| Some(group.gpu.as_ref()?.model.clone()))
+                    .collect(),
+            ),
+            nic_models: once(
+                groups()
+                    .filter_map(|group| Some(group.nics.as_ref()?.model.clone()))
+                    .collect(),
+            ),
             systems: once(groups().filter_map(|group| group.os.clone()).collect()),
             nic_speeds_gbps: nic_speeds(spec, catalog),
         },
@@ -243,29 +261,60 @@ pub fn cluster_facts(loaded: &LoadedSpec, catalog: &Catalog) -> ClusterFacts {
 /// All speeds of all models, or none: what is not known of one of them cannot be said of all.
 fn nic_speeds(spec: &Spec, catalog: &Catalog) -> Vec<u32> {
     let nics = spec.nodes.iter().filter_map(|group| group.nics.as_ref());
-    let speeds = nics.map(|nics| catalog.nic.get(&nics.model).map(|row| row.speeds_gbps.as_slice()).filter(|speeds| !speeds.is_empty()));
+    let speeds = nics.map(|nics| {
+        catalog
+            .nic
+            .get(&nics.model)
+            .map(|row| row.speeds_gbps.as_slice())
+            .filter(|speeds| !speeds.is_empty())
+    });
     let all: Option<Vec<&[u32]>> = speeds.collect();
-    let all: std::collections::BTreeSet<u32> = all.unwrap_or_default().into_iter().flatten().copied().collect();
+    let all: std::collections::BTreeSet<u32> = all
+        .unwrap_or_default()
+        .into_iter()
+        .flatten()
+        .copied()
+        .collect();
     all.into_iter().collect()
 }
 
 fn job_facts(jobs: &Jobs, lossless: Option<&Lossless>, catalog: &Catalog) -> JobFacts {
-    let traffic_class = jobs.environment.get("NCCL_IB_TC").and_then(|text| text.trim().parse::<u8>().ok()).map(u32::from);
-    // the two lowest bits of the traffic class are ECN (RFC 3168), the six above them the DSCP (RFC 2474)
+    let traffic_class = jobs
+        .environment
+        .get("NCCL_IB_TC")
+        .and_then(|text| text.trim().parse::<u8>().ok())
+        .map(u32::from);
+    // the two lowest bits of the traffic class are ECN (RFC 3168), the six above them the DSCP (RFC
+    // 2474)
     let dscp = traffic_class.map(|class| class >> 2);
     let mapped = |dscp: u32| {
         let lossless = lossless?;
-        let cnp = lossless.cnp.as_ref().filter(|cnp| u32::from(cnp.dscp) == dscp).map(|cnp| cnp.priority);
-        (u32::from(lossless.dscp) == dscp).then_some(lossless.priority).or(cnp)
+        let cnp = lossless
+            .cnp
+            .as_ref()
+            .filter(|cnp| u32::from(cnp.dscp) == dscp)
+            .map(|cnp| cnp.priority);
+        (u32::from(lossless.dscp) == dscp)
+            .then_some(lossless.priority)
+            .or(cnp)
     };
     JobFacts {
         environment: jobs.environment.clone(),
         nccl: jobs.nccl.clone(),
         mpi_options: jobs.mpi_options.clone(),
         acs: jobs.acs.as_ref().map(|pod| {
-            let compute_class = pod.compute_class.clone().unwrap_or_else(|| "gpu".to_owned());
+            let compute_class = pod
+                .compute_class
+                .clone()
+                .unwrap_or_else(|| "gpu".to_owned());
             let row = catalog.acs_of(&pod.model, &compute_class).cloned();
-            AcsFacts { model: pod.model.clone(), compute_class, gpus: pod.gpus, rdma: pod.rdma, row }
+            AcsFacts {
+                model: pod.model.clone(),
+                compute_class,
+                gpus: pod.gpus,
+                rdma: pod.rdma,
+                row,
+            }
         }),
         traffic_class,
         dscp,
@@ -286,37 +335,68 @@ pub fn collect_host_classes(loaded: &LoadedSpec, catalog: &Catalog) -> Vec<HostC
         let known = serde_json::to_string(&facts).unwrap_or_default();
         let at = *by_facts.entry(known).or_insert(classes.len());
         if at == classes.len() {
-            classes.push(HostClass { facts, groups: Vec::new() });
+            classes.push(HostClass {
+                facts,
+                groups: Vec::new(),
+            });
         }
         classes[at].groups.push(index);
     }
     for class in &mut classes {
-        let names: Vec<&str> = class.groups.iter().map(|group| loaded.spec.nodes[*group].name.as_str()).collect();
+        let names: Vec<&str> = class
+            .groups
+            .iter()
+            .map(|group| loaded.spec.nodes[*group].name.as_str())
+            .collect();
         class.facts.nodes = names.join(",");
     }
     classes
 }
 
 fn host_facts(group: &NodeGroup, first: Option<&Host>, catalog: &Catalog) -> HostClassFacts {
-    let system = group.os.as_deref().and_then(|os| catalog.system(os)).cloned();
-    let instance = group.instance.clone().map(|name| InstanceFacts { row: catalog.instance_of(&name).cloned(), name });
+    let system = group
+        .os
+        .as_deref()
+        .and_then(|os| catalog.system(os))
+        .cloned();
+    let instance = group.instance.clone().map(|name| InstanceFacts {
+        row: catalog.instance_of(&name).cloned(),
+        name,
+    });
     let version = |text: &str| {
-        let parts: Vec<String> = railwright_base::version::parse_version_numbers(text).iter().take(2).map(u64::to_string).collect();
+        let parts: Vec<String> = railwright_base::version::parse_version_numbers(text)
+            .iter()
+            .take(2)
+            .map(u64::to_string)
+            .collect();
         (parts.len() == 2).then(|| parts.join("."))
     };
     HostClassFacts {
         nodes: String::new(),
         os: group.os.clone(),
-        kernel_version: group.kernel.as_deref().and_then(version).or_else(|| system.as_ref().map(|row| row.kernel.clone())),
+        kernel_version: group
+            .kernel
+            .as_deref()
+            .and_then(version)
+            .or_else(|| system.as_ref().map(|row| row.kernel.clone())),
         system,
         realtime: group.kernel.as_deref().is_some_and(is_realtime),
         kernel: group.kernel.clone(),
         secure_boot: group.secure_boot,
         iommu: group.iommu,
-        soft_roce: group.nics.as_ref().is_some_and(|nics| nics.model == SOFT_ROCE),
-        is_virtual: instance.as_ref().and_then(|instance| instance.row.as_ref()).is_some_and(|row| row.is_virtual),
+        soft_roce: group
+            .nics
+            .as_ref()
+            .is_some_and(|nics| nics.model == SOFT_ROCE),
+        is_virtual: instance
+            .as_ref()
+            .and_then(|instance| instance.row.as_ref())
+            .is_some_and(|row| row.is_virtual),
         gpu: group.gpu.as_ref().map(|gpu| gpu_facts(gpu, catalog)),
-        nics: group.nics.as_ref().map(|nics| nic_facts(nics, first, catalog)),
+        nics: group
+            .nics
+            .as_ref()
+            .map(|nics| nic_facts(nics, first, catalog)),
         instance,
         rdma_stack: group.rdma_stack.clone(),
         erdma: group.erdma.clone(),
@@ -328,15 +408,22 @@ fn host_facts(group: &NodeGroup, first: Option<&Host>, catalog: &Catalog) -> Hos
 /// `6.8.1-1015-realtime`, `6.1.0-18-rt-amd64`, `4.18.0-372.9.1.rt7.166.el8`, `6.6.30+rt30`.
 fn is_realtime(kernel: &str) -> bool {
     let is = |part: &str| {
-        let numbered = part.strip_prefix("rt").is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
+        let numbered = part
+            .strip_prefix("rt")
+            .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
         numbered || part == "realtime"
     };
     kernel.split(['-', '.', '+', '_', '~']).any(is)
 }
 
 fn gpu_facts(gpu: &GpuSpec, catalog: &Catalog) -> GpuFacts {
-    let leading =
-        |text: &Option<String>| text.as_deref().and_then(|text| railwright_base::version::parse_version_numbers(text).first().copied());
+    let leading = |text: &Option<String>| {
+        text.as_deref().and_then(|text| {
+            railwright_base::version::parse_version_numbers(text)
+                .first()
+                .copied()
+        })
+    };
     GpuFacts {
         model: gpu.model.clone(),
         count: gpu.count,
@@ -352,7 +439,9 @@ fn gpu_facts(gpu: &GpuSpec, catalog: &Catalog) -> GpuFacts {
 
 /// A text as it is, anything else as YAML writes it.
 fn text_of(value: &serde_json::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn nic_facts(nics: &Nics, first: Option<&Host>, catalog: &Catalog) -> NicFacts {

@@ -1,4 +1,5 @@
-//! One job that is about to be run, as rules see it: what was asked for, and what of it stands in the objects that were made.
+//! One job that is about to be run, as rules see it: what was asked for, and what of it stands in
+//! the objects that were made.
 
 use crate::spec::LoadedSpec;
 use railwright_base::Label;
@@ -27,7 +28,8 @@ pub struct SubjectFacts {
     pub nproc: Option<u32>,
     /// The RDMA devices that a pod asks for, such as `aliyun/erdma=1`.
     pub rdma: Vec<String>,
-    /// How many of each, where one unit gives a pod all that there is: eRDMA and shared pools, not virtual functions.
+    /// How many of each, where one unit gives a pod all that there is: eRDMA and shared pools, not
+    /// virtual functions.
     pub shared_units: Vec<u32>,
     /// The resources by which the cluster of the spec gives RDMA devices to pods.
     pub rdma_offered: Vec<String>,
@@ -60,7 +62,17 @@ pub struct JobSubject {
 /// A small spec of a rule's case with its `job`, where it has one.
 pub(super) fn parse_rule_case(case: &Value) -> Result<(LoadedSpec, Option<JobSubject>), String> {
     let mut fields = case.as_object().cloned().ok_or("it is no spec")?;
-    let job = fields.remove("job").map(serde_json::from_value::<SubjectFacts>).transpose().map_err(|error| error.to_string())?;
+    let job = fields
+        .remove("job")
+        .map(serde_json::from_value::<SubjectFacts>)
+        .transpose()
+        .map_err(|error| error.to_string())?;
     let loaded = crate::spec::load_case_spec(&Value::Object(fields))?;
-    Ok((loaded, job.map(|facts| JobSubject { facts, places: BTreeMap::new() })))
+    Ok((
+        loaded,
+        job.map(|facts| JobSubject {
+            facts,
+            places: BTreeMap::new(),
+        }),
+    ))
 }

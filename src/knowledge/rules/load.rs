@@ -1,4 +1,5 @@
-//! From the files of rules to rules that can be applied: every name of every template checked against the shape of the facts.
+//! From the files of rules to rules that can be applied: every name of every template checked
+//! against the shape of the facts.
 
 use super::facts::{ClusterFacts, HostClassFacts};
 use super::job_subject::SubjectFacts;
@@ -58,10 +59,18 @@ struct RuleFileHeader {
     _rules: Vec<Value>,
 }
 
-/// The shipped rules with the user's files (`site.yaml` and text) over them; `folder` is what messages call theirs.
-pub fn load_rules(folder: &str, own: impl IntoIterator<Item = (String, String)>) -> Result<RuleSet, RuleProblems> {
-    let mut reading =
-        RuleLoader { aliases: AliasBudget::default(), set: RuleSet::default(), problems: Vec::new(), shapes: RuleShapes::new() };
+/// The shipped rules with the user's files (`site.yaml` and text) over them; `folder` is what
+/// messages call theirs.
+pub fn load_rules(
+    folder: &str,
+    own: impl IntoIterator<Item = (String, String)>,
+) -> Result<RuleSet, RuleProblems> {
+    let mut reading = RuleLoader {
+        aliases: AliasBudget::default(),
+        set: RuleSet::default(),
+        problems: Vec::new(),
+        shapes: RuleShapes::new(),
+    };
     for (name, text) in yaml_files(RULES_FOLDER) {
         reading.file(name, text, false);
     }
@@ -69,7 +78,14 @@ pub fn load_rules(folder: &str, own: impl IntoIterator<Item = (String, String)>)
         reading.file(format!("{folder}/{path}"), text, true);
     }
     let RuleLoader { set, problems, .. } = reading;
-    if problems.is_empty() { Ok(set) } else { Err(RuleProblems { diagnostics: problems, sources: set.sources }) }
+    if problems.is_empty() {
+        Ok(set)
+    } else {
+        Err(RuleProblems {
+            diagnostics: problems,
+            sources: set.sources,
+        })
+    }
 }
 
 /// The shapes of what a rule can name, by scope, and of the spec that its `at` points into.
@@ -85,11 +101,16 @@ struct RuleShapes {
 impl RuleShapes {
     fn new() -> Self {
         let of = |schema: schemars::Schema| ContextShape::of_schema(schema.as_value());
-        let (cluster, host, switch) =
-            (of(schemars::schema_for!(ClusterFacts)), of(schemars::schema_for!(HostClassFacts)), of(schemars::schema_for!(SwitchFacts)));
+        let (cluster, host, switch) = (
+            of(schemars::schema_for!(ClusterFacts)),
+            of(schemars::schema_for!(HostClassFacts)),
+            of(schemars::schema_for!(SwitchFacts)),
+        );
         let with = |more: &[(&str, &ContextShape)]| match &cluster {
             ContextShape::Map(fields) => {
-                let more = more.iter().map(|(name, shape)| ((*name).to_owned(), (*shape).clone()));
+                let more = more
+                    .iter()
+                    .map(|(name, shape)| ((*name).to_owned(), (*shape).clone()));
                 ContextShape::Map(fields.clone().into_iter().chain(more).collect())
             }
             other => other.clone(),
@@ -106,7 +127,11 @@ impl RuleShapes {
 
     /// What the `at` of a rule points into.
     fn pointed(&self, scope: RuleScope) -> &ContextShape {
-        if scope == RuleScope::Job { &self.job } else { &self.spec }
+        if scope == RuleScope::Job {
+            &self.job
+        } else {
+            &self.spec
+        }
     }
 
     fn of(&self, scope: RuleScope) -> &ContextShape {
@@ -141,20 +166,39 @@ impl RuleLoader {
         let source = Arc::new(SourceText::new(SourceFile { name, text }));
         self.set.sources.add(Arc::clone(&source));
         let before = self.problems.len();
-        let Some(document) = YamlDocument::parse(source, &mut self.aliases, &mut self.problems) else { return };
-        let Some(root) = document.root().filter(|root| document.kind(*root) == YamlNodeKind::Mapping) else {
-            self.problems.push(Diagnostic::error("RW0224", "a file of rules is a mapping").at(
-                document.source().name(),
-                0..0,
-                "nothing of the kind is here",
-            ));
+        let Some(document) = YamlDocument::parse(source, &mut self.aliases, &mut self.problems)
+        else {
             return;
         };
-        let Some(head) = decode_or_report::<RuleFileHeader>(&document, root, &mut self.problems) else { return };
+        let Some(root) = document
+            .root()
+            .filter(|root| document.kind(*root) == YamlNodeKind::Mapping)
+        else {
+            self.problems.push(
+                Diagnostic::error("RW0224", "a file of rules is a mapping").at(
+                    document.source().name(),
+                    0..0,
+                    "nothing of the kind is here",
+                ),
+            );
+            return;
+        };
+        let Some(head) = decode_or_report::<RuleFileHeader>(&document, root, &mut self.problems)
+        else {
+            return;
+        };
         let list = document.entry(root, "rules").map(|entry| entry.value);
-        let items: Vec<NodeId> = list.map(|list| document.items(list).collect()).unwrap_or_default();
-        let drafts: Vec<RuleDraft> = items.into_iter().filter_map(|item| self.draft(&document, item, own)).collect();
-        let snippets: Vec<&Snippet> = drafts.iter().flat_map(|draft| [&draft.when, &draft.says, &draft.mend]).collect();
+        let items: Vec<NodeId> = list
+            .map(|list| document.items(list).collect())
+            .unwrap_or_default();
+        let drafts: Vec<RuleDraft> = items
+            .into_iter()
+            .filter_map(|item| self.draft(&document, item, own))
+            .collect();
+        let snippets: Vec<&Snippet> = drafts
+            .iter()
+            .flat_map(|draft| [&draft.when, &draft.says, &draft.mend])
+            .collect();
         let engine = match Engine::new(&snippets, &document) {
             Ok(engine) => Arc::new(engine),
             Err(errors) => return self.problems.extend(errors),
@@ -173,13 +217,22 @@ impl RuleLoader {
         let written: RawRule = decode_or_report(document, node, &mut self.problems)?;
         let at = |key: &str| document.entry(node, key).map_or(node, |entry| entry.value);
         let mut wrong = |key: &str, message: String, label: String| {
-            self.problems.push(Diagnostic::error("RW0224", message).at(document.source().name(), document.caret(at(key)), label));
+            self.problems.push(Diagnostic::error("RW0224", message).at(
+                document.source().name(),
+                document.caret(at(key)),
+                label,
+            ));
         };
         let code = railwright_base::text::one_line(&written.code, 20);
-        let form =
-            code.len() == 6 && code.bytes().take(2).all(|b| b.is_ascii_uppercase()) && code.bytes().skip(2).all(|b| b.is_ascii_digit());
+        let form = code.len() == 6
+            && code.bytes().take(2).all(|b| b.is_ascii_uppercase())
+            && code.bytes().skip(2).all(|b| b.is_ascii_digit());
         if !form {
-            wrong("code", format!("`{code}` is no code of a rule"), "two capital letters and four digits".to_owned());
+            wrong(
+                "code",
+                format!("`{code}` is no code of a rule"),
+                "two capital letters and four digits".to_owned(),
+            );
         }
         if own && code.starts_with("RW") && !self.set.rules.contains_key(&code) {
             wrong(
@@ -189,59 +242,152 @@ impl RuleLoader {
             );
         }
         // A loop in a loop need never end, and no rule needs one.
-        for (key, text) in [("when", &written.when), ("says", &written.says), ("mend", &written.mend)] {
+        for (key, text) in [
+            ("when", &written.when),
+            ("says", &written.says),
+            ("mend", &written.mend),
+        ] {
             if text.contains("{%") {
-                wrong(key, format!("a rule's `{key}` has no tags"), "only `{{ ... }}` can stand here".to_owned());
+                wrong(
+                    key,
+                    format!("a rule's `{key}` has no tags"),
+                    "only `{{ ... }}` can stand here".to_owned(),
+                );
             }
         }
-        for (key, text) in [("title", &written.title), ("means", &written.means), ("source", &written.source)] {
+        for (key, text) in [
+            ("title", &written.title),
+            ("means", &written.means),
+            ("source", &written.source),
+        ] {
             if text.trim().is_empty() {
-                wrong(key, format!("the rule {code} says nothing for `{key}`"), "empty".to_owned());
+                wrong(
+                    key,
+                    format!("the rule {code} says nothing for `{key}`"),
+                    "empty".to_owned(),
+                );
             }
         }
-        if let Err(why) = path_is_known(&written.at, written.each, self.shapes.pointed(written.each)) {
-            wrong("at", format!("the spec has no `{}`", railwright_base::text::one_line(&written.at, 60)), why);
+        if let Err(why) =
+            path_is_known(&written.at, written.each, self.shapes.pointed(written.each))
+        {
+            wrong(
+                "at",
+                format!(
+                    "the spec has no `{}`",
+                    railwright_base::text::one_line(&written.at, 60)
+                ),
+                why,
+            );
         }
         let mut snippet = |key: &str, text: &str, makes: Makes| {
             let node = at(key);
             let name = format!("{code}.{key}");
             let mut snippet = match makes {
-                Makes::Condition => Snippet::new(&name, text, TemplateOrigin::Manifest(node), makes),
+                Makes::Condition => {
+                    Snippet::new(&name, text, TemplateOrigin::Manifest(node), makes)
+                }
                 _ => Snippet::verbatim(&name, text, TemplateOrigin::Manifest(node)),
             };
-            let (uses, problems) = names::check_template_names(snippet.text(), self.shapes.of(written.each), &[]);
-            self.problems.extend(problems.iter().map(|problem| snippet.diagnostic(document, problem)));
+            let (uses, problems) =
+                names::check_template_names(snippet.text(), self.shapes.of(written.each), &[]);
+            self.problems.extend(
+                problems
+                    .iter()
+                    .map(|problem| snippet.diagnostic(document, problem)),
+            );
             (snippet.uses, snippet.faulty) = (uses, !problems.is_empty());
             snippet
         };
         let when = snippet("when", &written.when, Makes::Condition);
         let says = snippet("says", &written.says, Makes::Text);
         let mend = snippet("mend", &written.mend, Makes::Text);
-        Some(RuleDraft { written, node, when, says, mend })
+        Some(RuleDraft {
+            written,
+            node,
+            when,
+            says,
+            mend,
+        })
     }
 
-    fn put(&mut self, draft: RuleDraft, family: &str, document: &Arc<YamlDocument>, engine: &Arc<Engine>, own: bool) {
-        let RuleDraft { written, node, when, says, mend } = draft;
-        let said = document.entry(node, "code").map_or(node, |entry| entry.value);
-        let label = |text: &str| Label { file: document.source().name().to_owned(), span: document.caret(said), text: text.to_owned() };
+    fn put(
+        &mut self,
+        draft: RuleDraft,
+        family: &str,
+        document: &Arc<YamlDocument>,
+        engine: &Arc<Engine>,
+        own: bool,
+    ) {
+        let RuleDraft {
+            written,
+            node,
+            when,
+            says,
+            mend,
+        } = draft;
+        let said = document
+            .entry(node, "code")
+            .map_or(node, |entry| entry.value);
+        let label = |text: &str| Label {
+            file: document.source().name().to_owned(),
+            span: document.caret(said),
+            text: text.to_owned(),
+        };
         if let Some(known) = self.set.rules.get(&written.code) {
-            let there = Label { text: if own && !known.own { "shipped" } else { "first here" }.to_owned(), ..known.label.clone() };
+            let there = Label {
+                text: if own && !known.own {
+                    "shipped"
+                } else {
+                    "first here"
+                }
+                .to_owned(),
+                ..known.label.clone()
+            };
             if own == known.own {
-                let problem = Diagnostic::error("RW0224", format!("two rules have the code {}", written.code));
-                self.problems.push(problem.labelled(label("again here")).labelled(there).next("give each rule its own code"));
+                let problem = Diagnostic::error(
+                    "RW0224",
+                    format!("two rules have the code {}", written.code),
+                );
+                self.problems.push(
+                    problem
+                        .labelled(label("again here"))
+                        .labelled(there)
+                        .next("give each rule its own code"),
+                );
                 return;
             }
-            let warning = Diagnostic::warning("RW0223", format!("a rule of your own stands in the place of the shipped {}", written.code));
-            let softer = known.severity == Severity::Error && written.severity == RuleSeverity::Warning;
-            let effect = if softer { "only your rule is asked, and what was an error is a warning" } else { "only your rule is asked" };
-            let warning = warning.labelled(label("yours")).labelled(there).effect(effect);
-            self.set.overrides.push(warning.next("remove it when the shipped rule says what you need"));
+            let warning = Diagnostic::warning(
+                "RW0223",
+                format!(
+                    "a rule of your own stands in the place of the shipped {}",
+                    written.code
+                ),
+            );
+            let softer =
+                known.severity == Severity::Error && written.severity == RuleSeverity::Warning;
+            let effect = if softer {
+                "only your rule is asked, and what was an error is a warning"
+            } else {
+                "only your rule is asked"
+            };
+            let warning = warning
+                .labelled(label("yours"))
+                .labelled(there)
+                .effect(effect);
+            self.set
+                .overrides
+                .push(warning.next("remove it when the shipped rule says what you need"));
         }
         let rule = Rule {
             code: written.code.clone(),
             title: written.title,
             family: family.to_owned(),
-            severity: if written.severity == RuleSeverity::Error { Severity::Error } else { Severity::Warning },
+            severity: if written.severity == RuleSeverity::Error {
+                Severity::Error
+            } else {
+                Severity::Warning
+            },
             scope: written.each,
             means: written.means,
             more: written.more,
@@ -266,14 +412,22 @@ impl RuleLoader {
 /// Whether a path such as `host.gpu.driver` is one of the spec's; what is said where it is not.
 fn path_is_known(path: &str, scope: RuleScope, spec: &ContextShape) -> Result<(), String> {
     let words: Vec<&str> = path.split('.').collect();
-    let (first, rest) = words.split_first().map_or(("", &[][..]), |(first, rest)| (*first, rest));
+    let (first, rest) = words
+        .split_first()
+        .map_or(("", &[][..]), |(first, rest)| (*first, rest));
     let start: &[&str] = match (first, scope) {
         ("host", RuleScope::Host | RuleScope::Pair) => &["nodes", EACH],
         ("switch", RuleScope::Switch) => &["switches", EACH],
-        ("host" | "other" | "switch", _) => return Err("this rule is not asked for each of them".to_owned()),
+        ("host" | "other" | "switch", _) => {
+            return Err("this rule is not asked for each of them".to_owned());
+        }
         _ => &[first],
     };
-    let path: Vec<String> = start.iter().chain(rest).map(|word| (*word).to_owned()).collect();
+    let path: Vec<String> = start
+        .iter()
+        .chain(rest)
+        .map(|word| (*word).to_owned())
+        .collect();
     spec.at(&path).map(drop).map_err(|error| {
         let wrong = path.get(error.segment).map_or("", String::as_str);
         match find_nearest_word(wrong, error.known.iter().map(String::as_str)) {

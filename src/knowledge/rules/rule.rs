@@ -69,8 +69,11 @@ pub struct Rule {
 impl Rule {
     /// Whether it looks at something below this name, such as `jobs`.
     pub fn looks_at(&self, name: &str) -> bool {
-        let uses = [&self.when, &self.says, &self.mend].into_iter().flat_map(|snippet| &snippet.uses);
-        uses.filter_map(|one| one.path.first()).any(|first| first == name)
+        let uses = [&self.when, &self.says, &self.mend]
+            .into_iter()
+            .flat_map(|snippet| &snippet.uses);
+        uses.filter_map(|one| one.path.first())
+            .any(|first| first == name)
     }
 
     /// It is about a job itself, or about what the spec says of jobs.
@@ -82,10 +85,15 @@ impl Rule {
     pub fn mend_in_words(&self) -> String {
         let mut out = String::with_capacity(self.mending.len());
         let mut rest = self.mending.as_str();
-        while let Some((before, (inside, after))) = rest.split_once("{{").and_then(|(before, more)| Some((before, more.split_once("}}")?)))
+        while let Some((before, (inside, after))) = rest
+            .split_once("{{")
+            .and_then(|(before, more)| Some((before, more.split_once("}}")?)))
         {
             out.push_str(before);
-            out.push_str(&format!("<{}>", inside.split_whitespace().collect::<Vec<_>>().join(" ")));
+            out.push_str(&format!(
+                "<{}>",
+                inside.split_whitespace().collect::<Vec<_>>().join(" ")
+            ));
             rest = after;
         }
         out + rest

@@ -1,5 +1,5 @@
-//! Hosts as one rule sees them: those that are the same in all that it looks at are of one sort. Most rules look at few facts,
-//! and a spec may have as many classes of hosts as hosts.
+//! Hosts as one rule sees them: those that are the same in all that it looks at are of one sort.
+//! Most rules look at few facts, and a spec may have as many classes of hosts as hosts.
 
 use super::facts::HostClass;
 use super::rule::Rule;
@@ -7,7 +7,8 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 use std::collections::{BTreeSet, HashMap};
 
-/// The classes of hosts, ready to be looked at: of each path that some rule looks at, which classes have the same there.
+/// The classes of hosts, ready to be looked at: of each path that some rule looks at, which classes
+/// have the same there.
 pub(super) struct HostClassIndex {
     classes: Vec<(HostClass, Value)>,
     columns: HashMap<Vec<String>, Vec<usize>>,
@@ -16,8 +17,16 @@ pub(super) struct HostClassIndex {
 impl HostClassIndex {
     /// Of all classes.
     pub(super) fn of(classes: Vec<HostClass>) -> HostClassIndex {
-        let classes = classes.into_iter().map(|class| (serde_json::to_value(&class.facts).unwrap_or_default(), class));
-        HostClassIndex { classes: classes.map(|(value, class)| (class, value)).collect(), columns: HashMap::new() }
+        let classes = classes.into_iter().map(|class| {
+            (
+                serde_json::to_value(&class.facts).unwrap_or_default(),
+                class,
+            )
+        });
+        HostClassIndex {
+            classes: classes.map(|(value, class)| (class, value)).collect(),
+            columns: HashMap::new(),
+        }
     }
 
     /// A number for each class, the same for those that have the same at this path.
@@ -44,45 +53,71 @@ pub(super) struct RuleHostClass {
 }
 
 /// The sorts of hosts, in the order of the spec.
-pub(super) fn group_hosts_by_rule_facts(rule: &Rule, known: &mut HostClassIndex) -> Vec<RuleHostClass> {
-    let uses = [&rule.when, &rule.says, &rule.mend].into_iter().flat_map(|snippet| &snippet.uses);
-    let of_hosts = uses.filter(|one| matches!(one.path.first().map(String::as_str), Some("host" | "other")));
-    let paths: BTreeSet<&[String]> =
-        of_hosts.map(|one| &one.path[1..]).filter(|path| path.first().is_none_or(|name| name != "nodes")).collect();
+pub(super) fn group_hosts_by_rule_facts(
+    rule: &Rule,
+    known: &mut HostClassIndex,
+) -> Vec<RuleHostClass> {
+    let uses = [&rule.when, &rule.says, &rule.mend]
+        .into_iter()
+        .flat_map(|snippet| &snippet.uses);
+    let of_hosts =
+        uses.filter(|one| matches!(one.path.first().map(String::as_str), Some("host" | "other")));
+    let paths: BTreeSet<&[String]> = of_hosts
+        .map(|one| &one.path[1..])
+        .filter(|path| path.first().is_none_or(|name| name != "nodes"))
+        .collect();
     paths.iter().for_each(|path| known.column(path));
-    let columns: Vec<&Vec<usize>> = paths.iter().filter_map(|path| known.columns.get(*path)).collect();
+    let columns: Vec<&Vec<usize>> = paths
+        .iter()
+        .filter_map(|path| known.columns.get(*path))
+        .collect();
     let mut sorts: IndexMap<Vec<usize>, MergedHostClasses> = IndexMap::new();
     for (at, (class, facts)) in known.classes.iter().enumerate() {
         let seen = columns.iter().map(|column| column[at]).collect();
-        let alike = sorts.entry(seen).or_insert_with(|| MergedHostClasses { facts, groups: Vec::new(), nodes: Vec::new() });
+        let alike = sorts.entry(seen).or_insert_with(|| MergedHostClasses {
+            facts,
+            groups: Vec::new(),
+            nodes: Vec::new(),
+        });
         alike.groups.extend(&class.groups);
         alike.nodes.push(&class.facts.nodes);
     }
     let sort = |of: MergedHostClasses| {
         let mut host = Map::new();
         // shorter paths first: what is below a whole is a part of it
-        paths.iter().for_each(|path| copy_value_at_path(&mut host, path, of.facts));
+        paths
+            .iter()
+            .for_each(|path| copy_value_at_path(&mut host, path, of.facts));
         host.insert("nodes".to_owned(), Value::String(of.nodes.join(",")));
-        RuleHostClass { host: Value::Object(host), groups: of.groups }
+        RuleHostClass {
+            host: Value::Object(host),
+            groups: of.groups,
+        }
     };
     sorts.into_values().map(sort).collect()
 }
 
 /// What stands at a path.
 fn find_value_at_path<'a>(facts: &'a Value, path: &[String]) -> Option<&'a Value> {
-    path.iter().try_fold(facts, |value, name| value.get(name.as_str()))
+    path.iter()
+        .try_fold(facts, |value, name| value.get(name.as_str()))
 }
 
-/// Puts what stands at a path of `from` at the same path, with the maps above it, as far as they are there.
+/// Puts what stands at a path of `from` at the same path, with the maps above it, as far as they
+/// are there.
 fn copy_value_at_path(into: &mut Map<String, Value>, path: &[String], from: &Value) {
     let Some((name, rest)) = path.split_first() else {
         into.extend(from.as_object().cloned().into_iter().flatten());
         return;
     };
-    let Some(value) = from.get(name.as_str()) else { return };
+    let Some(value) = from.get(name.as_str()) else {
+        return;
+    };
     match (rest.is_empty(), value) {
         (false, Value::Object(_)) => {
-            let below = into.entry(name.clone()).or_insert_with(|| Value::Object(Map::new()));
+            let below = into
+                .entry(name.clone())
+                .or_insert_with(|| Value::Object(Map::new()));
             if let Value::Object(below) = below {
                 copy_value_at_path(below, rest, value);
             }

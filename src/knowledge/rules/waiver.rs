@@ -1,5 +1,5 @@
-//! What is accepted for a while: findings that a waiver of the spec covers are told apart; a waiver that ended, or that
-//! covers nothing, is told as well.
+//! What is accepted for a while: findings that a waiver of the spec covers are told apart; a waiver
+//! that ended, or that covers nothing, is told as well.
 
 use super::judge::{RuleFinding, RulesReport};
 use crate::spec::LoadedSpec;
@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// A finding that is accepted for a while.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct WaivedFinding {
     /// The rule's code.
     pub code: String,
@@ -29,10 +31,26 @@ pub struct WaivedFinding {
 
 /// The hosts on which a code is accepted on a day, whether or not anything is found there.
 pub fn list_waived_hosts<'a>(loaded: &'a LoadedSpec, code: &str, today: &str) -> BTreeSet<&'a str> {
-    let own = |waiver: &&Waiver| waiver.code.eq_ignore_ascii_case(code) && today <= waiver.until.as_str();
-    let of: Vec<Option<BTreeSet<String>>> = loaded.spec.rules.waive.iter().filter(own).map(hosts_of).collect();
-    let covered = |host: &&str| of.iter().any(|hosts| hosts.as_ref().is_none_or(|hosts| hosts.contains(*host)));
-    loaded.hosts.iter().map(|host| host.name.as_str()).filter(covered).collect()
+    let own =
+        |waiver: &&Waiver| waiver.code.eq_ignore_ascii_case(code) && today <= waiver.until.as_str();
+    let of: Vec<Option<BTreeSet<String>>> = loaded
+        .spec
+        .rules
+        .waive
+        .iter()
+        .filter(own)
+        .map(hosts_of)
+        .collect();
+    let covered = |host: &&str| {
+        of.iter()
+            .any(|hosts| hosts.as_ref().is_none_or(|hosts| hosts.contains(*host)))
+    };
+    loaded
+        .hosts
+        .iter()
+        .map(|host| host.name.as_str())
+        .filter(covered)
+        .collect()
 }
 
 /// The waivers of a spec, and which of them covered something so far.
@@ -45,15 +63,30 @@ pub(super) struct Waivers<'a> {
 
 impl<'a> Waivers<'a> {
     pub(super) fn of(loaded: &'a LoadedSpec, today: &'a str) -> Self {
-        let all = loaded.spec.rules.waive.iter().enumerate().map(|(index, waiver)| (index, waiver, hosts_of(waiver))).collect();
-        Waivers { loaded, today, all, used: BTreeSet::new() }
+        let all = loaded
+            .spec
+            .rules
+            .waive
+            .iter()
+            .enumerate()
+            .map(|(index, waiver)| (index, waiver, hosts_of(waiver)))
+            .collect();
+        Waivers {
+            loaded,
+            today,
+            all,
+            used: BTreeSet::new(),
+        }
     }
 
     /// Adds findings to what is judged, those that are waived apart.
     pub(super) fn part(&mut self, found: Vec<RuleFinding>, judgement: &mut RulesReport) {
         for finding in found {
             let code = finding.diagnostic.code.clone();
-            let own = self.all.iter().filter(|(_, waiver, _)| waiver.code.eq_ignore_ascii_case(&code));
+            let own = self
+                .all
+                .iter()
+                .filter(|(_, waiver, _)| waiver.code.eq_ignore_ascii_case(&code));
             let mut left = Some(finding);
             for (index, waiver, hosts) in own {
                 let Some(finding) = left.take() else { break };
@@ -78,25 +111,42 @@ impl<'a> Waivers<'a> {
         }
     }
 
-    /// What is to be said of the waivers themselves, once all is found; of codes that may still be found nothing is said to be unused.
+    /// What is to be said of the waivers themselves, once all is found; of codes that may still be
+    /// found nothing is said to be unused.
     pub(super) fn notes(&self, codes: &BTreeSet<&str>, open: &BTreeSet<&str>) -> Vec<Diagnostic> {
         let note = |(index, waiver, _): &(usize, &Waiver, _)| {
             let is_used = self.used.contains(index);
             let is_open = !is_used && open.contains(waiver.code.to_uppercase().as_str());
-            if is_open { None } else { check_waiver(self.loaded, codes, *index, waiver, is_used, self.today) }
+            if is_open {
+                None
+            } else {
+                check_waiver(self.loaded, codes, *index, waiver, is_used, self.today)
+            }
         };
         self.all.iter().filter_map(note).collect()
     }
 }
 
 /// What of a finding a waiver for these hosts covers, and what it leaves.
-fn split_finding(finding: RuleFinding, hosts: Option<&BTreeSet<String>>) -> (Option<RuleFinding>, Option<RuleFinding>) {
-    let Some(hosts) = hosts else { return (Some(finding), None) };
-    let (covered, left): (Vec<String>, Vec<String>) = finding.hosts.iter().cloned().partition(|host| hosts.contains(host));
+fn split_finding(
+    finding: RuleFinding,
+    hosts: Option<&BTreeSet<String>>,
+) -> (Option<RuleFinding>, Option<RuleFinding>) {
+    let Some(hosts) = hosts else {
+        return (Some(finding), None);
+    };
+    let (covered, left): (Vec<String>, Vec<String>) = finding
+        .hosts
+        .iter()
+        .cloned()
+        .partition(|host| hosts.contains(host));
     match (covered.is_empty(), left.is_empty()) {
         (true, _) => (None, Some(finding)),
         (false, true) => (Some(finding), None),
-        (false, false) => (Some(set_finding_hosts(finding.clone(), covered)), Some(set_finding_hosts(finding, left))),
+        (false, false) => (
+            Some(set_finding_hosts(finding.clone(), covered)),
+            Some(set_finding_hosts(finding, left)),
+        ),
     }
 }
 
@@ -114,30 +164,69 @@ fn set_finding_hosts(finding: RuleFinding, hosts: Vec<String>) -> RuleFinding {
 /// The hosts that a waiver names; nothing stands for all of them.
 fn hosts_of(waiver: &Waiver) -> Option<BTreeSet<String>> {
     let nodes = waiver.nodes.as_deref().filter(|nodes| *nodes != "*")?;
-    Some(nodeset::expand_node_set(nodes).unwrap_or_default().into_iter().collect())
+    Some(
+        nodeset::expand_node_set(nodes)
+            .unwrap_or_default()
+            .into_iter()
+            .collect(),
+    )
 }
 
-fn check_waiver(loaded: &LoadedSpec, codes: &BTreeSet<&str>, index: usize, waiver: &Waiver, used: bool, today: &str) -> Option<Diagnostic> {
+fn check_waiver(
+    loaded: &LoadedSpec,
+    codes: &BTreeSet<&str>,
+    index: usize,
+    waiver: &Waiver,
+    used: bool,
+    today: &str,
+) -> Option<Diagnostic> {
     let code = railwright_base::text::one_line(&waiver.code, 20);
     let ended = today > waiver.until.as_str();
     let (key, label, diagnostic) = match codes.contains(waiver.code.to_uppercase().as_str()) {
         false => {
             let near = find_nearest_word(&waiver.code.to_uppercase(), codes.iter().copied());
-            let next = near.map_or("`railwright rules` lists them".to_owned(), |near| format!("did you mean `{near}`?"));
+            let next = near.map_or("`railwright rules` lists them".to_owned(), |near| {
+                format!("did you mean `{near}`?")
+            });
             let error = Diagnostic::error("RW0131", format!("there is no rule `{code}` to waive"));
-            ("code", "no such rule", error.effect("nothing is waived by it, and what it is meant for counts").next(next))
+            (
+                "code",
+                "no such rule",
+                error
+                    .effect("nothing is waived by it, and what it is meant for counts")
+                    .next(next),
+            )
         }
         true if used && ended => {
-            let warning = Diagnostic::warning("RW0131", format!("the waiver of {code} ended on {}", waiver.until));
-            ("until", "the last day", warning.effect("the rule counts again").next("mend what it says, or accept it for longer"))
+            let warning = Diagnostic::warning(
+                "RW0131",
+                format!("the waiver of {code} ended on {}", waiver.until),
+            );
+            (
+                "until",
+                "the last day",
+                warning
+                    .effect("the rule counts again")
+                    .next("mend what it says, or accept it for longer"),
+            )
         }
         true if !used => {
-            let warning = Diagnostic::warning("RW0131", format!("the waiver of {code} waives nothing"));
+            let warning =
+                Diagnostic::warning("RW0131", format!("the waiver of {code} waives nothing"));
             let next = match waiver.nodes {
-                Some(_) => "remove it, or correct `nodes`; a rule about the whole cluster is waived without `nodes`",
+                Some(_) => {
+                    "remove it, or correct `nodes`; a rule about the whole cluster is waived \
+                     without `nodes`"
+                }
                 None => "remove it",
             };
-            ("code", "nothing breaks this rule", warning.effect("it would hide a finding that comes later").next(next))
+            (
+                "code",
+                "nothing breaks this rule",
+                warning
+                    .effect("it would hide a finding that comes later")
+                    .next(next),
+            )
         }
         true => return None,
     };

@@ -51,7 +51,11 @@ impl SolverAnswers {
     }
 
     /// The same where some rules do not count for a group: nor do the facts that say what they say.
-    pub fn without(loaded: &LoadedSpec, catalog: &Catalog, waived: &dyn Fn(usize) -> BTreeSet<String>) -> SolverAnswers {
+    pub fn without(
+        loaded: &LoadedSpec,
+        catalog: &Catalog,
+        waived: &dyn Fn(usize) -> BTreeSet<String>,
+    ) -> SolverAnswers {
         let book = Book::of(catalog);
         let mut answers = SolverAnswers::default();
         let mut by_key: HashMap<(String, BTreeSet<String>), usize> = HashMap::new();
@@ -64,10 +68,14 @@ impl SolverAnswers {
             }
             let question = SolverQuestion::of(loaded, group, catalog);
             let waived = waived(group);
-            let at = *by_key.entry((question.key(&book), waived.clone())).or_insert_with(|| {
-                answers.answers.push(solve_question(&book, &question, &waived));
-                answers.answers.len() - 1
-            });
+            let at = *by_key
+                .entry((question.key(&book), waived.clone()))
+                .or_insert_with(|| {
+                    answers
+                        .answers
+                        .push(solve_question(&book, &question, &waived));
+                    answers.answers.len() - 1
+                });
             answers.of.push(Some(at));
             answers.questions.push(question);
         }
@@ -81,7 +89,11 @@ impl SolverAnswers {
 }
 
 /// The answer to one question.
-pub fn solve_question(book: &Book, question: &SolverQuestion, waived: &BTreeSet<String>) -> SolverAnswer {
+pub fn solve_question(
+    book: &Book,
+    question: &SolverQuestion,
+    waived: &BTreeSet<String>,
+) -> SolverAnswer {
     let counts = |fact: &&ReleaseConstraint| !fact.rules.iter().any(|rule| waived.contains(rule));
     let (facts, unknown) = question.facts(book);
     let facts: Vec<&ReleaseConstraint> = facts.into_iter().filter(counts).collect();
@@ -89,16 +101,42 @@ pub fn solve_question(book: &Book, question: &SolverQuestion, waived: &BTreeSet<
     let accepted = waived.contains(CODE);
     let (conflicts, left) = asked.conflicts(&facts, accepted);
     let choices = match asked.all(&left) {
-        SolverOutcome::All(found) if accepted || conflicts.iter().all(|conflict| !conflict.certain) => {
+        SolverOutcome::All(found)
+            if accepted || conflicts.iter().all(|conflict| !conflict.certain) =>
+        {
             // what may not go together is nothing to choose by
-            let doubted = |part: &HostComponent| conflicts.iter().flat_map(|c| &c.facts).any(|fact| fact.of == *part || fact.on == *part);
-            let chosen = question.asked.iter().filter(|part| !doubted(part)).filter_map(|part| {
-                let known = book.known.get(part)?.iter().find(|known| found.get(part) == Some(&known.value))?;
-                let open = unknown.iter().any(|fact| fact.of == *part && fact.at.contains(&known.value));
-                let because = left.iter().filter(|fact| is_fact_relevant(fact, *part, &found)).map(|fact| (*fact).clone()).collect();
-                let against = collect_rejection_facts(book, *part, known, &left, &found);
-                (!open).then(|| Choice { part: *part, known: known.clone(), because, against })
-            });
+            let doubted = |part: &HostComponent| {
+                conflicts
+                    .iter()
+                    .flat_map(|c| &c.facts)
+                    .any(|fact| fact.of == *part || fact.on == *part)
+            };
+            let chosen = question
+                .asked
+                .iter()
+                .filter(|part| !doubted(part))
+                .filter_map(|part| {
+                    let known = book
+                        .known
+                        .get(part)?
+                        .iter()
+                        .find(|known| found.get(part) == Some(&known.value))?;
+                    let open = unknown
+                        .iter()
+                        .any(|fact| fact.of == *part && fact.at.contains(&known.value));
+                    let because = left
+                        .iter()
+                        .filter(|fact| is_fact_relevant(fact, *part, &found))
+                        .map(|fact| (*fact).clone())
+                        .collect();
+                    let against = collect_rejection_facts(book, *part, known, &left, &found);
+                    (!open).then(|| Choice {
+                        part: *part,
+                        known: known.clone(),
+                        because,
+                        against,
+                    })
+                });
             chosen.collect()
         }
         _ => Vec::new(),
@@ -106,7 +144,8 @@ pub fn solve_question(book: &Book, question: &SolverQuestion, waived: &BTreeSet<
     SolverAnswer { conflicts, choices }
 }
 
-/// Why the one that is taken first was not: what it needs and what was taken of that do not go together.
+/// Why the one that is taken first was not: what it needs and what was taken of that do not go
+/// together.
 fn collect_rejection_facts(
     book: &Book,
     part: HostComponent,
@@ -114,16 +153,37 @@ fn collect_rejection_facts(
     facts: &[&ReleaseConstraint],
     found: &BTreeMap<HostComponent, Value>,
 ) -> Vec<ReleaseConstraint> {
-    let Some(first) = book.known.get(&part).and_then(|known| known.first()).filter(|first| first.value != taken.value) else {
+    let Some(first) = book
+        .known
+        .get(&part)
+        .and_then(|known| known.first())
+        .filter(|first| first.value != taken.value)
+    else {
         return Vec::new();
     };
     let needs = |fact: &ReleaseConstraint| {
-        fact.of == part && fact.at.contains(&first.value) && found.get(&fact.on).is_some_and(|value| !fact.allowed.contains(value))
+        fact.of == part
+            && fact.at.contains(&first.value)
+            && found
+                .get(&fact.on)
+                .is_some_and(|value| !fact.allowed.contains(value))
     };
-    facts.iter().filter(|fact| needs(fact)).map(|fact| (*fact).clone()).collect()
+    facts
+        .iter()
+        .filter(|fact| needs(fact))
+        .map(|fact| (*fact).clone())
+        .collect()
 }
 
-/// Whether a fact says something of a part here: what was taken needs it, or it needs what was taken.
-fn is_fact_relevant(fact: &ReleaseConstraint, part: HostComponent, found: &BTreeMap<HostComponent, Value>) -> bool {
-    (fact.on == part || fact.of == part) && found.get(&fact.of).is_some_and(|value| fact.at.contains(value))
+/// Whether a fact says something of a part here: what was taken needs it, or it needs what was
+/// taken.
+fn is_fact_relevant(
+    fact: &ReleaseConstraint,
+    part: HostComponent,
+    found: &BTreeMap<HostComponent, Value>,
+) -> bool {
+    (fact.on == part || fact.of == part)
+        && found
+            .get(&fact.of)
+            .is_some_and(|value| fact.at.contains(value))
 }

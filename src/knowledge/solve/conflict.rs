@@ -23,7 +23,8 @@ pub struct SolverConflict {
     pub facts: Vec<ReleaseConstraint>,
     /// False where it may work all the same.
     pub certain: bool,
-    /// It rests on the first kernel of a system: hosts may run a later one, which the spec does not name.
+    /// It rests on the first kernel of a system: hosts may run a later one, which the spec does not
+    /// name.
     pub is_assumed: bool,
 }
 
@@ -34,8 +35,15 @@ pub(super) struct SolverQuery<'a> {
 }
 
 impl<'a> SolverQuery<'a> {
-    pub(super) fn new(book: &Book, question: &'a SolverQuestion, facts: &[&ReleaseConstraint]) -> SolverQuery<'a> {
-        SolverQuery { question, candidates: collect_candidates(book, question, facts) }
+    pub(super) fn new(
+        book: &Book,
+        question: &'a SolverQuestion,
+        facts: &[&ReleaseConstraint],
+    ) -> SolverQuery<'a> {
+        SolverQuery {
+            question,
+            candidates: collect_candidates(book, question, facts),
+        }
     }
 
     /// With some of the wishes.
@@ -48,16 +56,30 @@ impl<'a> SolverQuery<'a> {
     pub(super) fn excluded(&self, chosen: &[usize], facts: &[&ReleaseConstraint]) -> bool {
         let (wishes, of) = self.bearing(chosen, facts);
         let settled = settle_without_search(&wishes, &self.question.asked, &of, &self.candidates);
-        settled.map_or_else(|| self.some(chosen, facts) == SolverOutcome::Nothing, |kept| !kept)
+        settled.map_or_else(
+            || self.some(chosen, facts) == SolverOutcome::Nothing,
+            |kept| !kept,
+        )
     }
 
-    /// The wishes, and the facts that bear on them: which DOCA or MLNX_OFED there would have to be matters to nobody who wishes
-    /// for none.
-    fn bearing<'f>(&self, chosen: &[usize], facts: &[&'f ReleaseConstraint]) -> (Vec<&SpecRequirement>, Vec<&'f ReleaseConstraint>) {
-        let wishes: Vec<&SpecRequirement> = chosen.iter().map(|at| &self.question.wishes[*at]).collect();
-        let is_release = |part: HostComponent| matches!(part, HostComponent::Doca | HostComponent::MlnxOfed);
-        let has_stack = wishes.iter().any(|wish| wish.parts.iter().any(|(part, _)| *part == HostComponent::Stack || is_release(*part)));
-        let bears = |fact: &&ReleaseConstraint| has_stack || !is_release(fact.of) && !is_release(fact.on);
+    /// The wishes, and the facts that bear on them: which DOCA or MLNX_OFED there would have to be
+    /// matters to nobody who wishes for none.
+    fn bearing<'f>(
+        &self,
+        chosen: &[usize],
+        facts: &[&'f ReleaseConstraint],
+    ) -> (Vec<&SpecRequirement>, Vec<&'f ReleaseConstraint>) {
+        let wishes: Vec<&SpecRequirement> =
+            chosen.iter().map(|at| &self.question.wishes[*at]).collect();
+        let is_release =
+            |part: HostComponent| matches!(part, HostComponent::Doca | HostComponent::MlnxOfed);
+        let has_stack = wishes.iter().any(|wish| {
+            wish.parts
+                .iter()
+                .any(|(part, _)| *part == HostComponent::Stack || is_release(*part))
+        });
+        let bears =
+            |fact: &&ReleaseConstraint| has_stack || !is_release(fact.of) && !is_release(fact.on);
         (wishes, facts.iter().copied().filter(bears).collect())
     }
 
@@ -66,27 +88,34 @@ impl<'a> SolverQuery<'a> {
         self.some(&(0..self.question.wishes.len()).collect::<Vec<_>>(), facts)
     }
 
-    /// All conflicts, the certain ones first; and the facts that can all be kept, where that is so of the certain ones or where
-    /// these are `accepted`: those without what the conflicts rest on.
+    /// All conflicts, the certain ones first; and the facts that can all be kept, where that is so
+    /// of the certain ones or where these are `accepted`: those without what the conflicts rest on.
     pub(super) fn conflicts<'f>(
         &self,
         facts: &[&'f ReleaseConstraint],
         accepted: bool,
     ) -> (Vec<SolverConflict>, Vec<&'f ReleaseConstraint>) {
-        let certain: Vec<&ReleaseConstraint> = facts.iter().copied().filter(|fact| fact.certain).collect();
+        let certain: Vec<&ReleaseConstraint> =
+            facts.iter().copied().filter(|fact| fact.certain).collect();
         let (mut conflicts, mut broken) = (Vec::new(), Vec::new());
         self.find(&certain, true, &mut conflicts, &mut broken);
         self.find(facts, false, &mut conflicts, &mut broken);
-        let keeps = |fact: &&ReleaseConstraint| !broken.iter().any(|other: &&ReleaseConstraint| std::ptr::eq(*other, *fact));
+        let keeps = |fact: &&ReleaseConstraint| {
+            !broken
+                .iter()
+                .any(|other: &&ReleaseConstraint| std::ptr::eq(*other, *fact))
+        };
         let others: Vec<&ReleaseConstraint> = facts.iter().copied().filter(keeps).collect();
-        if (accepted || conflicts.iter().all(|conflict| !conflict.certain)) && self.all(&others) != SolverOutcome::Nothing {
+        if (accepted || conflicts.iter().all(|conflict| !conflict.certain))
+            && self.all(&others) != SolverOutcome::Nothing
+        {
             return (conflicts, others);
         }
         (conflicts, certain)
     }
 
-    /// The fewest wishes that cannot all be kept, and all others that are as few or of three at most, by growing size. What holds
-    /// a smaller one is no conflict of its own.
+    /// The fewest wishes that cannot all be kept, and all others that are as few or of three at
+    /// most, by growing size. What holds a smaller one is no conflict of its own.
     fn find<'f>(
         &self,
         facts: &[&'f ReleaseConstraint],
@@ -103,7 +132,9 @@ impl<'a> SolverQuery<'a> {
                 return;
             }
             for wishes in enumerate_subsets(count, size) {
-                let known = conflicts.iter().any(|other| other.wishes.iter().all(|wish| wishes.contains(wish)));
+                let known = conflicts
+                    .iter()
+                    .any(|other| other.wishes.iter().all(|wish| wishes.contains(wish)));
                 if known || !self.excluded(&wishes, facts) {
                     continue;
                 }
@@ -111,7 +142,12 @@ impl<'a> SolverQuery<'a> {
                 broken.extend(&core);
                 let facts: Vec<ReleaseConstraint> = core.into_iter().cloned().collect();
                 let is_assumed = self.is_assumed(&wishes, &facts);
-                conflicts.push(SolverConflict { wishes, facts, certain, is_assumed });
+                conflicts.push(SolverConflict {
+                    wishes,
+                    facts,
+                    certain,
+                    is_assumed,
+                });
                 if conflicts.len() == TOLD {
                     return;
                 }
@@ -120,18 +156,35 @@ impl<'a> SolverQuery<'a> {
     }
 
     fn is_assumed(&self, wishes: &[usize], facts: &[ReleaseConstraint]) -> bool {
-        let is_kernel = |wish: &usize| matches!(self.question.wishes[*wish].implied, Some((HostComponent::Kernel, _)));
-        wishes.iter().any(is_kernel) && facts.iter().any(|fact| fact.on == HostComponent::Kernel || fact.of == HostComponent::Kernel)
+        let is_kernel = |wish: &usize| {
+            matches!(
+                self.question.wishes[*wish].implied,
+                Some((HostComponent::Kernel, _))
+            )
+        };
+        wishes.iter().any(is_kernel)
+            && facts
+                .iter()
+                .any(|fact| fact.on == HostComponent::Kernel || fact.of == HostComponent::Kernel)
     }
 
-    /// The facts that make it one: a single one where there is such, else as many as none can be left out of.
-    fn core<'f>(&self, wishes: &[usize], facts: &[&'f ReleaseConstraint]) -> Vec<&'f ReleaseConstraint> {
+    /// The facts that make it one: a single one where there is such, else as many as none can be
+    /// left out of.
+    fn core<'f>(
+        &self,
+        wishes: &[usize],
+        facts: &[&'f ReleaseConstraint],
+    ) -> Vec<&'f ReleaseConstraint> {
         if let Some(fact) = facts.iter().find(|fact| self.excluded(wishes, &[**fact])) {
             return vec![*fact];
         }
         let mut core = facts.to_vec();
         for fact in facts {
-            let without: Vec<&ReleaseConstraint> = core.iter().copied().filter(|other| !std::ptr::eq(*other, *fact)).collect();
+            let without: Vec<&ReleaseConstraint> = core
+                .iter()
+                .copied()
+                .filter(|other| !std::ptr::eq(*other, *fact))
+                .collect();
             if self.excluded(wishes, &without) {
                 core.retain(|other| !std::ptr::eq(*other, *fact));
             }
@@ -145,14 +198,17 @@ pub(super) fn enumerate_subsets(count: usize, size: usize) -> impl Iterator<Item
     let mut next: Option<Vec<usize>> = (size <= count).then(|| (0..size).collect());
     std::iter::from_fn(move || {
         let now = next.clone()?;
-        next = (0..size).rev().find(|at| now[*at] < count - size + at).map(|at| {
-            let mut then = now.clone();
-            then[at] += 1;
-            for below in at + 1..size {
-                then[below] = then[below - 1] + 1;
-            }
-            then
-        });
+        next = (0..size)
+            .rev()
+            .find(|at| now[*at] < count - size + at)
+            .map(|at| {
+                let mut then = now.clone();
+                then[at] += 1;
+                for below in at + 1..size {
+                    then[below] = then[below - 1] + 1;
+                }
+                then
+            });
         Some(now)
     })
 }

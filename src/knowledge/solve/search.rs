@@ -1,11 +1,15 @@
-//! Is there a release of every part, so that all wishes and all needs are kept? PubGrub answers; what is taken is decided by
-//! the order of the parts and of the rows, so that the same question has the same answer.
+//! Is there a release of every part, so that all wishes and all needs are kept? PubGrub answers;
+//! what is taken is decided by the order of the parts and of the rows, so that the same question
+//! has the same answer.
 
 use super::book::{Book, ReleaseConstraint};
 use super::question::{SolverQuestion, SpecRequirement};
 use super::value::{Value, list_range_ends};
 use crate::catalog::release::HostComponent;
-use pubgrub::{Dependencies, DependencyConstraints, DependencyProvider, PackageResolutionStatistics, PubGrubError, Ranges, resolve};
+use pubgrub::{
+    Dependencies, DependencyConstraints, DependencyProvider, PackageResolutionStatistics,
+    PubGrubError, Ranges, resolve,
+};
 use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,8 +57,8 @@ impl fmt::Display for TooLong {
 
 impl std::error::Error for TooLong {}
 
-/// The releases that can be taken, by part: the best first. Known ones come before others, which are no choice but keep a
-/// search from calling a contradiction what is only not in the rows.
+/// The releases that can be taken, by part: the best first. Known ones come before others, which
+/// are no choice but keep a search from calling a contradiction what is only not in the rows.
 pub(super) fn collect_candidates(
     book: &Book,
     question: &SolverQuestion,
@@ -62,7 +66,10 @@ pub(super) fn collect_candidates(
 ) -> BTreeMap<HostComponent, Vec<Value>> {
     let mut others: BTreeMap<HostComponent, BTreeSet<Value>> = BTreeMap::new();
     for (part, range) in question.wishes.iter().flat_map(|wish| &wish.parts) {
-        others.entry(*part).or_default().extend(list_range_ends(range));
+        others
+            .entry(*part)
+            .or_default()
+            .extend(list_range_ends(range));
     }
     for fact in facts {
         others.entry(fact.on).or_default();
@@ -76,9 +83,20 @@ pub(super) fn collect_candidates(
         if part.is_numbered() {
             other.extend([Value::Number(Vec::new()), Value::Number(vec![u64::MAX])]);
         }
-        let mut values: Vec<Value> = book.known.get(&part).into_iter().flatten().map(|known| known.value.clone()).collect();
+        let mut values: Vec<Value> = book
+            .known
+            .get(&part)
+            .into_iter()
+            .flatten()
+            .map(|known| known.value.clone())
+            .collect();
         let known: BTreeSet<Value> = values.iter().cloned().collect();
-        values.extend(other.into_iter().rev().filter(|value| !known.contains(value)));
+        values.extend(
+            other
+                .into_iter()
+                .rev()
+                .filter(|value| !known.contains(value)),
+        );
         (part, values)
     };
     others.into_iter().map(all).collect()
@@ -91,12 +109,20 @@ pub(super) fn search_releases(
     facts: &[&ReleaseConstraint],
     candidates: &BTreeMap<HostComponent, Vec<Value>>,
 ) -> SolverOutcome {
-    let mut root: BTreeMap<HostComponent, Ranges<Value>> = asked.iter().map(|part| (*part, Ranges::full())).collect();
+    let mut root: BTreeMap<HostComponent, Ranges<Value>> =
+        asked.iter().map(|part| (*part, Ranges::full())).collect();
     for (part, range) in wishes.iter().flat_map(|wish| &wish.parts) {
-        let both = root.get(part).map_or_else(|| range.clone(), |other| other.intersection(range));
+        let both = root
+            .get(part)
+            .map_or_else(|| range.clone(), |other| other.intersection(range));
         root.insert(*part, both);
     }
-    let provider = ReleaseDependencyProvider { root, facts, candidates, steps: Cell::new(0) };
+    let provider = ReleaseDependencyProvider {
+        root,
+        facts,
+        candidates,
+        steps: Cell::new(0),
+    };
     match resolve(&provider, SolverPackage::Root, Value::Number(vec![1])) {
         Ok(found) => {
             let part = |(package, value)| match package {
@@ -125,17 +151,39 @@ impl DependencyProvider for ReleaseDependencyProvider<'_> {
     type M = String;
     type Err = TooLong;
 
-    fn prioritize(&self, package: &SolverPackage, _: &Ranges<Value>, _: &PackageResolutionStatistics) -> Self::Priority {
+    fn prioritize(
+        &self,
+        package: &SolverPackage,
+        _: &Ranges<Value>,
+        _: &PackageResolutionStatistics,
+    ) -> Self::Priority {
         match package {
             SolverPackage::Root => (true, Reverse(None)),
-            SolverPackage::Part(part) => (self.root.get(part).is_some_and(|range| *range != Ranges::full()), Reverse(Some(*part))),
+            SolverPackage::Part(part) => (
+                self.root
+                    .get(part)
+                    .is_some_and(|range| *range != Ranges::full()),
+                Reverse(Some(*part)),
+            ),
         }
     }
 
-    fn choose_version(&self, package: &SolverPackage, range: &Ranges<Value>) -> Result<Option<Value>, TooLong> {
+    fn choose_version(
+        &self,
+        package: &SolverPackage,
+        range: &Ranges<Value>,
+    ) -> Result<Option<Value>, TooLong> {
         Ok(match package {
-            SolverPackage::Root => Some(Value::Number(vec![1])).filter(|value| range.contains(value)),
-            SolverPackage::Part(part) => self.candidates.get(part).into_iter().flatten().find(|value| range.contains(*value)).cloned(),
+            SolverPackage::Root => {
+                Some(Value::Number(vec![1])).filter(|value| range.contains(value))
+            }
+            SolverPackage::Part(part) => self
+                .candidates
+                .get(part)
+                .into_iter()
+                .flatten()
+                .find(|value| range.contains(*value))
+                .cloned(),
         })
     }
 
@@ -148,21 +196,38 @@ impl DependencyProvider for ReleaseDependencyProvider<'_> {
         match package {
             SolverPackage::Root => needs.clone_from(&self.root),
             SolverPackage::Part(part) => {
-                for fact in self.facts.iter().filter(|fact| fact.of == *part && fact.at.contains(value)) {
-                    let both = needs.get(&fact.on).map_or_else(|| fact.allowed.clone(), |other| other.intersection(&fact.allowed));
+                for fact in self
+                    .facts
+                    .iter()
+                    .filter(|fact| fact.of == *part && fact.at.contains(value))
+                {
+                    let both = needs.get(&fact.on).map_or_else(
+                        || fact.allowed.clone(),
+                        |other| other.intersection(&fact.allowed),
+                    );
                     needs.insert(fact.on, both);
                 }
             }
         }
         if needs.values().any(Ranges::is_empty) {
-            return Ok(Dependencies::Unavailable("its own needs exclude each other".to_owned()));
+            return Ok(Dependencies::Unavailable(
+                "its own needs exclude each other".to_owned(),
+            ));
         }
-        let needs = needs.into_iter().map(|(part, range)| (SolverPackage::Part(part), range));
-        Ok(Dependencies::Available(needs.collect::<DependencyConstraints<_, _>>()))
+        let needs = needs
+            .into_iter()
+            .map(|(part, range)| (SolverPackage::Part(part), range));
+        Ok(Dependencies::Available(
+            needs.collect::<DependencyConstraints<_, _>>(),
+        ))
     }
 
     fn should_cancel(&self) -> Result<(), TooLong> {
         self.steps.set(self.steps.get() + 1);
-        if self.steps.get() > STEPS { Err(TooLong) } else { Ok(()) }
+        if self.steps.get() > STEPS {
+            Err(TooLong)
+        } else {
+            Ok(())
+        }
     }
 }

@@ -1,5 +1,6 @@
-//! An answer without a search, where one is at hand: needs that follow from each other leave nothing of some part, or the first
-//! release of every part keeps them all. Most questions about a few wishes are settled so, and that is many times faster.
+//! An answer without a search, where one is at hand: needs that follow from each other leave
+//! nothing of some part, or the first release of every part keeps them all. Most questions about a
+//! few wishes are settled so, and that is many times faster.
 
 use super::book::ReleaseConstraint;
 use super::question::SpecRequirement;
@@ -19,7 +20,10 @@ pub(super) fn settle_without_search(
     facts: &[&ReleaseConstraint],
     candidates: &BTreeMap<HostComponent, Vec<Value>>,
 ) -> Option<bool> {
-    let mut left: Left<'_> = asked.iter().map(|part| (*part, Cow::Owned(Ranges::full()))).collect();
+    let mut left: Left<'_> = asked
+        .iter()
+        .map(|part| (*part, Cow::Owned(Ranges::full())))
+        .collect();
     for (part, range) in wishes.iter().flat_map(|wish| &wish.parts) {
         if narrow_range(&mut left, *part, range) == Some(false) {
             return Some(false);
@@ -31,8 +35,13 @@ pub(super) fn settle_without_search(
     is_first_choice_valid(left, facts, candidates).then_some(true)
 }
 
-/// Takes from a part what is outside of a range; whether something is left, and nothing said where nothing was taken.
-fn narrow_range<'a>(left: &mut Left<'a>, part: HostComponent, range: &'a Ranges<Value>) -> Option<bool> {
+/// Takes from a part what is outside of a range; whether something is left, and nothing said where
+/// nothing was taken.
+fn narrow_range<'a>(
+    left: &mut Left<'a>,
+    part: HostComponent,
+    range: &'a Ranges<Value>,
+) -> Option<bool> {
     let now = match left.get(&part) {
         None => Cow::Borrowed(range),
         Some(before) if before.subset_of(range) => return None,
@@ -43,7 +52,8 @@ fn narrow_range<'a>(left: &mut Left<'a>, part: HostComponent, range: &'a Ranges<
     Some(some)
 }
 
-/// What follows from what is left, as long as something does; false where nothing of a part remains.
+/// What follows from what is left, as long as something does; false where nothing of a part
+/// remains.
 fn propagate_constraints<'a>(left: &mut Left<'a>, facts: &[&'a ReleaseConstraint]) -> bool {
     loop {
         let mut changed = false;
@@ -73,16 +83,26 @@ fn is_first_choice_valid<'a>(
         let before = taken.len();
         for (part, range) in &left {
             if !taken.contains_key(part) {
-                let first = candidates.get(part).into_iter().flatten().find(|value| range.contains(*value));
+                let first = candidates
+                    .get(part)
+                    .into_iter()
+                    .flatten()
+                    .find(|value| range.contains(*value));
                 let Some(first) = first else { return false };
                 taken.insert(*part, first);
             }
         }
-        for fact in facts.iter().filter(|fact| taken.get(&fact.of).is_some_and(|value| fact.at.contains(*value))) {
+        for fact in facts.iter().filter(|fact| {
+            taken
+                .get(&fact.of)
+                .is_some_and(|value| fact.at.contains(*value))
+        }) {
             match taken.get(&fact.on) {
                 Some(value) if fact.allowed.contains(*value) => {}
                 Some(_) => return false,
-                None if narrow_range(&mut left, fact.on, &fact.allowed) == Some(false) => return false,
+                None if narrow_range(&mut left, fact.on, &fact.allowed) == Some(false) => {
+                    return false;
+                }
                 None => {}
             }
         }

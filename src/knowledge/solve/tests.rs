@@ -4,7 +4,10 @@ use super::book::{Book, ReleaseConstraint};
 use super::cases::explain_failed_combination;
 use super::conflict::{SolverQuery, enumerate_subsets};
 use super::search::SolverOutcome;
-use super::{Hosts, SolverAnswers, SolverQuestion, collect_conflict_findings, solve_question, solve_with_waivers};
+use super::{
+    Hosts, SolverAnswers, SolverQuestion, collect_conflict_findings, solve_question,
+    solve_with_waivers,
+};
 use crate::catalog::{self, Catalog};
 use crate::spec::{self, LoadedSpec};
 use proptest::prelude::*;
@@ -14,7 +17,11 @@ use std::sync::OnceLock;
 
 fn shipped() -> &'static Catalog {
     static SHIPPED: OnceLock<Catalog> = OnceLock::new();
-    SHIPPED.get_or_init(|| catalog::load_catalog("", []).map_err(|problems| format!("{:?}", problems.diagnostics)).unwrap())
+    SHIPPED.get_or_init(|| {
+        catalog::load_catalog("", [])
+            .map_err(|problems| format!("{:?}", problems.diagnostics))
+            .unwrap()
+    })
 }
 
 fn with(text: &str) -> Catalog {
@@ -33,11 +40,29 @@ fn said(loaded: &LoadedSpec, catalog: &Catalog) -> String {
     let (question, answer) = (&answers.questions[0], answers.group(0).unwrap());
     let mut lines: Vec<String> = Vec::new();
     for conflict in &answer.conflicts {
-        let wishes: Vec<&str> = conflict.wishes.iter().map(|at| question.wishes[*at].said.as_str()).collect();
-        let facts: Vec<&str> = conflict.facts.iter().map(|fact| fact.says.as_str()).collect();
-        lines.push(format!("{}{}: {}", if conflict.certain { "" } else { "perhaps " }, wishes.join(" | "), facts.join("; ")));
+        let wishes: Vec<&str> = conflict
+            .wishes
+            .iter()
+            .map(|at| question.wishes[*at].said.as_str())
+            .collect();
+        let facts: Vec<&str> = conflict
+            .facts
+            .iter()
+            .map(|fact| fact.says.as_str())
+            .collect();
+        lines.push(format!(
+            "{}{}: {}",
+            if conflict.certain { "" } else { "perhaps " },
+            wishes.join(" | "),
+            facts.join("; ")
+        ));
     }
-    lines.extend(answer.choices.iter().map(|choice| format!("{} {}", choice.part.key(), choice.known.release)));
+    lines.extend(
+        answer
+            .choices
+            .iter()
+            .map(|choice| format!("{} {}", choice.part.key(), choice.known.release)),
+    );
     lines.join("\n")
 }
 
@@ -45,7 +70,11 @@ fn said(loaded: &LoadedSpec, catalog: &Catalog) -> String {
 fn shipped_combinations_hold() {
     let catalog = shipped();
     let wrong = |entry: &catalog::CatalogEntry<catalog::release::CombinationRow>| {
-        Some(format!("{}: {}", entry.row.name, explain_failed_combination(&entry.row, catalog)?))
+        Some(format!(
+            "{}: {}",
+            entry.row.name,
+            explain_failed_combination(&entry.row, catalog)?
+        ))
     };
     let wrong: Vec<String> = catalog.combination.entries().filter_map(wrong).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -55,19 +84,35 @@ fn shipped_combinations_hold() {
 #[test]
 fn rules_that_say_the_same_are_there_and_brought_releases_have_rows() {
     // rules are a room above; their files are read here as text
-    let text: String = crate::shipped::yaml_files("rules").into_iter().map(|(_, text)| text).collect();
+    let text: String = crate::shipped::yaml_files("rules")
+        .into_iter()
+        .map(|(_, text)| text)
+        .collect();
     let book = Book::of(shipped());
     for fact in &book.facts {
         for rule in &fact.rules {
-            assert!(text.contains(&format!("code: {rule}\n")), "{}: no rule {rule}", fact.says);
+            assert!(
+                text.contains(&format!("code: {rule}\n")),
+                "{}: no rule {rule}",
+                fact.says
+            );
         }
-        assert!(!fact.source.is_empty() && fact.place.contains(".yaml:"), "{fact:?}");
+        assert!(
+            !fact.source.is_empty() && fact.place.contains(".yaml:"),
+            "{fact:?}"
+        );
     }
     let cuda = &book.known[&catalog::release::HostComponent::Cuda];
-    let drivers: BTreeSet<&str> = book.known[&catalog::release::HostComponent::Driver].iter().map(|known| known.release.as_str()).collect();
+    let drivers: BTreeSet<&str> = book.known[&catalog::release::HostComponent::Driver]
+        .iter()
+        .map(|known| known.release.as_str())
+        .collect();
     for known in cuda {
         let brought = known.brings.get(&catalog::release::HostComponent::Driver);
-        assert!(brought.is_some_and(|driver| drivers.contains(driver.as_str())), "{known:?}");
+        assert!(
+            brought.is_some_and(|driver| drivers.contains(driver.as_str())),
+            "{known:?}"
+        );
     }
     // the newest is taken first
     assert!(cuda.windows(2).all(|two| two[0].value > two[1].value));
@@ -75,7 +120,12 @@ fn rules_that_say_the_same_are_there_and_brought_releases_have_rows() {
 
 #[test]
 fn what_is_left_open_is_chosen_and_what_is_not_known_is_not() {
-    let gpu = |gpu: Value| said(&node(json!({ "name": "n1", "os": "ubuntu-22.04", "gpu": gpu })), shipped());
+    let gpu = |gpu: Value| {
+        said(
+            &node(json!({ "name": "n1", "os": "ubuntu-22.04", "gpu": gpu })),
+            shipped(),
+        )
+    };
     insta::assert_snapshot!(gpu(json!({ "model": "A100", "count": 8, "driver": "525.105.17" })), @"cuda 12.9");
     insta::assert_snapshot!(gpu(json!({ "model": "A100", "count": 8, "driver": "515" })), @"cuda 11.8");
     insta::assert_snapshot!(gpu(json!({ "model": "V100-SXM2-32GB", "count": 8 })), @r"
@@ -89,7 +139,12 @@ fn what_is_left_open_is_chosen_and_what_is_not_known_is_not() {
     ");
     // a driver older than all that is known of CUDA, and a GPU of nobody: nothing
     insta::assert_snapshot!(gpu(json!({ "model": "none (lab)", "count": 1 })), @"");
-    let stack = |os: &str| said(&node(json!({ "name": "n1", "os": os, "rdma_stack": { "flavour": "doca" } })), shipped());
+    let stack = |os: &str| {
+        said(
+            &node(json!({ "name": "n1", "os": os, "rdma_stack": { "flavour": "doca" } })),
+            shipped(),
+        )
+    };
     insta::assert_snapshot!(stack("ubuntu-20.04"), @"doca 2.9.1");
     insta::assert_snapshot!(stack("almalinux-9"), @r#"
     perhaps os: almalinux-9 | rdma_stack.flavour: doca: no DOCA is known for almalinux-9
@@ -99,13 +154,21 @@ fn what_is_left_open_is_chosen_and_what_is_not_known_is_not() {
 /// A toolkit that has no packages for the system is not chosen; one that is wished for may fail.
 #[test]
 fn cuda_is_chosen_by_what_the_system_has_packages_of() {
-    let host = |os: &str, gpu: Value| said(&node(json!({ "name": "n1", "os": os, "gpu": gpu })), shipped());
+    let host = |os: &str, gpu: Value| {
+        said(
+            &node(json!({ "name": "n1", "os": os, "gpu": gpu })),
+            shipped(),
+        )
+    };
     let open = |driver: &str| json!({ "model": "A100", "count": 8, "driver": driver });
     assert_eq!(host("ubuntu-20.04", open("580")), "cuda 12.9");
     assert_eq!(host("ubuntu-22.04", open("580")), "cuda 13.3");
     // nothing for Ubuntu 24.04 is old enough for this driver
     let said_of_24 = host("ubuntu-24.04", open("470"));
-    assert!(said_of_24.starts_with("perhaps ") || said_of_24.is_empty(), "{said_of_24}");
+    assert!(
+        said_of_24.starts_with("perhaps ") || said_of_24.is_empty(),
+        "{said_of_24}"
+    );
     // nobody knows packages for it
     assert_eq!(host("anolis-8.6", open("580")), "");
     insta::assert_snapshot!(host("ubuntu-24.04", json!({ "model": "A100", "count": 8, "driver": "545", "cuda": "12.3" })), @"perhaps os: ubuntu-24.04 | gpu.cuda: 12.3: packages of CUDA for ubuntu-24.04 begin with 12.5");
@@ -121,9 +184,17 @@ fn cuda_is_chosen_by_what_the_system_has_packages_of() {
 
 #[test]
 fn a_system_without_doca_and_chips_within_an_architecture_are_told_apart() {
-    let stack =
-        |os: &str| said(&node(json!({ "name": "n1", "os": os, "rdma_stack": { "flavour": "doca", "version": "3.5.0" } })), shipped());
-    insta::assert_snapshot!(stack("openEuler-22.03"), @"perhaps os: openEuler-22.03 | rdma_stack.flavour: doca: no DOCA is known for openEuler-22.03");
+    let stack = |os: &str| {
+        said(
+            &node(
+                json!({ "name": "n1", "os": os, "rdma_stack": { "flavour": "doca", "version": "3.5.0" } }),
+            ),
+            shipped(),
+        )
+    };
+    insta::assert_snapshot!(stack("openEuler-22.03"), @"perhaps os: openEuler-22.03 | \
+                                                        rdma_stack.flavour: doca: no DOCA is known \
+                                                        for openEuler-22.03");
     assert_eq!(stack("ubuntu-24.04"), "");
     let cuda = |model: &str, driver: &str, cuda: &str| {
         said(
@@ -133,11 +204,23 @@ fn a_system_without_doca_and_chips_within_an_architecture_are_told_apart() {
             shipped(),
         )
     };
-    assert!(cuda("A10", "535", "11.0").contains("perhaps gpu.model: A10 | gpu.cuda: 11.0: A10 needs CUDA 11.1 or newer"));
+    assert!(
+        cuda("A10", "535", "11.0")
+            .contains("perhaps gpu.model: A10 | gpu.cuda: 11.0: A10 needs CUDA 11.1 or newer")
+    );
     assert!(!cuda("A30", "535", "11.0").contains("gpu.model"));
-    assert!(cuda("B300", "580", "12.8").contains("perhaps gpu.model: B300 | gpu.cuda: 12.8: B300 needs CUDA 12.9 or newer"));
+    assert!(
+        cuda("B300", "580", "12.8")
+            .contains("perhaps gpu.model: B300 | gpu.cuda: 12.8: B300 needs CUDA 12.9 or newer")
+    );
     assert_eq!(cuda("B200", "580", "12.8"), "");
-    assert_eq!((cuda("H100-PCIE", "520.61.05", "11.8"), cuda("H100", "520.61.05", "11.8").contains("525")), (String::new(), true));
+    assert_eq!(
+        (
+            cuda("H100-PCIE", "520.61.05", "11.8"),
+            cuda("H100", "520.61.05", "11.8").contains("525")
+        ),
+        (String::new(), true)
+    );
 }
 
 #[test]
@@ -153,7 +236,13 @@ fn the_fewest_wishes_are_named_with_the_rows_that_say_why() {
     "#);
     // Red Hat's kernels carry later code under older numbers
     let gpu = json!({ "model": "A100", "count": 8, "driver": "535", "modules": "open", "direct": { "path": "dmabuf" } });
-    assert!(!said(&node(json!({ "name": "n1", "os": "rocky-8", "gpu": gpu })), shipped()).contains("kernel"));
+    assert!(
+        !said(
+            &node(json!({ "name": "n1", "os": "rocky-8", "gpu": gpu })),
+            shipped()
+        )
+        .contains("kernel")
+    );
 }
 
 /// Each row is about a driver that the spec does not name.
@@ -171,23 +260,48 @@ fn wishes_can_exclude_each_other_through_a_part_that_nobody_fixes() {
         spec::load_case_spec(&json!({ "jobs": jobs, "nodes": [node] })).unwrap()
     };
     let a100 = json!({ "model": "A100", "count": 8 });
-    assert_eq!(SolverAnswers::new(&spec(json!({ "nccl": "90" }), a100), &catalog).group(0).unwrap().conflicts.len(), 0);
+    assert_eq!(
+        SolverAnswers::new(&spec(json!({ "nccl": "90" }), a100), &catalog)
+            .group(0)
+            .unwrap()
+            .conflicts
+            .len(),
+        0
+    );
     let fixed = json!({ "model": "A100", "count": 8, "cuda": "90.2" });
     let answers = SolverAnswers::new(&spec(json!({ "nccl": "90" }), fixed), &catalog);
     let conflict = &answers.group(0).unwrap().conflicts[0];
-    assert_eq!((conflict.wishes.len(), conflict.facts.len(), conflict.certain), (2, 2, true), "{conflict:?}");
+    assert_eq!(
+        (
+            conflict.wishes.len(),
+            conflict.facts.len(),
+            conflict.certain
+        ),
+        (2, 2, true),
+        "{conflict:?}"
+    );
 }
 
 #[test]
 fn what_a_rule_found_or_a_waiver_accepts_is_not_told_again() {
     let gpu = json!({ "model": "A100", "count": 8, "driver": "535", "cuda": "13.0" });
     let loaded = node(json!({ "name": "n[1-2]", "os": "ubuntu-22.04", "gpu": gpu }));
-    let on = |hosts: &[&str]| Hosts::from([("RW2414".to_owned(), hosts.iter().map(|host| (*host).to_owned()).collect())]);
+    let on = |hosts: &[&str]| {
+        Hosts::from([(
+            "RW2414".to_owned(),
+            hosts.iter().map(|host| (*host).to_owned()).collect(),
+        )])
+    };
     let told = |found: &Hosts, waived: &Hosts| {
-        collect_conflict_findings(&loaded, &solve_with_waivers(&loaded, shipped(), waived), found, waived)
-            .into_iter()
-            .flat_map(|told| told.hosts)
-            .collect::<Vec<_>>()
+        collect_conflict_findings(
+            &loaded,
+            &solve_with_waivers(&loaded, shipped(), waived),
+            found,
+            waived,
+        )
+        .into_iter()
+        .flat_map(|told| told.hosts)
+        .collect::<Vec<_>>()
     };
     let none = Hosts::new();
     assert_eq!(told(&none, &none), ["n1", "n2"]);
@@ -200,20 +314,54 @@ fn what_a_rule_found_or_a_waiver_accepts_is_not_told_again() {
 fn rows_that_cannot_be_are_refused() {
     let refused = |row: &str| {
         let text = format!("release: [{{ name: {row}, source: s }}]");
-        let problems = catalog::load_catalog("own", [("x.yaml".to_owned(), text)]).map(|_| ()).unwrap_err();
-        problems.diagnostics.into_iter().map(|problem| format!("{} {}", problem.code, problem.message)).collect::<Vec<_>>().join("; ")
+        let problems = catalog::load_catalog("own", [("x.yaml".to_owned(), text)])
+            .map(|_| ())
+            .unwrap_err();
+        problems
+            .diagnostics
+            .into_iter()
+            .map(|problem| format!("{} {}", problem.code, problem.message))
+            .collect::<Vec<_>>()
+            .join("; ")
     };
     for (row, said) in [
-        ("x, part: cuda, release: '9'", "RW0220 the row `x` of `release` cannot be: its name is `cuda-9`"),
+        (
+            "x, part: cuda, release: '9'",
+            "RW0220 the row `x` of `release` cannot be: its name is `cuda-9`",
+        ),
         ("cuda-x, part: cuda, release: x", "`x` is no release"),
-        ("gpu-x, part: gpu, release: x", "rows of `gpu` have a sort of their own"),
-        ("cuda-9, part: cuda, release: '9', needs: [{ part: driver }]", "what it needs of `driver` is not said"),
-        ("cuda-9, part: cuda, release: '9', needs: [{ part: driver, only: [a] }]", "`driver` comes in numbers"),
-        ("cuda-9, part: cuda, release: '9', needs: [{ part: modules, from: '1' }]", "`modules` comes in names"),
-        ("cuda-9, part: cuda, release: '9', needs: [{ part: driver, from: new }]", "`new` is no release"),
-        ("cuda-9, part: cuda, release: '9', needs: [{ part: cuda, from: '1' }]", "it needs `cuda` of itself"),
-        ("modules-open, part: modules, release: open, line: true", "only numbers have a `line`"),
-        ("cuda-9, part: cuda, release: '9', needs: [{ part: driver, form: '1' }]", "RW0105"),
+        (
+            "gpu-x, part: gpu, release: x",
+            "rows of `gpu` have a sort of their own",
+        ),
+        (
+            "cuda-9, part: cuda, release: '9', needs: [{ part: driver }]",
+            "what it needs of `driver` is not said",
+        ),
+        (
+            "cuda-9, part: cuda, release: '9', needs: [{ part: driver, only: [a] }]",
+            "`driver` comes in numbers",
+        ),
+        (
+            "cuda-9, part: cuda, release: '9', needs: [{ part: modules, from: '1' }]",
+            "`modules` comes in names",
+        ),
+        (
+            "cuda-9, part: cuda, release: '9', needs: [{ part: driver, from: new }]",
+            "`new` is no release",
+        ),
+        (
+            "cuda-9, part: cuda, release: '9', needs: [{ part: cuda, from: '1' }]",
+            "it needs `cuda` of itself",
+        ),
+        (
+            "modules-open, part: modules, release: open, line: true",
+            "only numbers have a `line`",
+        ),
+        (
+            "cuda-9, part: cuda, release: '9', needs: [{ part: driver, form: '1' }]",
+            "RW0105",
+        ),
     ] {
         assert!(refused(row).contains(said), "{row}: {}", refused(row));
     }
@@ -226,15 +374,44 @@ fn pick(of: &'static [&'static str]) -> impl Strategy<Value = Option<&'static st
 /// A host with any of the fields that the solver looks at.
 fn any_host() -> impl Strategy<Value = LoadedSpec> {
     let models = &["A100", "H100-SXM5-80GB", "V100-SXM2-32GB", "B200", "T4"];
-    let drivers = pick(&["450", "470", "515", "525.53", "525.105.17", "535", "580", "580.65.06", "700"]);
+    let drivers = pick(&[
+        "450",
+        "470",
+        "515",
+        "525.53",
+        "525.105.17",
+        "535",
+        "580",
+        "580.65.06",
+        "700",
+    ]);
     let cuda = pick(&["11.0", "11.4", "11.8", "12.4", "12.9", "13.0", "14.0"]);
     let direct = pick(&["dmabuf", "peermem", "nv-peer-mem"]);
-    let systems = pick(&["ubuntu-20.04", "ubuntu-22.04", "ubuntu-26.04", "rocky-8", "alinux-3"]);
+    let systems = pick(&[
+        "ubuntu-20.04",
+        "ubuntu-22.04",
+        "ubuntu-26.04",
+        "rocky-8",
+        "alinux-3",
+    ]);
     let kernels = pick(&["5.4.0-1", "5.15.0-1", "6.8.1"]);
-    let stacks = pick(&["inbox", "doca", "doca 2.9.1", "doca 3.5.0", "mlnx-ofed 4.9", "mlnx-ofed 24.10"]);
+    let stacks = pick(&[
+        "inbox",
+        "doca",
+        "doca 2.9.1",
+        "doca 3.5.0",
+        "mlnx-ofed 4.9",
+        "mlnx-ofed 24.10",
+    ]);
     let nics = pick(&["ConnectX-4", "ConnectX-6", "ConnectX-8", "E810"]);
     let above = (pick(&["2.12", "2.21.5"]), pick(&["1.6.28"]));
-    let gpu = (prop::sample::select(models), drivers, pick(&["open", "proprietary"]), cuda, direct);
+    let gpu = (
+        prop::sample::select(models),
+        drivers,
+        pick(&["open", "proprietary"]),
+        cuda,
+        direct,
+    );
     (gpu, systems, kernels, stacks, nics, above).prop_map(|(gpu, os, kernel, stack, nic, (nccl, containerd))| {
         let (model, driver, modules, cuda, direct) = gpu;
         let mut of_gpu = json!({ "model": model, "count": 8, "driver": driver, "modules": modules, "cuda": cuda });
@@ -268,14 +445,19 @@ fn without_nulls(value: &mut Value) {
     }
 }
 
-fn kept(question: &SolverQuestion, wishes: &[usize], facts: &[&ReleaseConstraint]) -> SolverOutcome {
+fn kept(
+    question: &SolverQuestion,
+    wishes: &[usize],
+    facts: &[&ReleaseConstraint],
+) -> SolverOutcome {
     SolverQuery::new(&Book::of(shipped()), question, facts).some(wishes, facts)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// What is found keeps every wish and every need; what excludes each other cannot be kept, and each smaller choice can.
+    /// What is found keeps every wish and every need; what excludes each other cannot be kept, and
+    /// each smaller choice can.
     #[test]
     fn what_is_chosen_keeps_all_and_what_excludes_each_other_is_the_fewest(loaded in any_host()) {
         let book = Book::of(shipped());
@@ -328,7 +510,12 @@ fn questions_that_the_facts_cannot_tell_apart_are_answered_once() {
         let gpu = json!({ "model": "A100", "count": 8, "driver": format!("535.{}", 200 + n), "cuda": format!("12.{}", n % 10) });
         json!({ "name": format!("n{n}"), "os": "ubuntu-22.04", "kernel": format!("5.15.0-{n}"), "gpu": gpu })
     };
-    let loaded = spec::load_case_spec(&json!({ "nodes": (0..2_000).map(host).collect::<Vec<_>>() })).unwrap();
+    let loaded =
+        spec::load_case_spec(&json!({ "nodes": (0..2_000).map(host).collect::<Vec<_>>() }))
+            .unwrap();
     let answers = SolverAnswers::new(&loaded, shipped());
-    assert_eq!((answers.questions.len(), answers.answers.len()), (2_000, 10));
+    assert_eq!(
+        (answers.questions.len(), answers.answers.len()),
+        (2_000, 10)
+    );
 }

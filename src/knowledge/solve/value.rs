@@ -20,7 +20,10 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Number(parts) => {
-                let shown = parts.iter().filter(|part| **part != u64::MAX).map(u64::to_string);
+                let shown = parts
+                    .iter()
+                    .filter(|part| **part != u64::MAX)
+                    .map(u64::to_string);
                 f.write_str(&shown.collect::<Vec<_>>().join("."))
             }
             Value::Name(name) => f.write_str(name),
@@ -40,7 +43,9 @@ impl Value {
     /// The last of all releases that begin so.
     fn last(&self) -> Value {
         match self {
-            Value::Number(parts) => Value::Number(parts.iter().copied().chain([u64::MAX]).collect()),
+            Value::Number(parts) => {
+                Value::Number(parts.iter().copied().chain([u64::MAX]).collect())
+            }
             Value::Name(_) => self.clone(),
         }
     }
@@ -55,16 +60,30 @@ pub(super) fn parse_release_line(part: HostComponent, text: &str) -> Option<Rang
 
 /// From a release on, up to another with all that begin like it.
 pub(super) fn build_range_between(from: Option<&str>, to: Option<&str>) -> Ranges<Value> {
-    let from = from.and_then(parse_release_numbers).map_or_else(Ranges::full, |from| Ranges::higher_than(Value::Number(from)));
-    let to = to.and_then(parse_release_numbers).map_or_else(Ranges::full, |to| Ranges::lower_than(Value::Number(to).last()));
+    let from = from
+        .and_then(parse_release_numbers)
+        .map_or_else(Ranges::full, |from| {
+            Ranges::higher_than(Value::Number(from))
+        });
+    let to = to
+        .and_then(parse_release_numbers)
+        .map_or_else(Ranges::full, |to| {
+            Ranges::lower_than(Value::Number(to).last())
+        });
     from.intersection(&to)
 }
 
 /// One of these names.
 pub(super) fn one_of<'a>(names: impl IntoIterator<Item = &'a str>) -> Ranges<Value> {
-    // In order, because each range goes behind the last one then; name by name the union of all so far would be copied.
+    // In order, because each range goes behind the last one then; name by name the union of all so
+    // far would be copied.
     let names: BTreeSet<&str> = names.into_iter().collect();
-    let single = |name: &str| (Bound::Included(Value::Name(name.to_owned())), Bound::Included(Value::Name(name.to_owned())));
+    let single = |name: &str| {
+        (
+            Bound::Included(Value::Name(name.to_owned())),
+            Bound::Included(Value::Name(name.to_owned())),
+        )
+    };
     names.into_iter().map(single).collect()
 }
 
@@ -74,7 +93,11 @@ pub(super) fn compute_allowed_range(need: &ReleaseRequirement) -> Ranges<Value> 
         return build_range_between(need.from.as_deref(), need.to.as_deref());
     }
     let names = |names: &[String]| one_of(names.iter().map(String::as_str).collect::<Vec<_>>());
-    let only = if need.only.is_empty() { Ranges::full() } else { names(&need.only) };
+    let only = if need.only.is_empty() {
+        Ranges::full()
+    } else {
+        names(&need.only)
+    };
     only.intersection(&names(&need.not).complement())
 }
 
@@ -85,7 +108,10 @@ pub(super) fn list_range_ends(range: &Ranges<Value>) -> impl Iterator<Item = Val
         Included(value) | Excluded(value) => Some(value.clone()),
         Unbounded => None,
     };
-    range.iter().flat_map(move |(low, high)| [end(low), end(high)]).flatten()
+    range
+        .iter()
+        .flat_map(move |(low, high)| [end(low), end(high)])
+        .flatten()
 }
 
 #[cfg(test)]
@@ -94,9 +120,17 @@ mod tests {
 
     #[test]
     fn one_of_is_the_union_of_its_names() {
-        for names in [vec![], vec!["a"], vec!["c", "a", "b"], vec!["b", "a", "b", "a"]] {
+        for names in [
+            vec![],
+            vec!["a"],
+            vec!["c", "a", "b"],
+            vec!["b", "a", "b", "a"],
+        ] {
             let single = |name: &&str| Ranges::<Value>::singleton(Value::Name((*name).to_owned()));
-            let united = names.iter().map(single).fold(Ranges::empty(), |all: Ranges<Value>, one| all.union(&one));
+            let united = names
+                .iter()
+                .map(single)
+                .fold(Ranges::empty(), |all: Ranges<Value>, one| all.union(&one));
             assert_eq!(one_of(names.iter().copied()), united, "{names:?}");
         }
     }

@@ -33,28 +33,39 @@ impl AcceptancePattern {
     pub fn of(acceptance: &Acceptance) -> Result<AcceptancePattern, PatternError> {
         match (&acceptance.address, &acceptance.nodes) {
             (Some(address), None) => of_address(address),
-            (None, Some(nodes)) => {
-                Ok(AcceptancePattern { hosts: expand_host_pattern(nodes).map_err(PatternError::Nodes)?, path: Vec::new() })
-            }
+            (None, Some(nodes)) => Ok(AcceptancePattern {
+                hosts: expand_host_pattern(nodes).map_err(PatternError::Nodes)?,
+                path: Vec::new(),
+            }),
             _ => Err(PatternError::Both),
         }
     }
 
     /// True for a host that it is about.
     pub fn is_about(&self, target: &Target) -> bool {
-        target.kind == TargetKind::Host && self.hosts.as_ref().is_none_or(|hosts| hosts.contains(&*target.name))
+        target.kind == TargetKind::Host
+            && self
+                .hosts
+                .as_ref()
+                .is_none_or(|hosts| hosts.contains(&*target.name))
     }
 
     /// True for a resource that it is about, whatever the attribute.
     pub fn covers(&self, address: &Address) -> bool {
         let alike = |(own, other): (&String, &String)| own == ANY || own == other;
-        let below = self.path.is_empty() || (self.path.len() == address.path.len() && self.path.iter().zip(&*address.path).all(alike));
+        let below = self.path.is_empty()
+            || (self.path.len() == address.path.len()
+                && self.path.iter().zip(&*address.path).all(alike));
         below && self.is_about(&address.target)
     }
 }
 
 fn expand_host_pattern(nodes: &str) -> Result<Option<BTreeSet<String>>, NodeSetError> {
-    if nodes == ANY { Ok(None) } else { expand_node_set(nodes).map(|names| Some(names.into_iter().collect())) }
+    if nodes == ANY {
+        Ok(None)
+    } else {
+        expand_node_set(nodes).map(|names| Some(names.into_iter().collect()))
+    }
 }
 
 /// `host/NODES/KIND/NAME`.
@@ -62,27 +73,42 @@ fn of_address(text: &str) -> Result<AcceptancePattern, PatternError> {
     let wrong = |why: String| PatternError::Address(why);
     let mut parts = text.splitn(3, '/');
     let (Some("host"), Some(nodes), Some(rest)) = (parts.next(), parts.next(), parts.next()) else {
-        return Err(wrong("it is not of the form host/NODES/KIND/NAME".to_owned()));
+        return Err(wrong(
+            "it is not of the form host/NODES/KIND/NAME".to_owned(),
+        ));
     };
     let hosts = expand_host_pattern(nodes).map_err(|error| wrong(error.to_string()))?;
     // Any host will do: what is below it is read as in every address.
-    let address: Address =
-        format!("host/x/{rest}").parse().map_err(|error: railwright_base::address::AddressError| wrong(error.to_string()))?;
+    let address: Address = format!("host/x/{rest}")
+        .parse()
+        .map_err(|error: railwright_base::address::AddressError| wrong(error.to_string()))?;
     if address.attribute.is_some() {
         return Err(wrong("the attribute goes to `attribute`".to_owned()));
     }
     if address.path.len() != 2 {
-        return Err(wrong("below the host stand KIND/NAME; a `/` of the name is %2F".to_owned()));
+        return Err(wrong(
+            "below the host stand KIND/NAME; a `/` of the name is %2F".to_owned(),
+        ));
     }
-    Ok(AcceptancePattern { hosts, path: address.path.to_vec() })
+    Ok(AcceptancePattern {
+        hosts,
+        path: address.path.to_vec(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn pattern(address: Option<&str>, nodes: Option<&str>) -> Result<AcceptancePattern, PatternError> {
-        AcceptancePattern::of(&Acceptance { address: address.map(Into::into), nodes: nodes.map(Into::into), ..Acceptance::default() })
+    fn pattern(
+        address: Option<&str>,
+        nodes: Option<&str>,
+    ) -> Result<AcceptancePattern, PatternError> {
+        AcceptancePattern::of(&Acceptance {
+            address: address.map(Into::into),
+            nodes: nodes.map(Into::into),
+            ..Acceptance::default()
+        })
     }
 
     #[test]
@@ -93,24 +119,51 @@ mod tests {
             (Some("host/*/link/*"), None, link, true),
             (Some("host/n[1-3]/link/ens5"), None, link, false),
             (Some("host/n1/link/ens4"), None, link, false),
-            (Some("host/n2/file/%2Fetc%2Fx"), None, "host/n2/file/%2Fetc%2Fx#content", true),
+            (
+                Some("host/n2/file/%2Fetc%2Fx"),
+                None,
+                "host/n2/file/%2Fetc%2Fx#content",
+                true,
+            ),
             (None, Some("n[1-3]"), link, true),
             (None, Some("n[3-4]"), link, false),
             (None, Some("*"), "switch/n2/port/x#mtu", false),
         ] {
-            assert_eq!(pattern(address, nodes).unwrap().covers(&other.parse().unwrap()), covered, "{address:?} {nodes:?}");
+            assert_eq!(
+                pattern(address, nodes)
+                    .unwrap()
+                    .covers(&other.parse().unwrap()),
+                covered,
+                "{address:?} {nodes:?}"
+            );
         }
     }
 
     #[test]
     fn what_is_no_pattern() {
         assert_eq!(pattern(None, None), Err(PatternError::Both));
-        assert_eq!(pattern(Some("host/a/link/x"), Some("a")), Err(PatternError::Both));
-        assert!(matches!(pattern(None, Some("n[")), Err(PatternError::Nodes(_))));
-        for text in
-            ["", "host/a", "host/a/link", "host/a/link/x/y", "switch/a/port/x", "host/a/link/x#mtu", "host/[/link/x", "host/a/link/%"]
-        {
-            assert!(matches!(pattern(Some(text), None), Err(PatternError::Address(_))), "{text}");
+        assert_eq!(
+            pattern(Some("host/a/link/x"), Some("a")),
+            Err(PatternError::Both)
+        );
+        assert!(matches!(
+            pattern(None, Some("n[")),
+            Err(PatternError::Nodes(_))
+        ));
+        for text in [
+            "",
+            "host/a",
+            "host/a/link",
+            "host/a/link/x/y",
+            "switch/a/port/x",
+            "host/a/link/x#mtu",
+            "host/[/link/x",
+            "host/a/link/%",
+        ] {
+            assert!(
+                matches!(pattern(Some(text), None), Err(PatternError::Address(_))),
+                "{text}"
+            );
         }
     }
 }

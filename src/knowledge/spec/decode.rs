@@ -1,8 +1,10 @@
-//! From the arena to plain structs: a serde deserializer that knows where everything stands. Stricter than YAML again:
-//! numbers are decimal, bools are `true` and `false`, nothing (`~`, an empty value) is never text.
+//! From the arena to plain structs: a serde deserializer that knows where everything stands.
+//! Stricter than YAML again: numbers are decimal, bools are `true` and `false`, nothing (`~`, an
+//! empty value) is never text.
 //!
-//! serde stops at the first error. To show all of them, the entry with the error is masked and the value is decoded
-//! again, until it decodes or nothing is left to mask; only wrong input pays for that.
+//! serde stops at the first error. To show all of them, the entry with the error is masked and the
+//! value is decoded again, until it decodes or nothing is left to mask; only wrong input pays for
+//! that.
 
 mod failure;
 mod number;
@@ -18,8 +20,9 @@ use std::collections::HashSet;
 /// The most errors that are looked for in one value.
 const FAILURES_MAX: usize = 100;
 
-/// Decodes the value at `node`, which stands after `key` if it has one. Its errors go to `failures`; a value comes back even then if what is left without the
-/// wrong entries decodes, so that its other parts can still be checked.
+/// Decodes the value at `node`, which stands after `key` if it has one. Its errors go to
+/// `failures`; a value comes back even then if what is left without the wrong entries decodes, so
+/// that its other parts can still be checked.
 pub fn decode_value<'a, T: de::Deserialize<'a>>(
     document: &'a YamlDocument,
     key: Option<NodeId>,
@@ -28,7 +31,11 @@ pub fn decode_value<'a, T: de::Deserialize<'a>>(
 ) -> Option<T> {
     let mut mask = HashSet::new();
     loop {
-        let error = match T::deserialize(YamlDecoder { document, node, mask: &mask }) {
+        let error = match T::deserialize(YamlDecoder {
+            document,
+            node,
+            mask: &mask,
+        }) {
             Ok(value) => return Some(value),
             Err(error) => error.at(node),
         };
@@ -47,19 +54,27 @@ pub fn decode_value<'a, T: de::Deserialize<'a>>(
     }
 }
 
-/// Decodes a value of which nothing may be wrong: what is goes to `problems`, and no value comes back.
-pub fn decode_or_report<'a, T: de::Deserialize<'a>>(document: &'a YamlDocument, node: NodeId, problems: &mut Vec<Diagnostic>) -> Option<T> {
+/// Decodes a value of which nothing may be wrong: what is goes to `problems`, and no value comes
+/// back.
+pub fn decode_or_report<'a, T: de::Deserialize<'a>>(
+    document: &'a YamlDocument,
+    node: NodeId,
+    problems: &mut Vec<Diagnostic>,
+) -> Option<T> {
     let mut failures: Vec<DecodeError> = Vec::new();
     let value = decode_value(document, None, node, &mut failures);
     problems.extend(failures.iter().map(|failure| failure.diagnostic(document)));
     value.filter(|_| failures.is_empty())
 }
 
-/// True for a key that is missing only because its wrong value was masked, or because it was mistyped.
+/// True for a key that is missing only because its wrong value was masked, or because it was
+/// mistyped.
 fn is_consequence(document: &YamlDocument, error: &DecodeError, mask: &HashSet<NodeId>) -> bool {
     match (error.problem(), error.node()) {
         (DecodeProblem::Missing { key }, Some(mapping)) => {
-            let mut masked = document.entries(mapping).filter(|entry| mask.contains(&entry.key));
+            let mut masked = document
+                .entries(mapping)
+                .filter(|entry| mask.contains(&entry.key));
             masked.any(|entry| find_nearest_word(document.text(entry.key), [*key]).is_some())
         }
         _ => false,
@@ -80,8 +95,13 @@ impl<'a> YamlDecoder<'a, '_> {
 
     fn wrong(&self, expected: impl Into<String>) -> DecodeError {
         let problem = match self.found() {
-            None => DecodeProblem::Nothing { expected: expected.into() },
-            Some(found) => DecodeProblem::WrongType { found, expected: expected.into() },
+            None => DecodeProblem::Nothing {
+                expected: expected.into(),
+            },
+            Some(found) => DecodeProblem::WrongType {
+                found,
+                expected: expected.into(),
+            },
         };
         self.place(DecodeError::new(problem))
     }
@@ -98,15 +118,22 @@ impl<'a> YamlDecoder<'a, '_> {
         }
     }
 
-    /// Puts an error that has no place yet at this node; one that came through an alias also names the alias.
+    /// Puts an error that has no place yet at this node; one that came through an alias also names
+    /// the alias.
     fn place(&self, failure: DecodeError) -> DecodeError {
         let failure = failure.at(self.node);
-        if self.document.resolved(self.node) == self.node { failure } else { failure.through(self.node) }
+        if self.document.resolved(self.node) == self.node {
+            failure
+        } else {
+            failure.through(self.node)
+        }
     }
 
     fn scalar(&self, expected: &str) -> Result<&'a str, DecodeError> {
         match self.document.kind(self.node) {
-            YamlNodeKind::Plain | YamlNodeKind::Quoted if !self.document.is_null(self.node) => Ok(self.text()),
+            YamlNodeKind::Plain | YamlNodeKind::Quoted if !self.document.is_null(self.node) => {
+                Ok(self.text())
+            }
             _ => Err(self.wrong(expected)),
         }
     }
@@ -116,7 +143,13 @@ impl<'a> YamlDecoder<'a, '_> {
             return Err(self.wrong("a mapping (`key: value`)"));
         }
         let entries = self.document.entries(self.node);
-        visitor.visit_map(MapAccess { decoder: self, entries, value: None }).map_err(|error| self.place(error))
+        visitor
+            .visit_map(MapAccess {
+                decoder: self,
+                entries,
+                value: None,
+            })
+            .map_err(|error| self.place(error))
     }
 
     fn visit_seq<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, DecodeError> {
@@ -124,7 +157,12 @@ impl<'a> YamlDecoder<'a, '_> {
             return Err(self.wrong("a list"));
         }
         let items = self.document.items(self.node);
-        visitor.visit_seq(SeqAccess { decoder: self, items }).map_err(|error| self.place(error))
+        visitor
+            .visit_seq(SeqAccess {
+                decoder: self,
+                items,
+            })
+            .map_err(|error| self.place(error))
     }
 }
 
@@ -154,7 +192,8 @@ impl<'a> de::Deserializer<'a> for YamlDecoder<'a, '_> {
         deserialize_u8 visit_u8 u8, deserialize_u16 visit_u16 u16, deserialize_u32 visit_u32 u32, deserialize_u64 visit_u64 u64
     );
 
-    /// For free-form values (module parameters): only what is beyond doubt a number or a bool is one.
+    /// For free-form values (module parameters): only what is beyond doubt a number or a bool is
+    /// one.
     fn deserialize_any<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         let text = self.text();
         let value = match self.document.kind(self.node) {
@@ -162,7 +201,11 @@ impl<'a> de::Deserializer<'a> for YamlDecoder<'a, '_> {
             YamlNodeKind::Sequence => return self.visit_seq(visitor),
             YamlNodeKind::Quoted => visitor.visit_borrowed_str(text),
             YamlNodeKind::Plain if self.document.is_null(self.node) => visitor.visit_unit(),
-            YamlNodeKind::Plain => match (text, number::parse_integer(text), number::parse_real_number(text)) {
+            YamlNodeKind::Plain => match (
+                text,
+                number::parse_integer(text),
+                number::parse_real_number(text),
+            ) {
                 ("true", ..) => visitor.visit_bool(true),
                 ("false", ..) => visitor.visit_bool(false),
                 (_, Some(n), _) if i64::try_from(n).is_ok() => visitor.visit_i64(n as i64),
@@ -179,7 +222,9 @@ impl<'a> de::Deserializer<'a> for YamlDecoder<'a, '_> {
             (YamlNodeKind::Plain, "true") => true,
             (YamlNodeKind::Plain, "false") => false,
             (YamlNodeKind::Plain, text) if number::is_yaml_1_1_bool(text) => {
-                return Err(self.place(DecodeError::new(DecodeProblem::OldBool { word: text.to_owned() })));
+                return Err(self.place(DecodeError::new(DecodeProblem::OldBool {
+                    word: text.to_owned(),
+                })));
             }
             _ => return Err(self.wrong("`true` or `false`")),
         };
@@ -191,14 +236,18 @@ impl<'a> de::Deserializer<'a> for YamlDecoder<'a, '_> {
     }
 
     fn deserialize_f64<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-        match number::parse_real_number(self.text()).filter(|_| self.document.kind(self.node) == YamlNodeKind::Plain) {
+        match number::parse_real_number(self.text())
+            .filter(|_| self.document.kind(self.node) == YamlNodeKind::Plain)
+        {
             Some(value) => visitor.visit_f64(value).map_err(|error| self.place(error)),
             None => Err(self.wrong("a number")),
         }
     }
 
     fn deserialize_str<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-        visitor.visit_borrowed_str(self.scalar("text")?).map_err(|error| self.place(error))
+        visitor
+            .visit_borrowed_str(self.scalar("text")?)
+            .map_err(|error| self.place(error))
     }
 
     fn deserialize_string<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, DecodeError> {
@@ -210,7 +259,11 @@ impl<'a> de::Deserializer<'a> for YamlDecoder<'a, '_> {
         visitor.visit_some(self)
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'a>>(self, _: &'static str, visitor: V) -> Result<V::Value, DecodeError> {
+    fn deserialize_newtype_struct<V: Visitor<'a>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, DecodeError> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -222,7 +275,12 @@ impl<'a> de::Deserializer<'a> for YamlDecoder<'a, '_> {
         self.visit_map(visitor)
     }
 
-    fn deserialize_struct<V: Visitor<'a>>(self, _: &'static str, _: &'static [&'static str], visitor: V) -> Result<V::Value, DecodeError> {
+    fn deserialize_struct<V: Visitor<'a>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, DecodeError> {
         self.visit_map(visitor)
     }
 
@@ -233,7 +291,9 @@ impl<'a> de::Deserializer<'a> for YamlDecoder<'a, '_> {
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
         let text = self.scalar(&format!("one of {}", words.join(", ")))?;
-        visitor.visit_enum(text.into_deserializer()).map_err(|error: DecodeError| self.place(error))
+        visitor
+            .visit_enum(text.into_deserializer())
+            .map_err(|error: DecodeError| self.place(error))
     }
 
     fn deserialize_identifier<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, DecodeError> {
@@ -253,10 +313,20 @@ struct SeqAccess<'a, 'm> {
 impl<'a> de::SeqAccess<'a> for SeqAccess<'a, '_> {
     type Error = DecodeError;
 
-    fn next_element_seed<T: DeserializeSeed<'a>>(&mut self, seed: T) -> Result<Option<T::Value>, DecodeError> {
-        let Some(node) = self.items.find(|item| !self.decoder.mask.contains(item)) else { return Ok(None) };
-        let decoder = YamlDecoder { node, ..self.decoder };
-        seed.deserialize(decoder).map(Some).map_err(|error| decoder.place(error).in_entry(node))
+    fn next_element_seed<T: DeserializeSeed<'a>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, DecodeError> {
+        let Some(node) = self.items.find(|item| !self.decoder.mask.contains(item)) else {
+            return Ok(None);
+        };
+        let decoder = YamlDecoder {
+            node,
+            ..self.decoder
+        };
+        seed.deserialize(decoder)
+            .map(Some)
+            .map_err(|error| decoder.place(error).in_entry(node))
     }
 }
 
@@ -269,16 +339,35 @@ struct MapAccess<'a, 'm> {
 impl<'a> de::MapAccess<'a> for MapAccess<'a, '_> {
     type Error = DecodeError;
 
-    fn next_key_seed<K: DeserializeSeed<'a>>(&mut self, seed: K) -> Result<Option<K::Value>, DecodeError> {
-        let Some(entry) = self.entries.find(|entry| !self.decoder.mask.contains(&entry.key)) else { return Ok(None) };
+    fn next_key_seed<K: DeserializeSeed<'a>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, DecodeError> {
+        let Some(entry) = self
+            .entries
+            .find(|entry| !self.decoder.mask.contains(&entry.key))
+        else {
+            return Ok(None);
+        };
         self.value = Some(entry);
         let key = de::value::BorrowedStrDeserializer::new(self.decoder.document.text(entry.key));
-        seed.deserialize(key).map(Some).map_err(|error: DecodeError| error.at(entry.key).in_entry(entry.key))
+        seed.deserialize(key)
+            .map(Some)
+            .map_err(|error: DecodeError| error.at(entry.key).in_entry(entry.key))
     }
 
-    fn next_value_seed<V: DeserializeSeed<'a>>(&mut self, seed: V) -> Result<V::Value, DecodeError> {
-        let Some(entry) = self.value.take() else { return Err(de::Error::custom("a value without its key")) };
-        let decoder = YamlDecoder { node: entry.value, ..self.decoder };
-        seed.deserialize(decoder).map_err(|error| decoder.place(error).under(entry.key).in_entry(entry.key))
+    fn next_value_seed<V: DeserializeSeed<'a>>(
+        &mut self,
+        seed: V,
+    ) -> Result<V::Value, DecodeError> {
+        let Some(entry) = self.value.take() else {
+            return Err(de::Error::custom("a value without its key"));
+        };
+        let decoder = YamlDecoder {
+            node: entry.value,
+            ..self.decoder
+        };
+        seed.deserialize(decoder)
+            .map_err(|error| decoder.place(error).under(entry.key).in_entry(entry.key))
     }
 }

@@ -1,4 +1,5 @@
-//! From groups of hosts to single hosts: names, rails with their netdevs and addresses, how each is reached.
+//! From groups of hosts to single hosts: names, rails with their netdevs and addresses, how each is
+//! reached.
 
 use super::model::{NicFirmware, Nics, NodeGroup, Reach, Ssh};
 use railwright_base::nodeset::NodeSetError;
@@ -16,10 +17,11 @@ pub struct Host {
     pub group: usize,
     /// The RDMA netdevs, by rail.
     pub netdevs: Vec<Rail>,
-    /// Its name as a node of the Kubernetes cluster; its own in small letters unless the spec says it.
+    /// Its name as a node of the Kubernetes cluster; its own in small letters unless the spec says
+    /// it.
     pub node: String,
-    /// How it is reached: the cluster's `ssh` with what the group says over it. Nothing where nobody may log in to it: it has no steps,
-    /// and is no target.
+    /// How it is reached: the cluster's `ssh` with what the group says over it. Nothing where
+    /// nobody may log in to it: it has no steps, and is no target.
     pub ssh: Option<HostSsh>,
 }
 
@@ -44,15 +46,16 @@ pub struct Rail {
     pub device: Option<String>,
 }
 
-/// How a host is reached; paths are as they stand in the spec. What the spec leaves open stays open here, so that
-/// `~/.ssh/config` can fill it in where that is wished for.
+/// How a host is reached; paths are as they stand in the spec. What the spec leaves open stays open
+/// here, so that `~/.ssh/config` can fill it in where that is wished for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostSsh {
     /// The remote user.
     pub user: Option<String>,
     /// The TCP port.
     pub port: Option<u16>,
-    /// What to connect to: the host's own name unless the spec says otherwise; `local` is this machine itself.
+    /// What to connect to: the host's own name unless the spec says otherwise; `local` is this
+    /// machine itself.
     pub address: String,
     /// The known_hosts file with the pinned keys.
     pub host_keys: Option<String>,
@@ -66,23 +69,47 @@ pub struct HostSsh {
     pub read_only: bool,
 }
 
-/// The hosts of a group, without regard to other groups; `first_index` is the place of its first host.
-pub fn hosts_of(group: &NodeGroup, group_index: usize, first_index: usize, cluster: &Reach) -> Result<Vec<Host>, NodeSetError> {
+/// The hosts of a group, without regard to other groups; `first_index` is the place of its first
+/// host.
+pub fn hosts_of(
+    group: &NodeGroup,
+    group_index: usize,
+    first_index: usize,
+    cluster: &Reach,
+) -> Result<Vec<Host>, NodeSetError> {
     let names = expand_node_set(&group.name)?;
     let shared = resolve_host_ssh(group.ssh.as_ref(), cluster);
-    let firmware = group.nics.as_ref().and_then(|nics| nics.firmware.clone()).map(Arc::new);
+    let firmware = group
+        .nics
+        .as_ref()
+        .and_then(|nics| nics.firmware.clone())
+        .map(Arc::new);
     let host = |(offset, name): (usize, String)| {
         let index = first_index + offset;
-        let netdevs = group.nics.as_ref().map_or_else(Vec::new, |nics| build_rails(nics, firmware.as_ref(), &name, index));
+        let netdevs = group.nics.as_ref().map_or_else(Vec::new, |nics| {
+            build_rails(nics, firmware.as_ref(), &name, index)
+        });
         let ssh = shared.as_ref().map(|shared| shared.for_host(&name, index));
-        // A kubelet that is told no name makes small letters of its host's (kubernetes/kubernetes: pkg/util/node, `GetHostname`).
-        let node = group.kubernetes_node.as_ref().map_or_else(|| name.to_lowercase(), |pattern| fill_host_template(pattern, &name, index));
-        Host { name, index, group: group_index, netdevs, node, ssh }
+        // A kubelet that is told no name makes small letters of its host's (kubernetes/kubernetes:
+        // pkg/util/node, `GetHostname`).
+        let node = group.kubernetes_node.as_ref().map_or_else(
+            || name.to_lowercase(),
+            |pattern| fill_host_template(pattern, &name, index),
+        );
+        Host {
+            name,
+            index,
+            group: group_index,
+            netdevs,
+            node,
+            ssh,
+        }
     };
     Ok(names.into_iter().enumerate().map(host).collect())
 }
 
-/// The most rails of a host; machines with sixteen exist. Beyond it the number is an error, and is not unfolded.
+/// The most rails of a host; machines with sixteen exist. Beyond it the number is an error, and is
+/// not unfolded.
 pub const RAILS_MAX: u32 = 32;
 
 fn build_port_name(nics: &Nics, rail: u32) -> String {
@@ -92,35 +119,58 @@ fn build_port_name(nics: &Nics, rail: u32) -> String {
 /// The netdev that carries the address of a rail: its VLAN, or the port itself.
 pub fn rail_netdev(nics: &Nics, rail: u32) -> String {
     let port = build_port_name(nics, rail);
-    nics.vlan.map_or_else(|| port.clone(), |id| format!("{port}.{id}"))
+    nics.vlan
+        .map_or_else(|| port.clone(), |id| format!("{port}.{id}"))
 }
 
 /// The netdevs of the rails of a group, each with its port.
 pub fn rail_netdevs(group: &NodeGroup) -> Vec<(String, String)> {
     let of = |nics: &Nics| {
-        (0..nics.rails.unwrap_or(1).min(RAILS_MAX)).map(|rail| (rail_netdev(nics, rail), build_port_name(nics, rail))).collect()
+        (0..nics.rails.unwrap_or(1).min(RAILS_MAX))
+            .map(|rail| (rail_netdev(nics, rail), build_port_name(nics, rail)))
+            .collect()
     };
     group.nics.as_ref().map(of).unwrap_or_default()
 }
 
-fn build_rails(nics: &Nics, firmware: Option<&Arc<NicFirmware>>, host: &str, index: usize) -> Vec<Rail> {
-    let devices = nics.naming.as_ref().map(|naming| naming.mac.get(host).unwrap_or(&naming.pci));
+fn build_rails(
+    nics: &Nics,
+    firmware: Option<&Arc<NicFirmware>>,
+    host: &str,
+    index: usize,
+) -> Vec<Rail> {
+    let devices = nics
+        .naming
+        .as_ref()
+        .map(|naming| naming.mac.get(host).unwrap_or(&naming.pci));
     let rail = |rail: u32| Rail {
         rail,
         netdev: rail_netdev(nics, rail),
         port: build_port_name(nics, rail),
         vlan: nics.vlan,
-        address: nics.address.as_ref().map(|template| fill_template(template, &[("rail", u64::from(rail)), ("index", index as u64)])),
+        address: nics.address.as_ref().map(|template| {
+            fill_template(
+                template,
+                &[("rail", u64::from(rail)), ("index", index as u64)],
+            )
+        }),
         model: nics.model.clone(),
         firmware: firmware.cloned(),
-        device: devices.and_then(|devices| devices.get(rail as usize)).map(|device| device.to_ascii_lowercase()),
+        device: devices
+            .and_then(|devices| devices.get(rail as usize))
+            .map(|device| device.to_ascii_lowercase()),
     };
-    (0..nics.rails.unwrap_or(1).min(RAILS_MAX)).map(rail).collect()
+    (0..nics.rails.unwrap_or(1).min(RAILS_MAX))
+        .map(rail)
+        .collect()
 }
 
 /// A group that says how it is reached is reached so, whatever is said of the others.
 fn resolve_host_ssh(group: Option<&Reach>, cluster: &Reach) -> Option<HostSsh> {
-    let (own, common) = (group.unwrap_or(cluster).ssh()?, cluster.ssh().cloned().unwrap_or_default());
+    let (own, common) = (
+        group.unwrap_or(cluster).ssh()?,
+        cluster.ssh().cloned().unwrap_or_default(),
+    );
     Some(group_ssh(own, &common))
 }
 
@@ -133,8 +183,17 @@ pub(super) fn group_ssh(group: &Ssh, cluster: &Ssh) -> HostSsh {
     HostSsh {
         user: group.user.as_ref().or(cluster.user.as_ref()).cloned(),
         port: group.port.or(cluster.port),
-        address: group.address.as_ref().or(cluster.address.as_ref()).cloned().unwrap_or_else(|| "{name}".to_owned()),
-        host_keys: group.host_keys.as_ref().or(cluster.host_keys.as_ref()).cloned(),
+        address: group
+            .address
+            .as_ref()
+            .or(cluster.address.as_ref())
+            .cloned()
+            .unwrap_or_else(|| "{name}".to_owned()),
+        host_keys: group
+            .host_keys
+            .as_ref()
+            .or(cluster.host_keys.as_ref())
+            .cloned(),
         identities: list(&group.identities, &cluster.identities),
         jump: list(&group.jump, &cluster.jump),
         config: group.config.or(cluster.config).unwrap_or(false),
@@ -145,13 +204,20 @@ pub(super) fn group_ssh(group: &Ssh, cluster: &Ssh) -> HostSsh {
 impl HostSsh {
     /// How one host of the group is reached.
     pub(super) fn for_host(&self, name: &str, index: usize) -> HostSsh {
-        HostSsh { address: fill_host_template(&self.address, name, index), ..self.clone() }
+        HostSsh {
+            address: fill_host_template(&self.address, name, index),
+            ..self.clone()
+        }
     }
 }
 
 /// The names in braces of a template, such as `rail` of `ens{rail}f0np0`.
 pub fn list_placeholders(template: &str) -> Vec<&str> {
-    template.split('{').skip(1).map(|part| part.split('}').next().unwrap_or(part)).collect()
+    template
+        .split('{')
+        .skip(1)
+        .map(|part| part.split('}').next().unwrap_or(part))
+        .collect()
 }
 
 pub(super) fn fill_host_template(template: &str, name: &str, index: usize) -> String {
@@ -159,5 +225,9 @@ pub(super) fn fill_host_template(template: &str, name: &str, index: usize) -> St
 }
 
 fn fill_template(template: &str, values: &[(&str, u64)]) -> String {
-    values.iter().fold(template.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), &value.to_string()))
+    values
+        .iter()
+        .fold(template.to_owned(), |text, (name, value)| {
+            text.replace(&format!("{{{name}}}"), &value.to_string())
+        })
 }

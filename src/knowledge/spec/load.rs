@@ -28,7 +28,8 @@ pub struct LoadedSpec {
     pub digest: Digest,
     /// What is allowed but looks wrong.
     pub warnings: Vec<Diagnostic>,
-    /// Which NIC is plugged in where, once the file that the spec names was read (`spec::cabling::read`).
+    /// Which NIC is plugged in where, once the file that the spec names was read
+    /// (`spec::cabling::read`).
     pub cabling: Option<Cabling>,
     tree: Arc<SpecTree>,
     by_name: HashMap<String, usize>,
@@ -50,10 +51,16 @@ impl LoadedSpec {
         Some(kubernetes.name.as_deref().unwrap_or(&self.spec.cluster))
     }
 
-    /// Every target, in the spec's order: the hosts that are reached, the switches that are, then the Kubernetes cluster.
+    /// Every target, in the spec's order: the hosts that are reached, the switches that are, then
+    /// the Kubernetes cluster.
     pub fn targets(&self) -> impl Iterator<Item = Target> {
-        let switches = self.managed_switches().map(|switch| Target::switch(&switch.name));
-        self.reached().map(|host| Target::host(&host.name)).chain(switches).chain(self.kubernetes_name().map(Target::kube))
+        let switches = self
+            .managed_switches()
+            .map(|switch| Target::switch(&switch.name));
+        self.reached()
+            .map(|host| Target::host(&host.name))
+            .chain(switches)
+            .chain(self.kubernetes_name().map(Target::kube))
     }
 
     /// The switches that are read and changed.
@@ -70,18 +77,23 @@ impl LoadedSpec {
         self.managed_switches().filter_map(of)
     }
 
-    /// The hosts that are reached. The others (`ssh: none`) are known as nodes of their cluster, and by nothing else.
+    /// The hosts that are reached. The others (`ssh: none`) are known as nodes of their cluster,
+    /// and by nothing else.
     pub fn reached(&self) -> impl Iterator<Item = &Host> {
         self.hosts.iter().filter(|host| host.ssh.is_some())
     }
 
     /// The names of the hosts that are not reached.
     pub fn without_ssh(&self) -> Vec<&str> {
-        self.hosts.iter().filter(|host| host.ssh.is_none()).map(|host| host.name.as_str()).collect()
+        self.hosts
+            .iter()
+            .filter(|host| host.ssh.is_none())
+            .map(|host| host.name.as_str())
+            .collect()
     }
 
-    /// Where a value stands, by its path (`fabric.mtu`, `nodes[0].iommu`, `modules["a.b"].enabled`); nothing where the
-    /// files leave it to the default.
+    /// Where a value stands, by its path (`fabric.mtu`, `nodes[0].iommu`,
+    /// `modules["a.b"].enabled`); nothing where the files leave it to the default.
     pub fn place(&self, path: &str) -> Option<SourceLocation> {
         self.tree.place(path)
     }
@@ -99,17 +111,23 @@ impl LoadedSpec {
 
     /// A caret at a path, for a diagnostic.
     pub fn label(&self, path: &str, text: &str) -> Option<Label> {
-        self.tree.find(path).map(|location| self.tree.label(location, text))
+        self.tree
+            .find(path)
+            .map(|location| self.tree.label(location, text))
     }
 
     /// A caret at the key of a path.
     pub fn key_label(&self, path: &str, text: &str) -> Option<Label> {
-        self.tree.find(path).map(|location| self.tree.key_label(location, text))
+        self.tree
+            .find(path)
+            .map(|location| self.tree.key_label(location, text))
     }
 
     /// A caret at a path, or at the nearest value around it that the files hold.
     pub fn label_around(&self, path: &str, text: &str) -> Option<Label> {
-        let mut around = std::iter::successors(Some(path), |path| path.rfind(['.', '[']).map(|at| &path[..at]));
+        let mut around = std::iter::successors(Some(path), |path| {
+            path.rfind(['.', '[']).map(|at| &path[..at])
+        });
         around.find_map(|path| self.label(path, text))
     }
 
@@ -122,7 +140,12 @@ impl LoadedSpec {
     pub fn only(&self, name: &str) -> LoadedSpec {
         let hosts: Vec<Host> = self.host(name).into_iter().cloned().collect();
         let by_name = hosts.iter().map(|host| (host.name.clone(), 0)).collect();
-        LoadedSpec { hosts, by_name, switches: Vec::new(), ..self.clone() }
+        LoadedSpec {
+            hosts,
+            by_name,
+            switches: Vec::new(),
+            ..self.clone()
+        }
     }
 
     /// The group that a host belongs to.
@@ -141,10 +164,17 @@ const CASE_HOSTS_MAX: usize = 2000;
 
 /// A small spec without `cluster`, as rules and combinations bring them along.
 pub fn load_case_spec(case: &serde_json::Value) -> Result<LoadedSpec, String> {
-    let serde_json::Value::Object(fields) = case else { return Err("it is no spec".to_owned()) };
+    let serde_json::Value::Object(fields) = case else {
+        return Err("it is no spec".to_owned());
+    };
     let groups = fields.get("nodes").and_then(serde_json::Value::as_array);
-    let names = groups.into_iter().flatten().filter_map(|group| group.get("name")?.as_str());
-    let mut hosts = names.filter_map(|name| nodeset::expand_node_set(name).ok()).flatten();
+    let names = groups
+        .into_iter()
+        .flatten()
+        .filter_map(|group| group.get("name")?.as_str());
+    let mut hosts = names
+        .filter_map(|name| nodeset::expand_node_set(name).ok())
+        .flatten();
     if hosts.nth(CASE_HOSTS_MAX).is_some() {
         return Err(format!("it has more than {CASE_HOSTS_MAX} hosts"));
     }
@@ -152,14 +182,26 @@ pub fn load_case_spec(case: &serde_json::Value) -> Result<LoadedSpec, String> {
     fields.insert("cluster".to_owned(), "case".into());
     // JSON is YAML, and our own reader is the stricter of the two.
     let text = serde_json::Value::Object(fields).to_string();
-    load_spec(vec![SourceFile { name: "case".to_owned(), text }])
-        .map_err(|problems| problems.diagnostics.first().map_or_else(String::new, |problem| problem.message.clone()))
+    load_spec(vec![SourceFile {
+        name: "case".to_owned(),
+        text,
+    }])
+    .map_err(|problems| {
+        problems
+            .diagnostics
+            .first()
+            .map_or_else(String::new, |problem| problem.message.clone())
+    })
 }
 
-/// What is wrong with these files, when others of the inventory could not be opened at all: nothing is called missing.
+/// What is wrong with these files, when others of the inventory could not be opened at all: nothing
+/// is called missing.
 pub fn problems_of_rest(files: Vec<SourceFile>) -> Problems {
     match parse_spec_files(files, false) {
-        Ok(loaded) => Problems { diagnostics: loaded.warnings, sources: loaded.sources },
+        Ok(loaded) => Problems {
+            diagnostics: loaded.warnings,
+            sources: loaded.sources,
+        },
         Err(problems) => problems,
     }
 }
@@ -177,23 +219,54 @@ fn parse_spec_files(mut files: Vec<SourceFile>, all_there: bool) -> Result<Loade
     let SpecLoader { tree, mut problems } = reading;
     let hosts = collect_hosts(&spec, &tree, &mut problems);
     problems.extend(rules::check_spec_rules(&spec, &hosts, &tree, complete));
-    problems.sort_by_key(|problem| problem.labels.first().map(|label| (label.file.clone(), label.span.start)));
+    problems.sort_by_key(|problem| {
+        problem
+            .labels
+            .first()
+            .map(|label| (label.file.clone(), label.span.start))
+    });
     // What an anchor holds is decoded wherever it is used; its errors are said once.
     problems.dedup_by(|next, first| {
-        next.code == first.code && next.message == first.message && next.labels.first() == first.labels.first() && !first.labels.is_empty()
+        next.code == first.code
+            && next.message == first.message
+            && next.labels.first() == first.labels.first()
+            && !first.labels.is_empty()
     });
-    if problems.iter().any(|problem| problem.severity == Severity::Error) {
-        return Err(Problems { diagnostics: problems, sources });
+    if problems
+        .iter()
+        .any(|problem| problem.severity == Severity::Error)
+    {
+        return Err(Problems {
+            diagnostics: problems,
+            sources,
+        });
     }
-    let by_name = hosts.iter().enumerate().map(|(index, host)| (host.name.clone(), index)).collect();
+    let by_name = hosts
+        .iter()
+        .enumerate()
+        .map(|(index, host)| (host.name.clone(), index))
+        .collect();
     let switches = switches_of(&spec);
-    Ok(LoadedSpec { spec, hosts, switches, sources, digest, warnings: problems, cabling: None, tree: Arc::new(tree), by_name })
+    Ok(LoadedSpec {
+        spec,
+        hosts,
+        switches,
+        sources,
+        digest,
+        warnings: problems,
+        cabling: None,
+        tree: Arc::new(tree),
+        by_name,
+    })
 }
 
 /// The names without their folder, because the same inventory may be named by several paths.
 fn compute_files_digest(files: &[SourceFile]) -> Digest {
     let base_name = |file: &SourceFile| file.name.rsplit('/').next().unwrap_or_default().to_owned();
-    let parts: Vec<(String, Digest)> = files.iter().map(|file| (base_name(file), Digest::of_bytes(file.text.as_bytes()))).collect();
+    let parts: Vec<(String, Digest)> = files
+        .iter()
+        .map(|file| (base_name(file), Digest::of_bytes(file.text.as_bytes())))
+        .collect();
     Digest::of(&parts)
 }
 
@@ -234,13 +307,16 @@ impl SpecLoader {
         let (document, node) = self.tree.document(location);
         let mut failures: Vec<DecodeError> = Vec::new();
         let value = decode_value(document, location.key(), node, &mut failures);
-        self.problems.extend(failures.iter().map(|failure| failure.diagnostic(document)));
+        self.problems
+            .extend(failures.iter().map(|failure| failure.diagnostic(document)));
         value
     }
 
     fn single<T: DeserializeOwned + Default>(&mut self, key: &str) -> T {
         let section = self.tree.sections(key).first().copied();
-        section.and_then(|section| self.decode(section)).unwrap_or_default()
+        section
+            .and_then(|section| self.decode(section))
+            .unwrap_or_default()
     }
 
     fn list<T: DeserializeOwned>(&mut self, key: &'static str) -> Vec<T> {
@@ -263,7 +339,12 @@ impl SpecLoader {
         let mut out = BTreeMap::new();
         let mut seen: BTreeMap<String, SpecLocation> = BTreeMap::new();
         for section in self.tree.sections(key).to_vec() {
-            if !self.is(section, key, super::yaml::YamlNodeKind::Mapping, "a mapping (`name: value`)") {
+            if !self.is(
+                section,
+                key,
+                super::yaml::YamlNodeKind::Mapping,
+                "a mapping (`name: value`)",
+            ) {
                 continue;
             }
             for (name, entry) in self.tree.entries(section) {
@@ -281,13 +362,25 @@ impl SpecLoader {
     }
 
     fn twice(&self, key: &str, name: &str, again: SpecLocation, first: SpecLocation) -> Diagnostic {
-        Diagnostic::error("RW0109", format!("`{key}.{}` stands in two files", railwright_base::text::one_line(name, 60)))
-            .labelled(self.tree.key_label(again, "again here"))
-            .labelled(self.tree.key_label(first, "first here"))
-            .next("keep one of them")
+        Diagnostic::error(
+            "RW0109",
+            format!(
+                "`{key}.{}` stands in two files",
+                railwright_base::text::one_line(name, 60)
+            ),
+        )
+        .labelled(self.tree.key_label(again, "again here"))
+        .labelled(self.tree.key_label(first, "first here"))
+        .next("keep one of them")
     }
 
-    fn is(&mut self, section: SpecLocation, key: &str, kind: super::yaml::YamlNodeKind, expected: &str) -> bool {
+    fn is(
+        &mut self,
+        section: SpecLocation,
+        key: &str,
+        kind: super::yaml::YamlNodeKind,
+        expected: &str,
+    ) -> bool {
         let (document, node) = self.tree.document(section);
         let is = document.kind(node) == kind;
         if !is {
@@ -305,7 +398,9 @@ fn collect_hosts(spec: &Spec, tree: &SpecTree, problems: &mut Vec<Diagnostic>) -
     let mut hosts: Vec<Host> = Vec::new();
     for (index, group) in spec.nodes.iter().enumerate() {
         match hosts_of(group, index, hosts.len() + 1, &spec.ssh) {
-            Ok(more) if hosts.len() + more.len() <= railwright_base::nodeset::NAMES_MAX => hosts.extend(more),
+            Ok(more) if hosts.len() + more.len() <= railwright_base::nodeset::NAMES_MAX => {
+                hosts.extend(more)
+            }
             Ok(_) => {
                 problems.push(rules::too_many_hosts(tree, index));
                 break;

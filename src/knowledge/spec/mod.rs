@@ -1,9 +1,9 @@
 //! The user's spec: a folder of YAML files, read with a span for every value, decoded strictly.
 //! Pure: bytes in, model and diagnostics out.
 //!
-//! `source` (files and lines) -> `yaml` (arena of nodes with bytes) -> `tree` (files joined, paths) -> `decode` (plain
-//! structs of `model`) -> `hosts` (groups unfolded) -> `rules` (what serde cannot say); `load` is the whole way. `cabling` is a table of
-//! its own, which comes last.
+//! `source` (files and lines) -> `yaml` (arena of nodes with bytes) -> `tree` (files joined, paths)
+//! -> `decode` (plain structs of `model`) -> `hosts` (groups unfolded) -> `rules` (what serde
+//! cannot say); `load` is the whole way. `cabling` is a table of its own, which comes last.
 
 pub mod acceptance;
 pub mod cabling;

@@ -5,14 +5,17 @@ use super::window;
 use railwright_resource::Disruption;
 use serde_json::Value;
 
-/// Within a shorter time no connection could be lost and made again; within a longer one somebody comes to look.
+/// Within a shorter time no connection could be lost and made again; within a longer one somebody
+/// comes to look.
 const GUARD_S: std::ops::RangeInclusive<u32> = 20..=3600;
 
 /// The same of a switch: changes of one with hundreds of ports take many minutes.
 const SWITCH_GUARD_S: std::ops::RangeInclusive<u32> = 20..=7200;
-/// Pods are given 30 s to end unless they ask for more; a node that is not empty after a day keeps a run for nothing.
+/// Pods are given 30 s to end unless they ask for more; a node that is not empty after a day keeps
+/// a run for nothing.
 const DRAIN_S: std::ops::RangeInclusive<u32> = 60..=86_400;
-/// How long a node may take to be emptied, or to come back, unless the spec says otherwise, seconds.
+/// How long a node may take to be emptied, or to come back, unless the spec says otherwise,
+/// seconds.
 pub const DRAIN_DEFAULT_S: u32 = 15 * 60;
 
 /// How many hosts may be out of service at the same time.
@@ -36,10 +39,17 @@ impl HostBudget {
     /// Reads a count or a text like `10%`; nothing for anything else.
     pub fn read(value: &Value) -> Option<HostBudget> {
         match value {
-            Value::Number(number) => number.as_u64().and_then(|n| usize::try_from(n).ok()).map(HostBudget::Hosts),
+            Value::Number(number) => number
+                .as_u64()
+                .and_then(|n| usize::try_from(n).ok())
+                .map(HostBudget::Hosts),
             Value::String(text) => {
                 let digits = text.strip_suffix('%')?.trim_end();
-                digits.parse().ok().filter(|percent| *percent <= 100).map(HostBudget::Percent)
+                digits
+                    .parse()
+                    .ok()
+                    .filter(|percent| *percent <= 100)
+                    .map(HostBudget::Percent)
             }
             _ => None,
         }
@@ -52,28 +62,46 @@ impl Drain {
         self.from.unwrap_or(Disruption::LinkBlip)
     }
 
-    /// After how many seconds a node that is not empty is given back; nothing where what is said is no such time.
+    /// After how many seconds a node that is not empty is given back; nothing where what is said is
+    /// no such time.
     pub fn timeout_s(&self) -> Option<u32> {
-        let Some(text) = &self.timeout else { return Some(DRAIN_DEFAULT_S) };
+        let Some(text) = &self.timeout else {
+            return Some(DRAIN_DEFAULT_S);
+        };
         let seconds = u32::try_from(window::parse_duration(text)?.as_secs()).ok()?;
         DRAIN_S.contains(&seconds).then_some(seconds)
     }
 }
 
 impl Rollout {
-    /// Hosts that may be out of service at the same time, in a cluster of so many; at least 1 in a spec that was loaded.
+    /// Hosts that may be out of service at the same time, in a cluster of so many; at least 1 in a
+    /// spec that was loaded.
     pub fn max_unavailable(&self, hosts: usize) -> usize {
-        self.max_unavailable.as_ref().and_then(HostBudget::read).unwrap_or(HostBudget::Hosts(1)).of(hosts)
+        self.max_unavailable
+            .as_ref()
+            .and_then(HostBudget::read)
+            .unwrap_or(HostBudget::Hosts(1))
+            .of(hosts)
     }
 
-    /// How many hosts each wave after the first has, the last repeated; empty where nothing is said.
+    /// How many hosts each wave after the first has, the last repeated; empty where nothing is
+    /// said.
     pub fn batches(&self, hosts: usize) -> Vec<usize> {
-        self.batches.iter().filter_map(HostBudget::read).map(|batch| batch.of(hosts).max(1)).collect()
+        self.batches
+            .iter()
+            .filter_map(HostBudget::read)
+            .map(|batch| batch.of(hosts).max(1))
+            .collect()
     }
 
     /// How many hosts may be lost before nothing new is begun; nothing where it is not said.
     pub fn failure_budget(&self, hosts: usize) -> Option<usize> {
-        Some(self.failure_budget.as_ref().and_then(HostBudget::read)?.of(hosts))
+        Some(
+            self.failure_budget
+                .as_ref()
+                .and_then(HostBudget::read)?
+                .of(hosts),
+        )
     }
 
     /// Hosts of each hardware class in the first wave.
@@ -92,7 +120,8 @@ impl Rollout {
         Some(deadline.as_secs().unsigned_abs().max(1))
     }
 
-    /// After how many seconds a guard takes back what was not confirmed; nothing where it is not said, or is no such time.
+    /// After how many seconds a guard takes back what was not confirmed; nothing where it is not
+    /// said, or is no such time.
     pub fn guard_s(&self) -> Option<u32> {
         seconds_within(self.guard.as_deref()?, GUARD_S)
     }
@@ -105,7 +134,8 @@ impl Rollout {
     /// How nodes are emptied; nothing where they are not.
     pub fn drain(&self) -> Option<Drain> {
         let drain = self.drain.clone().unwrap_or_default();
-        (drain.pods != DrainPods::Leave && self.max_disruption() >= Disruption::Drain).then_some(drain)
+        (drain.pods != DrainPods::Leave && self.max_disruption() >= Disruption::Drain)
+            .then_some(drain)
     }
 
     /// Changes that disturb more are held.

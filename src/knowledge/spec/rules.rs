@@ -1,8 +1,9 @@
-//! What serde cannot say: ranges, references, and values that must agree with each other. One file a family; each
-//! finding has its code, a caret, what it would mean for the fabric, and what to write instead.
+//! What serde cannot say: ranges, references, and values that must agree with each other. One file
+//! a family; each finding has its code, a caret, what it would mean for the fabric, and what to
+//! write instead.
 //!
-//! Rules that look at the whole cluster run only when every file decoded: with a part missing they would accuse
-//! what is right.
+//! Rules that look at the whole cluster run only when every file decoded: with a part missing they
+//! would accuse what is right.
 
 mod acceptance;
 mod access;
@@ -33,8 +34,17 @@ use super::tree::SpecTree;
 use railwright_base::{Diagnostic, Severity};
 
 /// All findings, in the order of the model.
-pub fn check_spec_rules(spec: &Spec, hosts: &[Host], tree: &SpecTree, complete: bool) -> Vec<Diagnostic> {
-    let mut checker = SpecChecker { tree, complete, findings: Vec::new() };
+pub fn check_spec_rules(
+    spec: &Spec,
+    hosts: &[Host],
+    tree: &SpecTree,
+    complete: bool,
+) -> Vec<Diagnostic> {
+    let mut checker = SpecChecker {
+        tree,
+        complete,
+        findings: Vec::new(),
+    };
     nodes::cluster_name(&mut checker, spec);
     fabric::check_fabric(&mut checker, &spec.fabric);
     access::check_access(&mut checker, spec);
@@ -83,7 +93,8 @@ struct SpecChecker<'a> {
 }
 
 impl SpecChecker<'_> {
-    /// Adds a finding with its caret at a path; where the files leave the value to its default, at what is around it.
+    /// Adds a finding with its caret at a path; where the files leave the value to its default, at
+    /// what is around it.
     fn find(&mut self, path: &str, label: &str, finding: Diagnostic) {
         let finding = self.pointed(path, label, finding);
         self.findings.push(finding);
@@ -102,29 +113,43 @@ impl SpecChecker<'_> {
             if let Some(location) = self.tree.find(around) {
                 return finding.labelled(self.tree.label(location, label));
             }
-            let Some(end) = around.rfind(['.', '[']) else { return finding };
+            let Some(end) = around.rfind(['.', '[']) else {
+                return finding;
+            };
             around = &around[..end];
         }
     }
 }
 
 /// An error with what it means for the fabric and what to write instead.
-fn new_spec_error(code: &'static str, message: impl Into<String>, effect: &str, fix: impl Into<String>) -> Diagnostic {
-    Diagnostic { severity: Severity::Error, ..Diagnostic::error(code, message).effect(effect).next(fix) }
+fn new_spec_error(
+    code: &'static str,
+    message: impl Into<String>,
+    effect: &str,
+    fix: impl Into<String>,
+) -> Diagnostic {
+    Diagnostic {
+        severity: Severity::Error,
+        ..Diagnostic::error(code, message).effect(effect).next(fix)
+    }
 }
 
-/// True for text that can stand in a file or a command of ours as one word: not empty, no white space, no control
-/// characters, no quotes, and not to be taken for an option.
+/// True for text that can stand in a file or a command of ours as one word: not empty, no white
+/// space, no control characters, no quotes, and not to be taken for an option.
 fn is_one_word(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with('-')
-        && !text.chars().any(|c| c.is_whitespace() || c.is_control() || matches!(c, '"' | '\'' | '`' | '\\'))
+        && !text
+            .chars()
+            .any(|c| c.is_whitespace() || c.is_control() || matches!(c, '"' | '\'' | '`' | '\\'))
 }
 
 /// True for letters, digits and `-`, starting with a letter or digit.
 fn is_plain_name(text: &str, length_max: usize) -> bool {
     let starts_well = text.starts_with(|c: char| c.is_ascii_alphanumeric());
-    starts_well && text.len() <= length_max && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+    starts_well
+        && text.len() <= length_max
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
 /// A user's text in a message: one line, bounded.

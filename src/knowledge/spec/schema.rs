@@ -28,12 +28,14 @@ pub fn render_spec_schema() -> String {
     render_named_schema(schema, SCHEMA_ID, "railwright cluster spec")
 }
 
-/// A schema with its name, title and the version of this program, as one JSON document with a line break at its end.
+/// A schema with its name, title and the version of this program, as one JSON document with a line
+/// break at its end.
 pub fn render_named_schema(mut schema: schemars::Schema, id: &str, title: &str) -> String {
     schema.insert("$id".to_owned(), id.into());
     schema.insert("title".to_owned(), title.into());
     schema.insert("version".to_owned(), env!("CARGO_PKG_VERSION").into());
-    let mut text = serde_json::to_string_pretty(&schema).expect("a JSON value serialises without fail");
+    let mut text =
+        serde_json::to_string_pretty(&schema).expect("a JSON value serialises without fail");
     text.push('\n');
     text
 }

@@ -1,4 +1,5 @@
-//! The user's files and their line tables: from a byte offset to line and column, and back to the bytes of a line.
+//! The user's files and their line tables: from a byte offset to line and column, and back to the
+//! bytes of a line.
 
 use std::ops::Range;
 
@@ -18,7 +19,8 @@ pub struct SourceText {
     text: String,
     /// Where each line starts, in bytes. 32 bits are enough: the loader takes no more than 64 MiB.
     line_starts: Vec<u32>,
-    /// How many characters stand before each block of bytes: a file of one line is not counted anew for every place in it.
+    /// How many characters stand before each block of bytes: a file of one line is not counted anew
+    /// for every place in it.
     characters_before: Vec<u32>,
 }
 
@@ -34,14 +36,25 @@ impl SourceText {
     /// Notes where the lines start. `\n` ends a line, and `\r\n` with it.
     pub fn new(file: SourceFile) -> Self {
         let mut line_starts = vec![0];
-        line_starts.extend(file.text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at as u32 + 1));
+        line_starts.extend(
+            file.text
+                .bytes()
+                .enumerate()
+                .filter(|(_, b)| *b == b'\n')
+                .map(|(at, _)| at as u32 + 1),
+        );
         let blocks = file.text.as_bytes().chunks(BLOCK).scan(0, |before, block| {
             let here = *before;
             *before += count_characters(block) as u32;
             Some(here)
         });
         let characters_before = blocks.collect();
-        SourceText { name: file.name, text: file.text, line_starts, characters_before }
+        SourceText {
+            name: file.name,
+            text: file.text,
+            line_starts,
+            characters_before,
+        }
     }
 
     /// The path as the user gave it.
@@ -61,23 +74,34 @@ impl SourceText {
 
     /// The line that holds a byte, from 0; an offset beyond the end belongs to the last line.
     pub fn line_of(&self, offset: usize) -> usize {
-        self.line_starts.partition_point(|start| *start as usize <= offset).saturating_sub(1)
+        self.line_starts
+            .partition_point(|start| *start as usize <= offset)
+            .saturating_sub(1)
     }
 
-    /// The bytes of a line counted from 0, without its line break; empty when there is no such line.
+    /// The bytes of a line counted from 0, without its line break; empty when there is no such
+    /// line.
     pub fn line_span(&self, line: usize) -> Range<usize> {
         let Some(start) = self.line_starts.get(line).map(|start| *start as usize) else {
             return self.text.len()..self.text.len();
         };
-        let next = self.line_starts.get(line + 1).map_or(self.text.len(), |next| *next as usize);
+        let next = self
+            .line_starts
+            .get(line + 1)
+            .map_or(self.text.len(), |next| *next as usize);
         start..start + self.text[start..next].trim_end_matches(['\n', '\r']).len()
     }
 
     /// Line and column of a byte, both from 1, the column in characters.
     pub fn line_column(&self, offset: usize) -> (u32, u32) {
         let line = self.line_of(offset);
-        let start = self.line_starts.get(line).map_or(0, |start| *start as usize);
-        let column = self.characters_to(offset.min(self.text.len())).saturating_sub(self.characters_to(start));
+        let start = self
+            .line_starts
+            .get(line)
+            .map_or(0, |start| *start as usize);
+        let column = self
+            .characters_to(offset.min(self.text.len()))
+            .saturating_sub(self.characters_to(start));
         (line as u32 + 1, column as u32 + 1)
     }
 
@@ -85,7 +109,10 @@ impl SourceText {
     fn characters_to(&self, offset: usize) -> usize {
         // Where the text ends with a block, its end is that of the last one.
         let block = (offset / BLOCK).min(self.characters_before.len().saturating_sub(1));
-        let before = self.characters_before.get(block).map_or(0, |before| *before as usize);
+        let before = self
+            .characters_before
+            .get(block)
+            .map_or(0, |before| *before as usize);
         before + count_characters(&self.text.as_bytes()[block * BLOCK..offset])
     }
 }
@@ -119,7 +146,10 @@ impl Sources {
 
     /// The file of this name.
     pub fn get(&self, name: &str) -> Option<&SourceText> {
-        self.files.iter().find(|source| source.name() == name).map(AsRef::as_ref)
+        self.files
+            .iter()
+            .find(|source| source.name() == name)
+            .map(AsRef::as_ref)
     }
 }
 
@@ -129,18 +159,34 @@ mod tests {
 
     #[test]
     fn offsets_become_lines_and_columns() {
-        let source = SourceText::new(SourceFile { name: "a".into(), text: "ab\r\n\u{e9}\u{4e2d}x\n\nend".into() });
-        for (offset, place) in [(0, (1, 1)), (2, (1, 3)), (4, (2, 1)), (6, (2, 2)), (9, (2, 3)), (11, (3, 1)), (12, (4, 1)), (99, (4, 4))] {
+        let source = SourceText::new(SourceFile {
+            name: "a".into(),
+            text: "ab\r\n\u{e9}\u{4e2d}x\n\nend".into(),
+        });
+        for (offset, place) in [
+            (0, (1, 1)),
+            (2, (1, 3)),
+            (4, (2, 1)),
+            (6, (2, 2)),
+            (9, (2, 3)),
+            (11, (3, 1)),
+            (12, (4, 1)),
+            (99, (4, 4)),
+        ] {
             assert_eq!(source.line_column(offset), place, "{offset}");
         }
         assert_eq!(&source.text()[source.line_span(1)], "\u{e9}\u{4e2d}x");
         assert_eq!(source.line_span(0), 0..2);
         assert_eq!(source.line_span(7), 15..15);
         let long = "\u{4e2d}a".repeat(BLOCK);
-        let source = SourceText::new(SourceFile { name: "a".into(), text: format!("x\n{long}\n{long}") });
+        let source = SourceText::new(SourceFile {
+            name: "a".into(),
+            text: format!("x\n{long}\n{long}"),
+        });
         for (offset, _) in long.char_indices() {
             let column = long[..offset].chars().count() as u32 + 1;
-            let places = [offset + 2, offset + long.len() + 3].map(|offset| source.line_column(offset));
+            let places =
+                [offset + 2, offset + long.len() + 3].map(|offset| source.line_column(offset));
             assert_eq!(places, [(2, column), (3, column)], "{offset}");
         }
     }

@@ -1,4 +1,5 @@
-//! From groups of switches to single ones: names, how each is reached, which of its ports are the fabric's.
+//! From groups of switches to single ones: names, how each is reached, which of its ports are the
+//! fabric's.
 
 use super::cabling::{CableEnd, Cabling};
 use super::hosts::{HostSsh, fill_host_template, group_ssh};
@@ -61,11 +62,25 @@ pub fn switches_of(spec: &Spec) -> Vec<SwitchNode> {
     let mut out: Vec<SwitchNode> = Vec::new();
     let common = spec.ssh.ssh().cloned().unwrap_or_default();
     for (group, switch) in spec.switches.iter().enumerate() {
-        let ports: Arc<[String]> = switch.ports.as_deref().and_then(|ports| expand_ports(ports).ok()).unwrap_or_default().into();
-        let ssh = switch.ssh.as_ref().map(|own| resolve_switch_ssh(own, &common));
+        let ports: Arc<[String]> = switch
+            .ports
+            .as_deref()
+            .and_then(|ports| expand_ports(ports).ok())
+            .unwrap_or_default()
+            .into();
+        let ssh = switch
+            .ssh
+            .as_ref()
+            .map(|own| resolve_switch_ssh(own, &common));
         for name in expand_node_set(&switch.name).unwrap_or_default() {
-            let reach = resolve_switch_reach(switch, group, &name, out.len() + 1, ssh.as_ref()).filter(|_| !switch.maintenance);
-            out.push(SwitchNode { name, group, reach, ports: Arc::clone(&ports) });
+            let reach = resolve_switch_reach(switch, group, &name, out.len() + 1, ssh.as_ref())
+                .filter(|_| !switch.maintenance);
+            out.push(SwitchNode {
+                name,
+                group,
+                reach,
+                ports: Arc::clone(&ports),
+            });
         }
     }
     out
@@ -74,37 +89,75 @@ pub fn switches_of(spec: &Spec) -> Vec<SwitchNode> {
 /// Where the spec names no ports of a switch, its ports are those that something is plugged into.
 pub fn take_ports(switches: &mut [SwitchNode], spec: &Spec, cabling: &Cabling) {
     let mut ends: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for CableEnd { device, port } in cabling.cables.iter().flat_map(|cable| [&cable.from, &cable.to]) {
+    for CableEnd { device, port } in cabling
+        .cables
+        .iter()
+        .flat_map(|cable| [&cable.from, &cable.to])
+    {
         ends.entry(device).or_default().push(port);
     }
-    for switch in switches.iter_mut().filter(|switch| spec.switches[switch.group].ports.is_none()) {
-        let mut ports: Vec<String> = ends.get(switch.name.as_str()).into_iter().flatten().map(|port| (*port).to_owned()).collect();
+    for switch in switches
+        .iter_mut()
+        .filter(|switch| spec.switches[switch.group].ports.is_none())
+    {
+        let mut ports: Vec<String> = ends
+            .get(switch.name.as_str())
+            .into_iter()
+            .flatten()
+            .map(|port| (*port).to_owned())
+            .collect();
         ports.sort_by(|a, b| natural_order(a, b));
         switch.ports = ports.into();
     }
 }
 
-fn resolve_switch_reach(switch: &SwitchGroup, group: usize, name: &str, index: usize, ssh: Option<&HostSsh>) -> Option<SwitchReach> {
+fn resolve_switch_reach(
+    switch: &SwitchGroup,
+    group: usize,
+    name: &str,
+    index: usize,
+    ssh: Option<&HostSsh>,
+) -> Option<SwitchReach> {
     if let Some(ssh) = ssh {
         return Some(SwitchReach::Ssh(ssh.for_host(name, index)));
     }
     let (kind, api) = switch.apis().next()?;
-    Some(SwitchReach::Api(api_of(kind, api, SwitchGroup::password_name(group, kind), name, index)))
+    Some(SwitchReach::Api(api_of(
+        kind,
+        api,
+        SwitchGroup::password_name(group, kind),
+        name,
+        index,
+    )))
 }
 
 fn api_of(kind: ApiKind, api: &Api, password: String, name: &str, index: usize) -> SwitchApi {
     SwitchApi {
         kind,
-        address: api.address.as_ref().map_or_else(|| name.to_owned(), |template| fill_host_template(template, name, index)),
+        address: api.address.as_ref().map_or_else(
+            || name.to_owned(),
+            |template| fill_host_template(template, name, index),
+        ),
         port: api.port.unwrap_or(kind.port()),
         user: api.user.clone(),
         password,
-        certificate: fill_host_template(api.certificate.as_deref().unwrap_or(CERTIFICATE_DEFAULT), name, index),
+        certificate: fill_host_template(
+            api.certificate.as_deref().unwrap_or(CERTIFICATE_DEFAULT),
+            name,
+            index,
+        ),
     }
 }
 
-/// Keys, files of pinned keys and the way there are those of the cluster unless a group says others; its user and its port are of hosts.
+/// Keys, files of pinned keys and the way there are those of the cluster unless a group says
+/// others; its user and its port are of hosts.
 fn resolve_switch_ssh(own: &Ssh, cluster: &Ssh) -> HostSsh {
-    let common = Ssh { user: None, port: None, address: None, read_only: None, ..cluster.clone() };
+    let common = Ssh {
+        user: None,
+        port: None,
+        address: None,
+        read_only: None,
+        ..cluster.clone()
+    };
     group_ssh(own, &common)
 }

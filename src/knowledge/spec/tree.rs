@@ -1,4 +1,5 @@
-//! The files of an inventory as one tree: merged by top-level key, and searched by path (`nodes[0].iommu`).
+//! The files of an inventory as one tree: merged by top-level key, and searched by path
+//! (`nodes[0].iommu`).
 
 use super::source::SourceFile;
 use super::source::{SourceText, Sources};
@@ -15,7 +16,18 @@ pub const LISTS: [&str; 4] = ["nodes", "repositories", "switches", "workloads"];
 /// Top-level keys whose mappings are joined over all files.
 pub const MAPS: [&str; 2] = ["modules", "secrets"];
 /// Top-level keys that one file only may hold.
-pub const SINGLE: [&str; 10] = ["cluster", "fabric", "ssh", "cabling", "kubernetes", "jobs", "rules", "rollout", "verify", "drift"];
+pub const SINGLE: [&str; 10] = [
+    "cluster",
+    "fabric",
+    "ssh",
+    "cabling",
+    "kubernetes",
+    "jobs",
+    "rules",
+    "rollout",
+    "verify",
+    "drift",
+];
 
 /// A node of one of the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +61,11 @@ pub struct SpecTree {
 
 impl SpecTree {
     /// Parses and joins the files; whatever is wrong goes to `problems`.
-    pub fn read(files: Vec<SourceFile>, sources: &mut Sources, problems: &mut Vec<Diagnostic>) -> SpecTree {
+    pub fn read(
+        files: Vec<SourceFile>,
+        sources: &mut Sources,
+        problems: &mut Vec<Diagnostic>,
+    ) -> SpecTree {
         let (mut tree, mut aliases) = (SpecTree::default(), AliasBudget::default());
         for file in files {
             let source = Arc::new(SourceText::new(file));
@@ -64,12 +80,18 @@ impl SpecTree {
 
     fn join(&mut self, document: YamlDocument, problems: &mut Vec<Diagnostic>) {
         let file = self.documents.len();
-        let Some(root) = document.root().filter(|root| !document.is_null(*root)) else { return };
+        let Some(root) = document.root().filter(|root| !document.is_null(*root)) else {
+            return;
+        };
         if document.kind(root) != YamlNodeKind::Mapping {
             self.unreadable = true;
             problems.push(
                 Diagnostic::error("RW0106", "a spec file is a mapping (`key: value`)")
-                    .at(document.source().name(), document.caret(root), "this is none")
+                    .at(
+                        document.source().name(),
+                        document.caret(root),
+                        "this is none",
+                    )
                     .next("start with a key, such as `cluster: NAME`"),
             );
             return;
@@ -77,7 +99,15 @@ impl SpecTree {
         let entries: Vec<YamlEntry> = document.entries(root).collect();
         self.documents.push(document);
         for YamlEntry { key, value } in entries {
-            self.join_entry(SpecLocation { file, key: Some(key), node: value }, key, problems);
+            self.join_entry(
+                SpecLocation {
+                    file,
+                    key: Some(key),
+                    node: value,
+                },
+                key,
+                problems,
+            );
         }
     }
 
@@ -85,15 +115,27 @@ impl SpecTree {
         let name = self.documents[location.file].text(key).to_owned();
         let joined = LISTS.contains(&name.as_str()) || MAPS.contains(&name.as_str());
         if !joined && !SINGLE.contains(&name.as_str()) {
-            problems.push(self.unknown_key(&name, SpecLocation { node: key, ..location }));
-        } else if let Some(first) =
-            self.top.get(&name).and_then(|known| known.first()).filter(|first| !joined && first.file != location.file)
+            problems.push(self.unknown_key(
+                &name,
+                SpecLocation {
+                    node: key,
+                    ..location
+                },
+            ));
+        } else if let Some(first) = self
+            .top
+            .get(&name)
+            .and_then(|known| known.first())
+            .filter(|first| !joined && first.file != location.file)
         {
             problems.push(
                 Diagnostic::error("RW0109", format!("`{name}` stands in two files"))
                     .labelled(self.key_label(location, "again here"))
                     .labelled(self.key_label(*first, "first here"))
-                    .next("keep one; only nodes, repositories, switches, workloads, modules and secrets are joined over files"),
+                    .next(
+                        "keep one; only nodes, repositories, switches, workloads, modules and \
+                         secrets are joined over files",
+                    ),
             );
         } else {
             if let Some(map) = MAPS.iter().find(|map| **map == name) {
@@ -110,10 +152,16 @@ impl SpecTree {
     fn unknown_key(&self, name: &str, key: SpecLocation) -> Diagnostic {
         let known = || SINGLE.iter().chain(&LISTS).chain(&MAPS).copied();
         let name = one_line(name, 60);
-        let label = find_nearest_word(&name, known()).map_or("nothing reads this".to_owned(), |near| format!("did you mean `{near}`?"));
+        let label = find_nearest_word(&name, known())
+            .map_or("nothing reads this".to_owned(), |near| {
+                format!("did you mean `{near}`?")
+            });
         Diagnostic::error("RW0105", format!("unknown key `{name}`"))
             .labelled(self.label(key, &label))
-            .next(format!("keys that can stand here: {}", known().collect::<Vec<_>>().join(", ")))
+            .next(format!(
+                "keys that can stand here: {}",
+                known().collect::<Vec<_>>().join(", ")
+            ))
     }
 
     /// Points at the start of the first file: for what is in none of them.
@@ -145,25 +193,45 @@ impl SpecTree {
     /// The items of the list at a location.
     pub fn items(&self, location: SpecLocation) -> Vec<SpecLocation> {
         let (document, node) = self.document(location);
-        document.items(node).map(|node| SpecLocation { file: location.file, key: None, node }).collect()
+        document
+            .items(node)
+            .map(|node| SpecLocation {
+                file: location.file,
+                key: None,
+                node,
+            })
+            .collect()
     }
 
     /// The entries of the mapping at a location.
     pub fn entries(&self, location: SpecLocation) -> Vec<(String, SpecLocation)> {
         let (document, node) = self.document(location);
-        let locate = |entry: YamlEntry| SpecLocation { file: location.file, key: Some(entry.key), node: entry.value };
-        document.entries(node).map(|entry| (document.text(entry.key).to_owned(), locate(entry))).collect()
+        let locate = |entry: YamlEntry| SpecLocation {
+            file: location.file,
+            key: Some(entry.key),
+            node: entry.value,
+        };
+        document
+            .entries(node)
+            .map(|entry| (document.text(entry.key).to_owned(), locate(entry)))
+            .collect()
     }
 
-    /// The value at a path such as `fabric.mtu`, `nodes[0].nics.netdev` or `modules["a.b"].enabled`; nothing where the
-    /// files do not say it.
+    /// The value at a path such as `fabric.mtu`, `nodes[0].nics.netdev` or
+    /// `modules["a.b"].enabled`; nothing where the files do not say it.
     pub fn find(&self, path: &str) -> Option<SpecLocation> {
         let (first, rest) = first_segment(path)?;
-        let Segment::Key(name) = first else { return None };
+        let Segment::Key(name) = first else {
+            return None;
+        };
         let (start, mut rest) = match first_segment(rest) {
             None => (*self.sections(&name).first()?, rest),
-            Some((Segment::Index(index), after)) if LISTS.contains(&name.as_str()) => (*self.items.get(name.as_str())?.get(index)?, after),
-            Some((Segment::Key(key), after)) if MAPS.contains(&name.as_str()) => (*self.named.get(name.as_str())?.get(&key)?, after),
+            Some((Segment::Index(index), after)) if LISTS.contains(&name.as_str()) => {
+                (*self.items.get(name.as_str())?.get(index)?, after)
+            }
+            Some((Segment::Key(key), after)) if MAPS.contains(&name.as_str()) => {
+                (*self.named.get(name.as_str())?.get(&key)?, after)
+            }
             Some(_) => (*self.sections(&name).first()?, rest),
         };
         let mut location = start;
@@ -177,44 +245,80 @@ impl SpecTree {
     fn child(&self, location: SpecLocation, segment: &Segment) -> Option<SpecLocation> {
         let (document, node) = self.document(location);
         match segment {
-            Segment::Index(index) => document.items(node).nth(*index).map(|node| SpecLocation { key: None, node, ..location }),
+            Segment::Index(index) => document.items(node).nth(*index).map(|node| SpecLocation {
+                key: None,
+                node,
+                ..location
+            }),
             Segment::Key(key) => {
                 let entry = document.entry(node, key)?;
-                Some(SpecLocation { key: Some(entry.key), node: entry.value, ..location })
+                Some(SpecLocation {
+                    key: Some(entry.key),
+                    node: entry.value,
+                    ..location
+                })
             }
         }
     }
 
-    /// The bytes that a caret marks for a location, and their file: a scalar in full, the key or start of anything larger.
+    /// The bytes that a caret marks for a location, and their file: a scalar in full, the key or
+    /// start of anything larger.
     pub fn caret(&self, location: SpecLocation) -> (&YamlDocument, Range<usize>) {
         let (document, node) = self.document(location);
-        let collection = matches!(document.kind(node), YamlNodeKind::Mapping | YamlNodeKind::Sequence);
-        let node = if collection { location.key.unwrap_or(node) } else { node };
+        let collection = matches!(
+            document.kind(node),
+            YamlNodeKind::Mapping | YamlNodeKind::Sequence
+        );
+        let node = if collection {
+            location.key.unwrap_or(node)
+        } else {
+            node
+        };
         (document, document.caret(node))
     }
 
     /// A caret at a location.
     pub fn label(&self, location: SpecLocation, text: &str) -> Label {
         let (document, span) = self.caret(location);
-        Label { file: document.source().name().to_owned(), span, text: text.to_owned() }
+        Label {
+            file: document.source().name().to_owned(),
+            span,
+            text: text.to_owned(),
+        }
     }
 
     /// A caret at the key of a location.
     pub fn key_label(&self, location: SpecLocation, text: &str) -> Label {
-        self.label(SpecLocation { node: location.key.unwrap_or(location.node), key: None, ..location }, text)
+        self.label(
+            SpecLocation {
+                node: location.key.unwrap_or(location.node),
+                key: None,
+                ..location
+            },
+            text,
+        )
     }
 
     /// A caret at a part of the text of the scalar at a location.
     pub fn label_within(&self, location: SpecLocation, part: Range<usize>, text: &str) -> Label {
         let (document, node) = self.document(location);
-        Label { file: document.source().name().to_owned(), span: document.span_within(node, part), text: text.to_owned() }
+        Label {
+            file: document.source().name().to_owned(),
+            span: document.span_within(node, part),
+            text: text.to_owned(),
+        }
     }
 
     /// Line and column of a path.
     pub fn place(&self, path: &str) -> Option<SourceLocation> {
         let (document, span) = self.caret(self.find(path)?);
         let (line, column) = document.source().line_column(span.start);
-        Some(SourceLocation { file: document.source().name().to_owned(), line, column, path: path.to_owned() })
+        Some(SourceLocation {
+            file: document.source().name().to_owned(),
+            line,
+            column,
+            path: path.to_owned(),
+        })
     }
 }
 

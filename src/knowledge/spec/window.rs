@@ -1,5 +1,6 @@
-//! Maintenance windows: when disruptive steps may begin. Pure: the time comes in as a value, and the time zones are those
-//! that were built in, so that the same spec means the same on every machine.
+//! Maintenance windows: when disruptive steps may begin. Pure: the time comes in as a value, and
+//! the time zones are those that were built in, so that the same spec means the same on every
+//! machine.
 
 use jiff::civil::{Time, Weekday};
 use jiff::tz::{TimeZone, TimeZoneDatabase};
@@ -61,9 +62,11 @@ pub struct Window {
     /// The days on which it opens, in its zone; every day unless said otherwise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub days: Vec<Day>,
-    /// When it opens: the wall clock of its zone, such as `22:00`. Where the clocks skip that time, as soon as they go on.
+    /// When it opens: the wall clock of its zone, such as `22:00`. Where the clocks skip that time,
+    /// as soon as they go on.
     pub from: String,
-    /// How long it is open: `6h`, `90m`, `1h 30m`; at most a week. Real hours, also in the night in which clocks change.
+    /// How long it is open: `6h`, `90m`, `1h 30m`; at most a week. Real hours, also in the night in
+    /// which clocks change.
     #[serde(rename = "for")]
     pub lasts: String,
     /// The time zone, such as `Europe/Berlin` or `UTC`.
@@ -111,8 +114,18 @@ pub enum WindowState {
 impl Window {
     /// The window with its texts read.
     pub fn read(&self) -> Result<Opening, WindowParseError> {
-        let unread = |key, why: String, fix: &str| WindowParseError { key, why, fix: fix.to_owned() };
-        let clock = || unread("from", "it is no time of day".to_owned(), "write hours and minutes, such as `22:00`");
+        let unread = |key, why: String, fix: &str| WindowParseError {
+            key,
+            why,
+            fix: fix.to_owned(),
+        };
+        let clock = || {
+            unread(
+                "from",
+                "it is no time of day".to_owned(),
+                "write hours and minutes, such as `22:00`",
+            )
+        };
         let from = match self.from.split_once(':') {
             Some((hours, minutes)) if is_two_digits(hours) && is_two_digits(minutes) => {
                 let part = |text: &str| text.parse::<i8>().map_err(|_| clock());
@@ -120,22 +133,47 @@ impl Window {
             }
             _ => return Err(clock()),
         };
-        let lasts =
-            parse_duration(&self.lasts).ok_or_else(|| unread("for", "it is no duration".to_owned(), "write such as `6h`, `90m`"))?;
+        let lasts = parse_duration(&self.lasts).ok_or_else(|| {
+            unread(
+                "for",
+                "it is no duration".to_owned(),
+                "write such as `6h`, `90m`",
+            )
+        })?;
         if lasts > SignedDuration::from_hours(24 * WEEK_DAYS) {
-            return Err(unread("for", "it is longer than a week".to_owned(), "leave the windows out where steps may begin at any time"));
+            return Err(unread(
+                "for",
+                "it is longer than a week".to_owned(),
+                "leave the windows out where steps may begin at any time",
+            ));
         }
         let zone = TimeZoneDatabase::bundled().get(&self.zone).map_err(|_| {
-            unread("zone", "there is no such time zone".to_owned(), "write its name in the tz database, such as `Europe/Berlin`")
+            unread(
+                "zone",
+                "there is no such time zone".to_owned(),
+                "write its name in the tz database, such as `Europe/Berlin`",
+            )
         })?;
-        Ok(Opening { days: self.days.iter().map(|day| day.weekday()).collect(), from, lasts, zone })
+        Ok(Opening {
+            days: self.days.iter().map(|day| day.weekday()).collect(),
+            from,
+            lasts,
+            zone,
+        })
     }
 
     /// In words: `sat, sun from 22:00 for 6h (Europe/Berlin)`.
     pub fn words(&self) -> String {
         let days: Vec<&str> = self.days.iter().map(|day| day.word()).collect();
-        let days = if days.is_empty() { "daily".to_owned() } else { days.join(", ") };
-        format!("{days} from {} for {} ({})", self.from, self.lasts, self.zone)
+        let days = if days.is_empty() {
+            "daily".to_owned()
+        } else {
+            days.join(", ")
+        };
+        format!(
+            "{days} from {} for {} ({})",
+            self.from, self.lasts, self.zone
+        )
     }
 }
 
@@ -158,8 +196,13 @@ impl Opening {
             if !self.days.is_empty() && !self.days.contains(&date.weekday()) {
                 return None;
             }
-            // Of a time that the clocks skip, the one as much later; of one that comes twice, the first.
-            let from = self.zone.to_ambiguous_timestamp(date.to_datetime(self.from)).compatible().ok()?;
+            // Of a time that the clocks skip, the one as much later; of one that comes twice, the
+            // first.
+            let from = self
+                .zone
+                .to_ambiguous_timestamp(date.to_datetime(self.from))
+                .compatible()
+                .ok()?;
             Some((from, from.checked_add(self.lasts).ok()?))
         };
         (-WEEK_DAYS - 1..=WEEK_DAYS + 1).filter_map(day).collect()
@@ -168,7 +211,10 @@ impl Opening {
 
 /// How it stands with windows at a moment. Windows that touch or overlap are one.
 pub fn compute_window_state(openings: &[Opening], now: Timestamp) -> WindowState {
-    let mut times: Vec<(Timestamp, Timestamp)> = openings.iter().flat_map(|opening| opening.about(now)).collect();
+    let mut times: Vec<(Timestamp, Timestamp)> = openings
+        .iter()
+        .flat_map(|opening| opening.about(now))
+        .collect();
     times.sort();
     let mut open: Option<Timestamp> = None;
     for (from, until) in &times {
@@ -180,14 +226,19 @@ pub fn compute_window_state(openings: &[Opening], now: Timestamp) -> WindowState
     }
     match open {
         Some(until) => WindowState::Open { until },
-        None => WindowState::Closed { opens: times.iter().map(|(from, _)| *from).find(|from| *from > now) },
+        None => WindowState::Closed {
+            opens: times.iter().map(|(from, _)| *from).find(|from| *from > now),
+        },
     }
 }
 
 /// A moment as people of a zone say it: `Sun 2026-03-29 22:00 CEST`.
 pub fn format_local_time(at: Timestamp, zone: &str) -> String {
     match TimeZoneDatabase::bundled().get(zone) {
-        Ok(zone) => at.to_zoned(zone).strftime("%a %Y-%m-%d %H:%M %Z").to_string(),
+        Ok(zone) => at
+            .to_zoned(zone)
+            .strftime("%a %Y-%m-%d %H:%M %Z")
+            .to_string(),
         Err(_) => at.to_string(),
     }
 }
@@ -197,11 +248,19 @@ mod tests {
     use super::*;
 
     fn window(days: &[Day], from: &str, lasts: &str, zone: &str) -> Window {
-        Window { days: days.to_vec(), from: from.to_owned(), lasts: lasts.to_owned(), zone: zone.to_owned() }
+        Window {
+            days: days.to_vec(),
+            from: from.to_owned(),
+            lasts: lasts.to_owned(),
+            zone: zone.to_owned(),
+        }
     }
 
     fn at(windows: &[Window], now: &str) -> String {
-        let openings: Vec<Opening> = windows.iter().map(|window| window.read().unwrap()).collect();
+        let openings: Vec<Opening> = windows
+            .iter()
+            .map(|window| window.read().unwrap())
+            .collect();
         match compute_window_state(&openings, now.parse().unwrap()) {
             WindowState::Open { until } => format!("until {until}"),
             WindowState::Closed { opens } => format!("from {}", opens.unwrap()),
@@ -210,64 +269,171 @@ mod tests {
 
     #[test]
     fn a_window_is_open_from_its_first_moment_to_before_its_last() {
-        let weekend = [window(&[Day::Sat, Day::Sun], "22:00", "6h", "Europe/Berlin")];
+        let weekend = [window(
+            &[Day::Sat, Day::Sun],
+            "22:00",
+            "6h",
+            "Europe/Berlin",
+        )];
         // 2026-01-03 is a Saturday; Berlin is at +01:00.
-        assert_eq!(at(&weekend, "2026-01-03T20:59:59Z"), "from 2026-01-03T21:00:00Z");
-        assert_eq!(at(&weekend, "2026-01-03T21:00:00Z"), "until 2026-01-04T03:00:00Z");
-        assert_eq!(at(&weekend, "2026-01-04T02:59:59Z"), "until 2026-01-04T03:00:00Z");
-        assert_eq!(at(&weekend, "2026-01-04T03:00:00Z"), "from 2026-01-04T21:00:00Z");
-        assert_eq!(at(&weekend, "2026-01-05T03:00:00Z"), "from 2026-01-10T21:00:00Z", "a whole week is looked ahead");
+        assert_eq!(
+            at(&weekend, "2026-01-03T20:59:59Z"),
+            "from 2026-01-03T21:00:00Z"
+        );
+        assert_eq!(
+            at(&weekend, "2026-01-03T21:00:00Z"),
+            "until 2026-01-04T03:00:00Z"
+        );
+        assert_eq!(
+            at(&weekend, "2026-01-04T02:59:59Z"),
+            "until 2026-01-04T03:00:00Z"
+        );
+        assert_eq!(
+            at(&weekend, "2026-01-04T03:00:00Z"),
+            "from 2026-01-04T21:00:00Z"
+        );
+        assert_eq!(
+            at(&weekend, "2026-01-05T03:00:00Z"),
+            "from 2026-01-10T21:00:00Z",
+            "a whole week is looked ahead"
+        );
     }
 
     #[test]
     fn a_day_is_that_of_the_zone() {
         let monday = [window(&[Day::Mon], "01:00", "2h", "Asia/Tokyo")];
-        assert_eq!(at(&monday, "2026-01-04T16:30:00Z"), "until 2026-01-04T18:00:00Z", "Sunday in UTC, Monday in Tokyo");
+        assert_eq!(
+            at(&monday, "2026-01-04T16:30:00Z"),
+            "until 2026-01-04T18:00:00Z",
+            "Sunday in UTC, Monday in Tokyo"
+        );
     }
 
     #[test]
     fn windows_that_touch_or_overlap_are_one() {
-        let two = [window(&[], "22:00", "2h", "UTC"), window(&[Day::Sun], "00:00", "3h", "UTC")];
-        assert_eq!(at(&two, "2026-01-03T23:00:00Z"), "until 2026-01-04T03:00:00Z");
-        assert_eq!(at(&two, "2026-01-02T23:00:00Z"), "until 2026-01-03T00:00:00Z", "no Sunday follows");
+        let two = [
+            window(&[], "22:00", "2h", "UTC"),
+            window(&[Day::Sun], "00:00", "3h", "UTC"),
+        ];
+        assert_eq!(
+            at(&two, "2026-01-03T23:00:00Z"),
+            "until 2026-01-04T03:00:00Z"
+        );
+        assert_eq!(
+            at(&two, "2026-01-02T23:00:00Z"),
+            "until 2026-01-03T00:00:00Z",
+            "no Sunday follows"
+        );
         let long = [window(&[Day::Sat], "00:00", "60h", "UTC")];
-        assert_eq!(at(&long, "2026-01-05T11:00:00Z"), "until 2026-01-05T12:00:00Z", "the day that it opened on is two back");
+        assert_eq!(
+            at(&long, "2026-01-05T11:00:00Z"),
+            "until 2026-01-05T12:00:00Z",
+            "the day that it opened on is two back"
+        );
     }
 
-    /// In Berlin the clocks go from 02:00 to 03:00 on 2026-03-29, and from 03:00 back to 02:00 on 2026-10-25.
+    /// In Berlin the clocks go from 02:00 to 03:00 on 2026-03-29, and from 03:00 back to 02:00 on
+    /// 2026-10-25.
     #[test]
     fn clocks_that_change_neither_skip_a_window_nor_open_it_twice() {
         let night = [window(&[], "02:30", "1h", "Europe/Berlin")];
-        assert_eq!(at(&night, "2026-03-29T00:59:00Z"), "from 2026-03-29T01:30:00Z", "02:30 is skipped: 03:30, as much later");
-        assert_eq!(at(&night, "2026-03-29T01:30:00Z"), "until 2026-03-29T02:30:00Z");
-        assert_eq!(at(&night, "2026-10-25T00:30:00Z"), "until 2026-10-25T01:30:00Z", "the first 02:30");
-        assert_eq!(at(&night, "2026-10-25T01:30:00Z"), "from 2026-10-26T01:30:00Z", "and not the second");
+        assert_eq!(
+            at(&night, "2026-03-29T00:59:00Z"),
+            "from 2026-03-29T01:30:00Z",
+            "02:30 is skipped: 03:30, as much later"
+        );
+        assert_eq!(
+            at(&night, "2026-03-29T01:30:00Z"),
+            "until 2026-03-29T02:30:00Z"
+        );
+        assert_eq!(
+            at(&night, "2026-10-25T00:30:00Z"),
+            "until 2026-10-25T01:30:00Z",
+            "the first 02:30"
+        );
+        assert_eq!(
+            at(&night, "2026-10-25T01:30:00Z"),
+            "from 2026-10-26T01:30:00Z",
+            "and not the second"
+        );
         let long = [window(&[Day::Sat], "22:00", "6h", "Europe/Berlin")];
-        assert_eq!(at(&long, "2026-03-28T22:00:00Z"), "until 2026-03-29T03:00:00Z", "six real hours: until 05:00 on the wall");
-        assert_eq!(at(&long, "2026-10-24T22:00:00Z"), "until 2026-10-25T02:00:00Z", "until 03:00 on the wall");
+        assert_eq!(
+            at(&long, "2026-03-28T22:00:00Z"),
+            "until 2026-03-29T03:00:00Z",
+            "six real hours: until 05:00 on the wall"
+        );
+        assert_eq!(
+            at(&long, "2026-10-24T22:00:00Z"),
+            "until 2026-10-25T02:00:00Z",
+            "until 03:00 on the wall"
+        );
     }
 
     #[test]
     fn what_cannot_be_read_is_named() {
-        let key = |window: Window| window.read().map(|_| "fine").unwrap_or_else(|unread| unread.key);
+        let key = |window: Window| {
+            window
+                .read()
+                .map(|_| "fine")
+                .unwrap_or_else(|unread| unread.key)
+        };
         let good = window(&[], "22:00", "6h", "UTC");
         assert_eq!(key(good.clone()), "fine");
-        for from in ["", "22", "24:00", "22:60", "9:00", "+9:00", "22:00:00", "ten", "٢٢:00"] {
-            assert_eq!(key(Window { from: from.to_owned(), ..good.clone() }), "from", "{from}");
+        for from in [
+            "", "22", "24:00", "22:60", "9:00", "+9:00", "22:00:00", "ten", "٢٢:00",
+        ] {
+            assert_eq!(
+                key(Window {
+                    from: from.to_owned(),
+                    ..good.clone()
+                }),
+                "from",
+                "{from}"
+            );
         }
-        for lasts in ["", "0h", "-1h", "6", "169h", "6h ago", "99999999999999999999h"] {
-            assert_eq!(key(Window { lasts: lasts.to_owned(), ..good.clone() }), "for", "{lasts}");
+        for lasts in [
+            "",
+            "0h",
+            "-1h",
+            "6",
+            "169h",
+            "6h ago",
+            "99999999999999999999h",
+        ] {
+            assert_eq!(
+                key(Window {
+                    lasts: lasts.to_owned(),
+                    ..good.clone()
+                }),
+                "for",
+                "{lasts}"
+            );
         }
         for zone in ["", "Mars/Base", "../../etc/passwd", "CET-1CEST"] {
-            assert_eq!(key(Window { zone: zone.to_owned(), ..good.clone() }), "zone", "{zone}");
+            assert_eq!(
+                key(Window {
+                    zone: zone.to_owned(),
+                    ..good.clone()
+                }),
+                "zone",
+                "{zone}"
+            );
         }
-        for (text, seconds) in [("4h", 14_400), ("1h 30m", 5400), ("90 minutes", 5400), (" 20s ", 20)] {
+        for (text, seconds) in [
+            ("4h", 14_400),
+            ("1h 30m", 5400),
+            ("90 minutes", 5400),
+            (" 20s ", 20),
+        ] {
             assert_eq!(parse_duration(text).unwrap().as_secs(), seconds);
         }
     }
 
     #[test]
     fn a_moment_is_said_in_the_words_of_the_zone() {
-        assert_eq!(format_local_time("2026-03-29T01:30:00Z".parse().unwrap(), "Europe/Berlin"), "Sun 2026-03-29 03:30 CEST");
+        assert_eq!(
+            format_local_time("2026-03-29T01:30:00Z".parse().unwrap(), "Europe/Berlin"),
+            "Sun 2026-03-29 03:30 CEST"
+        );
     }
 }

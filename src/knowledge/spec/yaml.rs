@@ -1,7 +1,9 @@
-//! One YAML file as an arena of nodes, each with its bytes in the file. Stricter than YAML, because a spec is written
-//! by one person and read by another: no doubled keys, no tags, no second document, keys are plain text.
+//! One YAML file as an arena of nodes, each with its bytes in the file. Stricter than YAML, because
+//! a spec is written by one person and read by another: no doubled keys, no tags, no second
+//! document, keys are plain text.
 //!
-//! Nodes lie in the order of the text: the first child of a node is the next node, and `after` leads past its last.
+//! Nodes lie in the order of the text: the first child of a node is the next node, and `after`
+//! leads past its last.
 
 mod build;
 mod syntax;
@@ -66,10 +68,14 @@ pub struct YamlEntry {
 }
 
 impl YamlDocument {
-    /// Reads a file. What is wrong with it goes to `problems`; a document comes back even then, if there is any sense
-    /// in reading on, so that one run shows all errors.
-    /// Its aliases are paid from the budget of the files that are read together.
-    pub fn parse(source: Arc<SourceText>, aliases: &mut AliasBudget, problems: &mut Vec<Diagnostic>) -> Option<YamlDocument> {
+    /// Reads a file. What is wrong with it goes to `problems`; a document comes back even then, if
+    /// there is any sense in reading on, so that one run shows all errors. Its aliases are paid
+    /// from the budget of the files that are read together.
+    pub fn parse(
+        source: Arc<SourceText>,
+        aliases: &mut AliasBudget,
+        problems: &mut Vec<Diagnostic>,
+    ) -> Option<YamlDocument> {
         build::build_document(source, aliases, problems)
     }
 
@@ -105,21 +111,27 @@ impl YamlDocument {
         let node = self.node(self.resolved(id));
         let (start, end) = (node.start as usize, node.end as usize);
         match (node.kind, node.extra) {
-            (YamlNodeKind::Plain | YamlNodeKind::Quoted, TEXT_IS_SPAN) => self.source.text().get(start..end).unwrap_or(""),
+            (YamlNodeKind::Plain | YamlNodeKind::Quoted, TEXT_IS_SPAN) => {
+                self.source.text().get(start..end).unwrap_or("")
+            }
             (YamlNodeKind::Plain | YamlNodeKind::Quoted, TEXT_IS_SPAN_IN_QUOTES) => {
                 self.source.text().get(start + 1..end - 1).unwrap_or("")
             }
-            (YamlNodeKind::Plain | YamlNodeKind::Quoted, index) => self.owned.get(index as usize).map_or("", String::as_str),
+            (YamlNodeKind::Plain | YamlNodeKind::Quoted, index) => {
+                self.owned.get(index as usize).map_or("", String::as_str)
+            }
             _ => "",
         }
     }
 
     /// True for a plain scalar that stands for nothing: empty, `~` or `null`.
     pub fn is_null(&self, id: NodeId) -> bool {
-        self.kind(id) == YamlNodeKind::Plain && matches!(self.text(id), "" | "~" | "null" | "Null" | "NULL")
+        self.kind(id) == YamlNodeKind::Plain
+            && matches!(self.text(id), "" | "~" | "null" | "Null" | "NULL")
     }
 
-    /// The bytes of a node where it stands (for an alias those of `*name`); never empty where there is text to show.
+    /// The bytes of a node where it stands (for an alias those of `*name`); never empty where there
+    /// is text to show.
     pub fn span(&self, id: NodeId) -> Range<usize> {
         let node = self.node(id);
         node.start as usize..node.end as usize
@@ -129,15 +141,21 @@ impl YamlDocument {
     pub fn caret(&self, id: NodeId) -> Range<usize> {
         let span = self.span(id);
         match self.node(id).kind {
-            YamlNodeKind::Mapping if self.source.text().as_bytes().get(span.start) != Some(&b'{') && id + 1 < self.node(id).after => {
+            YamlNodeKind::Mapping
+                if self.source.text().as_bytes().get(span.start) != Some(&b'{')
+                    && id + 1 < self.node(id).after =>
+            {
                 self.caret(id + 1)
             }
-            YamlNodeKind::Sequence | YamlNodeKind::Mapping => span.start..(span.start + 1).min(span.end),
+            YamlNodeKind::Sequence | YamlNodeKind::Mapping => {
+                span.start..(span.start + 1).min(span.end)
+            }
             _ => span,
         }
     }
 
-    /// The bytes of a part of a scalar's text, if the text stands in the file as it is; else the whole scalar.
+    /// The bytes of a part of a scalar's text, if the text stands in the file as it is; else the
+    /// whole scalar.
     pub fn span_within(&self, id: NodeId, part: Range<usize>) -> Range<usize> {
         let id = self.resolved(id);
         let node = self.node(id);
@@ -153,17 +171,33 @@ impl YamlDocument {
     pub fn items(&self, id: NodeId) -> Children<'_> {
         let id = self.resolved(id);
         match self.node(id).kind {
-            YamlNodeKind::Sequence => Children { document: self, next: id + 1, end: self.node(id).after },
-            _ => Children { document: self, next: id, end: id },
+            YamlNodeKind::Sequence => Children {
+                document: self,
+                next: id + 1,
+                end: self.node(id).after,
+            },
+            _ => Children {
+                document: self,
+                next: id,
+                end: id,
+            },
         }
     }
 
-    /// The entries of a mapping in the order of the text, merged ones last; an own key hides a merged one.
+    /// The entries of a mapping in the order of the text, merged ones last; an own key hides a
+    /// merged one.
     pub fn entries(&self, id: NodeId) -> Entries<'_> {
         let id = self.resolved(id);
         match self.node(id) {
-            YamlNode { kind: YamlNodeKind::Mapping, merges: false, .. } => self.own_entries(id),
-            YamlNode { kind: YamlNodeKind::Mapping, .. } => {
+            YamlNode {
+                kind: YamlNodeKind::Mapping,
+                merges: false,
+                ..
+            } => self.own_entries(id),
+            YamlNode {
+                kind: YamlNodeKind::Mapping,
+                ..
+            } => {
                 let mut entries = Vec::new();
                 let mut seen = std::collections::HashSet::new();
                 self.merge_into(id, &mut entries, &mut seen);
@@ -175,19 +209,31 @@ impl YamlDocument {
 
     /// The entries of a mapping as they stand there, merge keys among them.
     fn own_entries(&self, mapping: NodeId) -> Entries<'_> {
-        Entries::Own(Children { document: self, next: mapping + 1, end: self.node(mapping).after })
+        Entries::Own(Children {
+            document: self,
+            next: mapping + 1,
+            end: self.node(mapping).after,
+        })
     }
 
     /// `build` bounds how deep and how wide merging can go, so this recursion ends soon.
-    fn merge_into<'a>(&'a self, mapping: NodeId, entries: &mut Vec<YamlEntry>, seen: &mut std::collections::HashSet<&'a str>) {
+    fn merge_into<'a>(
+        &'a self,
+        mapping: NodeId,
+        entries: &mut Vec<YamlEntry>,
+        seen: &mut std::collections::HashSet<&'a str>,
+    ) {
         let mut merged = Vec::new();
         for YamlEntry { key, value } in self.own_entries(mapping) {
             if self.is_merge_key(key) {
                 let value = self.resolved(value);
                 match self.node(value).kind {
                     YamlNodeKind::Mapping => merged.push(value),
-                    _ => merged
-                        .extend(self.items(value).map(|item| self.resolved(item)).filter(|i| self.node(*i).kind == YamlNodeKind::Mapping)),
+                    _ => merged.extend(
+                        self.items(value)
+                            .map(|item| self.resolved(item))
+                            .filter(|i| self.node(*i).kind == YamlNodeKind::Mapping),
+                    ),
                 }
             } else if seen.insert(self.text(key)) {
                 entries.push(YamlEntry { key, value });
@@ -204,7 +250,8 @@ impl YamlDocument {
 
     /// The entry with this key.
     pub fn entry(&self, mapping: NodeId, key: &str) -> Option<YamlEntry> {
-        self.entries(mapping).find(|entry| self.text(entry.key) == key)
+        self.entries(mapping)
+            .find(|entry| self.text(entry.key) == key)
     }
 }
 
@@ -241,7 +288,10 @@ impl Iterator for Entries<'_> {
     type Item = YamlEntry;
     fn next(&mut self) -> Option<YamlEntry> {
         match self {
-            Entries::Own(children) => Some(YamlEntry { key: children.next()?, value: children.next()? }),
+            Entries::Own(children) => Some(YamlEntry {
+                key: children.next()?,
+                value: children.next()?,
+            }),
             Entries::Merged(entries) => entries.next(),
         }
     }

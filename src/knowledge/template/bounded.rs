@@ -1,5 +1,6 @@
-//! What a template may make: so much and no more, also on the way. Filters that lengthen a text look before they do; what
-//! is written goes into a buffer with an end. That no text is made longer turn after turn is for `growth`.
+//! What a template may make: so much and no more, also on the way. Filters that lengthen a text
+//! look before they do; what is written goes into a buffer with an end. That no text is made longer
+//! turn after turn is for `growth`.
 
 use super::work;
 use std::io::{self, Write};
@@ -18,19 +19,32 @@ pub fn limit_text_length(text: String) -> TeraResult<String> {
 }
 
 fn not_longer(text: String) -> TeraResult<String> {
-    if text.len() > TEXT_MAX { Err(Error::message(TOO_MUCH)) } else { Ok(text) }
+    if text.len() > TEXT_MAX {
+        Err(Error::message(TOO_MUCH))
+    } else {
+        Ok(text)
+    }
 }
 
 fn expect_text(value: &Value) -> TeraResult<&str> {
-    value.as_str().ok_or_else(|| Error::message("this filter takes text"))
+    value
+        .as_str()
+        .ok_or_else(|| Error::message("this filter takes text"))
 }
 
 /// Tera's `replace`, which would do it first and look at nothing.
 pub fn replace_in_text(value: Value, arguments: Kwargs, _: &State) -> TeraResult<String> {
-    let (value, from, to) = (expect_text(&value)?, arguments.must_get::<String>("from")?, arguments.must_get::<String>("to")?);
+    let (value, from, to) = (
+        expect_text(&value)?,
+        arguments.must_get::<String>("from")?,
+        arguments.must_get::<String>("to")?,
+    );
     work::charge_text(&from)?;
     work::charge_text(&to)?;
-    let longer = value.matches(from.as_str()).count().saturating_mul(to.len().saturating_sub(from.len()));
+    let longer = value
+        .matches(from.as_str())
+        .count()
+        .saturating_mul(to.len().saturating_sub(from.len()));
     if value.len().saturating_add(longer) > TEXT_MAX {
         return Err(Error::message(TOO_MUCH));
     }
@@ -40,7 +54,9 @@ pub fn replace_in_text(value: Value, arguments: Kwargs, _: &State) -> TeraResult
 
 /// Tera's `join`.
 pub fn join_list_items(value: Value, arguments: Kwargs, _: &State) -> TeraResult<String> {
-    let items = value.as_array().ok_or_else(|| Error::message("this filter takes a list"))?;
+    let items = value
+        .as_array()
+        .ok_or_else(|| Error::message("this filter takes a list"))?;
     let between = arguments.get::<String>("sep")?.unwrap_or_default();
     work::charge_text(&between)?;
     let mut out = String::new();
@@ -56,11 +72,18 @@ pub fn join_list_items(value: Value, arguments: Kwargs, _: &State) -> TeraResult
 
 /// Tera's `indent`: all lines but the first and the empty ones, unless it is told otherwise.
 pub fn indent_text(value: Value, arguments: Kwargs, _: &State) -> TeraResult<String> {
-    let (first, blank) = (arguments.get::<bool>("first")?.unwrap_or(false), arguments.get::<bool>("blank")?.unwrap_or(false));
+    let (first, blank) = (
+        arguments.get::<bool>("first")?.unwrap_or(false),
+        arguments.get::<bool>("blank")?.unwrap_or(false),
+    );
     let width = arguments.get::<usize>("width")?.unwrap_or(4).min(1000);
-    let indentation = arguments.get::<String>("indentation")?.unwrap_or_else(|| " ".to_owned());
+    let indentation = arguments
+        .get::<String>("indentation")?
+        .unwrap_or_else(|| " ".to_owned());
     if indentation.chars().count() != 1 {
-        return Err(Error::message("The `indentation` argument must contain exactly one character"));
+        return Err(Error::message(
+            "The `indentation` argument must contain exactly one character",
+        ));
     }
     let (value, indentation) = (expect_text(&value)?, indentation.repeat(width));
     let mut out = String::new();
@@ -68,7 +91,11 @@ pub fn indent_text(value: Value, arguments: Kwargs, _: &State) -> TeraResult<Str
         if n > 0 {
             out.push('\n');
         }
-        if if n == 0 { first } else { blank || !line.is_empty() } {
+        if if n == 0 {
+            first
+        } else {
+            blank || !line.is_empty()
+        } {
             out.push_str(&indentation);
         }
         out.push_str(line);
@@ -89,14 +116,16 @@ pub struct TemplateOutputBuffer {
 }
 
 impl TemplateOutputBuffer {
-    /// Charges for all that was written: an output without filter or operator is charged for nothing else.
+    /// Charges for all that was written: an output without filter or operator is charged for
+    /// nothing else.
     pub fn charge(&self) -> TeraResult<()> {
         work::charge_units(self.bytes.len() as u64 / work::BYTES_A_UNIT)
     }
 
     /// What was written.
     pub fn text(self) -> String {
-        String::from_utf8(self.bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+        String::from_utf8(self.bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
     }
 }
 

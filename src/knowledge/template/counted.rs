@@ -1,4 +1,5 @@
-//! A template as Tera is given it: the author's text, with filters in it that charge (`work`) for what loops, filters and operators do.
+//! A template as Tera is given it: the author's text, with filters in it that charge (`work`) for
+//! what loops, filters and operators do.
 
 use super::names::{find_closing_bracket, is_keyword};
 use super::token::{Placed, TemplatePiece, Token, split_into_pieces};
@@ -7,11 +8,26 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Filters that go through all that is in a value.
-const TAKES_WHOLE: [&str; 8] = [super::filters::VALUE_FILTER, "join", "json", "sh", "sort", "str", "systemd", "unique"];
+const TAKES_WHOLE: [&str; 8] = [
+    super::filters::VALUE_FILTER,
+    "join",
+    "json",
+    "sh",
+    "sort",
+    "str",
+    "systemd",
+    "unique",
+];
 /// Filters that make a list or map of what is in one.
 const TAKES_ELEMENTS: [&str; 5] = ["group_by", "keys", "pairs", "reverse", "values"];
 /// Tests that look at more of a value than its type.
-const TESTS_OF_CONTENT: [&str; 5] = ["containing", "ending_with", "starting_with", "version_before", "whole_number"];
+const TESTS_OF_CONTENT: [&str; 5] = [
+    "containing",
+    "ending_with",
+    "starting_with",
+    "version_before",
+    "whole_number",
+];
 /// Operators that go through all that is in a value.
 const OPERATORS: [&str; 9] = ["~", "==", "!=", "<", ">", "<=", ">=", "...", ":"];
 /// What stands beside a value of which only the truth is asked, or which is handed on as it is.
@@ -36,28 +52,51 @@ pub struct CountedTemplate {
 }
 
 impl CountedTemplate {
-    /// A template with what counts in its loops, before its filters and behind the values of its operators.
+    /// A template with what counts in its loops, before its filters and behind the values of its
+    /// operators.
     pub fn of(template: &str) -> Self {
         let pieces = split_into_pieces(template);
         let bodies = loop_bodies(&pieces);
         let mut inserts: Vec<Insert> = Vec::new();
         for (at, piece) in pieces.iter().enumerate() {
-            let (TemplatePiece::Tag(_, words) | TemplatePiece::Output(_, words)) = piece else { continue };
+            let (TemplatePiece::Tag(_, words) | TemplatePiece::Output(_, words)) = piece else {
+                continue;
+            };
             let expression = expression_of(piece);
-            let (Some(first), Some(last)) = (expression.first(), expression.last()) else { continue };
+            let (Some(first), Some(last)) = (expression.first(), expression.last()) else {
+                continue;
+            };
             count_expression(expression, &mut inserts);
             let charge = match words.first() {
-                Some((word, _)) if matches!(piece, TemplatePiece::Output(..)) || word.is_word("if") || word.is_word("elif") => continue,
+                Some((word, _))
+                    if matches!(piece, TemplatePiece::Output(..))
+                        || word.is_word("if")
+                        || word.is_word("elif") =>
+                {
+                    continue;
+                }
                 Some((word, _)) if word.is_word("for") => {
-                    format!(")|{TURNS_FILTER}(body={})", bodies.get(&at).copied().unwrap_or_default())
+                    format!(
+                        ")|{TURNS_FILTER}(body={})",
+                        bodies.get(&at).copied().unwrap_or_default()
+                    )
                 }
                 _ => format!(")|{TEXT_FILTER}"),
             };
             let of = first.1.start..last.1.end;
-            inserts.push(Insert { at: of.start, text: "(".to_owned(), of: of.start..of.start });
-            inserts.push(Insert { at: of.end, text: charge, of });
+            inserts.push(Insert {
+                at: of.start,
+                text: "(".to_owned(),
+                of: of.start..of.start,
+            });
+            inserts.push(Insert {
+                at: of.end,
+                text: charge,
+                of,
+            });
         }
-        // At one place what charges for a part comes before what charges for the whole, as it was put in.
+        // At one place what charges for a part comes before what charges for the whole, as it was
+        // put in.
         inserts.sort_by_key(|insert| insert.at);
         let (mut text, mut from) = (String::with_capacity(template.len() * 2), 0);
         for insert in &inserts {
@@ -66,12 +105,17 @@ impl CountedTemplate {
             from = insert.at;
         }
         text.push_str(&template[from..]);
-        CountedTemplate { text, inserted: inserts }
+        CountedTemplate {
+            text,
+            inserted: inserts,
+        }
     }
 
-    /// The bytes of the template that these bytes of the counted text were; what was put in stands for what it charges for.
+    /// The bytes of the template that these bytes of the counted text were; what was put in stands
+    /// for what it charges for.
     pub fn place(&self, range: &Range<usize>) -> Range<usize> {
-        self.back(range.start).unwrap_or_else(|of| of.start)..self.back(range.end).unwrap_or_else(|of| of.end)
+        self.back(range.start).unwrap_or_else(|of| of.start)
+            ..self.back(range.end).unwrap_or_else(|of| of.end)
     }
 
     fn back(&self, at: usize) -> Result<usize, &Range<usize>> {
@@ -91,10 +135,14 @@ impl CountedTemplate {
 
 /// Where in a template the tag or output stands that holds this byte.
 pub fn piece_around(template: &str, at: usize) -> Option<Range<usize>> {
-    split_into_pieces(template).into_iter().find_map(|piece| match piece {
-        TemplatePiece::Tag(span, _) | TemplatePiece::Output(span, _) if span.contains(&at) => Some(span),
-        _ => None,
-    })
+    split_into_pieces(template)
+        .into_iter()
+        .find_map(|piece| match piece {
+            TemplatePiece::Tag(span, _) | TemplatePiece::Output(span, _) if span.contains(&at) => {
+                Some(span)
+            }
+            _ => None,
+        })
 }
 
 /// The expression of an output or a tag.
@@ -102,11 +150,18 @@ fn expression_of(piece: &TemplatePiece) -> &[Placed] {
     let (words, begins) = match piece {
         TemplatePiece::Output(_, words) => (words, Some(0)),
         TemplatePiece::Tag(_, words) => {
-            let behind = |is_split: &dyn Fn(&Token) -> bool| words.iter().position(|(word, _)| is_split(word)).map(|at| at + 1);
+            let behind = |is_split: &dyn Fn(&Token) -> bool| {
+                words
+                    .iter()
+                    .position(|(word, _)| is_split(word))
+                    .map(|at| at + 1)
+            };
             let begins = match words.first() {
                 Some((word, _)) if word.is_word("if") || word.is_word("elif") => Some(1),
                 Some((word, _)) if word.is_word("for") => behind(&|word| word.is_word("in")),
-                Some((word, _)) if word.is_word("set") || word.is_word("set_global") => behind(&|word| word.is("=")),
+                Some((word, _)) if word.is_word("set") || word.is_word("set_global") => {
+                    behind(&|word| word.is("="))
+                }
                 _ => None,
             };
             (words, begins)
@@ -118,17 +173,33 @@ fn expression_of(piece: &TemplatePiece) -> &[Placed] {
 
 fn count_expression(words: &[Placed], inserts: &mut Vec<Insert>) {
     let copies = count_copies(words);
-    let whole = if copies > 1 { format!("|{WHOLE_FILTER}(times={copies})") } else { format!("|{WHOLE_FILTER}") };
+    let whole = if copies > 1 {
+        format!("|{WHOLE_FILTER}(times={copies})")
+    } else {
+        format!("|{WHOLE_FILTER}")
+    };
     let has_operators = (0..words.len()).any(|at| is_operator(words, at));
     for (at, (word, span)) in words.iter().enumerate() {
         if word.is("|") {
-            inserts.push(Insert { at: span.start, text: format!("|{}", charge_of_filter(words.get(at + 1))), of: span.start..span.start });
-            // The value goes on through the filter: an operator behind the last one handles what that makes.
-            let end =
-                if words.get(at + 2).is_some_and(|(word, _)| word.is("(")) { find_closing_bracket(words, at + 2) + 1 } else { at + 2 };
+            inserts.push(Insert {
+                at: span.start,
+                text: format!("|{}", charge_of_filter(words.get(at + 1))),
+                of: span.start..span.start,
+            });
+            // The value goes on through the filter: an operator behind the last one handles what
+            // that makes.
+            let end = if words.get(at + 2).is_some_and(|(word, _)| word.is("(")) {
+                find_closing_bracket(words, at + 2) + 1
+            } else {
+                at + 2
+            };
             if has_operators && !words.get(end).is_some_and(|(word, _)| word.is("|")) {
                 let of = span.end..words[end.min(words.len()) - 1].1.end;
-                inserts.push(Insert { at: of.end, text: whole.clone(), of });
+                inserts.push(Insert {
+                    at: of.end,
+                    text: whole.clone(),
+                    of,
+                });
             }
         } else if begins_path(words, at) {
             count_path(words, at, &whole, inserts);
@@ -138,7 +209,10 @@ fn count_expression(words: &[Placed], inserts: &mut Vec<Insert>) {
 
 /// How often a text or list can be copied in an expression on its way from value to value.
 fn count_copies(words: &[Placed]) -> u64 {
-    words.iter().filter(|(word, _)| word.is("~") || word.is("...") || word.is(":")).count() as u64
+    words
+        .iter()
+        .filter(|(word, _)| word.is("~") || word.is("...") || word.is(":"))
+        .count() as u64
 }
 
 fn is_operator(words: &[Placed], at: usize) -> bool {
@@ -151,12 +225,24 @@ fn is_operator(words: &[Placed], at: usize) -> bool {
 
 /// True for an `is` whose test goes through the value.
 fn is_test_of_content(words: &[Placed], at: usize) -> bool {
-    let test = if words.get(at + 1).is_some_and(|(word, _)| word.is_word("not")) { at + 2 } else { at + 1 };
-    words[at].0.is_word("is") && words.get(test).is_some_and(|(word, _)| TESTS_OF_CONTENT.iter().any(|test| word.is_word(test)))
+    let test = if words
+        .get(at + 1)
+        .is_some_and(|(word, _)| word.is_word("not"))
+    {
+        at + 2
+    } else {
+        at + 1
+    };
+    words[at].0.is_word("is")
+        && words
+            .get(test)
+            .is_some_and(|(word, _)| TESTS_OF_CONTENT.iter().any(|test| word.is_word(test)))
 }
 
 fn charge_of_filter(filter: Option<&Placed>) -> &'static str {
-    let is = |names: &[&str]| filter.is_some_and(|(word, _)| names.iter().any(|name| word.is_word(name)));
+    let is = |names: &[&str]| {
+        filter.is_some_and(|(word, _)| names.iter().any(|name| word.is_word(name)))
+    };
     if is(&TAKES_WHOLE) {
         WHOLE_FILTER
     } else if is(&TAKES_ELEMENTS) {
@@ -168,32 +254,59 @@ fn charge_of_filter(filter: Option<&Placed>) -> &'static str {
 
 /// True where a name of a value begins: no keyword, field, filter, test, function or argument.
 fn begins_path(words: &[Placed], at: usize) -> bool {
-    let Token::Ident(name) = &words[at].0 else { return false };
+    let Token::Ident(name) = &words[at].0 else {
+        return false;
+    };
     let before = |n: usize| at.checked_sub(n).map(|at| &words[at].0);
-    let is_part = before(1).is_some_and(|word| word.is(".") || word.is("?.") || word.is("|") || word.is_word("is"))
-        || (before(1).is_some_and(|word| word.is_word("not")) && before(2).is_some_and(|word| word.is_word("is")));
-    let is_named = words.get(at + 1).is_some_and(|(word, _)| word.is("(") || word.is("="));
+    let is_part = before(1)
+        .is_some_and(|word| word.is(".") || word.is("?.") || word.is("|") || word.is_word("is"))
+        || (before(1).is_some_and(|word| word.is_word("not"))
+            && before(2).is_some_and(|word| word.is_word("is")));
+    let is_named = words
+        .get(at + 1)
+        .is_some_and(|(word, _)| word.is("(") || word.is("="));
     !is_keyword(name) && !is_part && !is_named
 }
 
-/// Charges for a named value where an operator, an argument or a list takes it, and for a text or list that a part is taken out of.
+/// Charges for a named value where an operator, an argument or a list takes it, and for a text or
+/// list that a part is taken out of.
 fn count_path(words: &[Placed], start: usize, whole: &str, inserts: &mut Vec<Insert>) {
     let (mut end, mut brackets, mut has_brackets) = (start + 1, None, false);
     while let Some((Token::Symbol(symbol), _)) = words.get(end) {
         match *symbol {
             "." | "?." => (end, brackets) = (end + 2, None),
-            "?[" => (end, brackets, has_brackets) = (find_closing_bracket(words, end) + 1, None, true),
-            "[" => (end, brackets, has_brackets) = (find_closing_bracket(words, end) + 1, brackets.or(Some(end)), true),
+            "?[" => {
+                (end, brackets, has_brackets) = (find_closing_bracket(words, end) + 1, None, true)
+            }
+            "[" => {
+                (end, brackets, has_brackets) = (
+                    find_closing_bracket(words, end) + 1,
+                    brackets.or(Some(end)),
+                    true,
+                )
+            }
             _ => break,
         }
     }
     let end = end.min(words.len());
     let spans = |part: Range<usize>| words[part.start].1.start..words[part.end - 1].1.end;
-    let is_slice = brackets.is_some_and(|open| words[open..end].iter().any(|(word, _)| word.is(":")));
+    let is_slice =
+        brackets.is_some_and(|open| words[open..end].iter().any(|(word, _)| word.is(":")));
     if let Some(open) = brackets {
         // Behind a filter Tera takes brackets and no fields.
         let of = spans(start..open);
-        inserts.push(Insert { at: of.end, text: format!("|{}", if is_slice { ELEMENTS_FILTER } else { TEXT_FILTER }), of });
+        inserts.push(Insert {
+            at: of.end,
+            text: format!(
+                "|{}",
+                if is_slice {
+                    ELEMENTS_FILTER
+                } else {
+                    TEXT_FILTER
+                }
+            ),
+            of,
+        });
     }
     // A filter charges for it itself.
     if words.get(end).is_some_and(|(word, _)| word.is("|")) {
@@ -201,9 +314,17 @@ fn count_path(words: &[Placed], start: usize, whole: &str, inserts: &mut Vec<Ins
     }
     let of = spans(start..end);
     if is_slice || !is_only_tested(words, start, end) {
-        inserts.push(Insert { at: of.end, text: whole.to_owned(), of });
+        inserts.push(Insert {
+            at: of.end,
+            text: whole.to_owned(),
+            of,
+        });
     } else if has_brackets && brackets.is_none() {
-        inserts.push(Insert { at: of.end, text: format!("|{TEXT_FILTER}"), of });
+        inserts.push(Insert {
+            at: of.end,
+            text: format!("|{TEXT_FILTER}"),
+            of,
+        });
     }
 }
 
@@ -211,14 +332,18 @@ fn count_path(words: &[Placed], start: usize, whole: &str, inserts: &mut Vec<Ins
 fn is_only_tested(words: &[Placed], mut start: usize, mut end: usize) -> bool {
     let is_group = |at: usize| {
         let before = at.checked_sub(1).map(|at| &words[at].0);
-        words[at].0.is("(") && !before.is_some_and(|word| matches!(word, Token::Ident(name) if !is_keyword(name)))
+        words[at].0.is("(")
+            && !before.is_some_and(|word| matches!(word, Token::Ident(name) if !is_keyword(name)))
     };
     while start > 0 && is_group(start - 1) && words.get(end).is_some_and(|(word, _)| word.is(")")) {
         (start, end) = (start - 1, end + 1);
     }
     let is_condition = |at: usize| CONDITIONS.iter().any(|word| words[at].0.is_word(word));
     let before = start == 0 || is_condition(start - 1);
-    before && (end >= words.len() || is_condition(end) || (words[end].0.is_word("is") && !is_test_of_content(words, end)))
+    before
+        && (end >= words.len()
+            || is_condition(end)
+            || (words[end].0.is_word("is") && !is_test_of_content(words, end)))
 }
 
 /// The steps of the body of each loop, by the index of its tag.
@@ -226,10 +351,14 @@ fn loop_bodies(pieces: &[TemplatePiece]) -> BTreeMap<usize, u64> {
     let (mut open, mut all, mut bodies) = (Vec::new(), 0, BTreeMap::new());
     for (at, piece) in pieces.iter().enumerate() {
         all += compute_piece_cost(piece);
-        let TemplatePiece::Tag(_, words) = piece else { continue };
+        let TemplatePiece::Tag(_, words) = piece else {
+            continue;
+        };
         match words.first() {
             Some((word, _)) if word.is_word("for") => open.push((at, all)),
-            Some((word, _)) if word.is_word("endfor") => bodies.extend(open.pop().map(|(tag, before)| (tag, all - before))),
+            Some((word, _)) if word.is_word("endfor") => {
+                bodies.extend(open.pop().map(|(tag, before)| (tag, all - before)))
+            }
             _ => {}
         }
     }
@@ -256,39 +385,87 @@ mod tests {
     fn what_counts_is_put_in_and_places_are_found_again() {
         let template = "a{% for x in list %}{{ x.y | lower }}é{% endfor %}";
         let counted = CountedTemplate::of(template);
-        assert_eq!(counted.text, "a{% for x in (list)|_turns(body=9) %}{{ x.y |_text| lower }}é{% endfor %}");
+        assert_eq!(
+            counted.text,
+            "a{% for x in (list)|_turns(body=9) %}{{ x.y |_text| lower }}é{% endfor %}"
+        );
         for word in ["list", "x.y", "lower", "endfor"] {
-            let (here, there) = (template.find(word).unwrap(), counted.text.find(word).unwrap());
-            assert_eq!(counted.place(&(there..there + word.len())), here..here + word.len(), "{word}");
+            let (here, there) = (
+                template.find(word).unwrap(),
+                counted.text.find(word).unwrap(),
+            );
+            assert_eq!(
+                counted.place(&(there..there + word.len())),
+                here..here + word.len(),
+                "{word}"
+            );
         }
         let filter = counted.text.find("_turns").unwrap();
-        assert_eq!(piece_around(template, counted.place(&(filter..filter + 6)).start), Some(1..20));
+        assert_eq!(
+            piece_around(template, counted.place(&(filter..filter + 6)).start),
+            Some(1..20)
+        );
     }
 
     #[test]
     fn operators_are_charged_for_the_values_that_they_handle() {
         for (template, counted) in [
             ("{{ a.b }}", "{{ a.b }}"),
-            ("{% if a and not (b.c) or d is defined %}", "{% if a and not (b.c) or d is defined %}"),
-            ("{% if a == b.c[0] %}", "{% if a|_whole == b.c|_text[0]|_whole %}"),
-            ("{{ a ~ b ~ 'x' }}", "{{ a|_whole(times=2) ~ b|_whole(times=2) ~ 'x' }}"),
-            ("{% if 'x' in l and l is containing(pat=y) %}", "{% if 'x' in l|_whole and l|_whole is containing(pat=y|_whole) %}"),
-            ("{% set m = l[1:9] %}", "{% set m = (l|_elements[1:9]|_whole)|_text %}"),
-            ("{% if l[0].x %}{{ t?[0] }}", "{% if l[0].x|_text %}{{ t?[0]|_text }}"),
-            ("{{ (a or b) ~ c }}", "{{ (a|_whole or b|_whole) ~ c|_whole }}"),
-            ("{% if l | default(value=m) == m %}", "{% if l |_text| default(value=m|_whole)|_whole == m|_whole %}"),
-            ("{{ 1 if x else [a, a] }}", "{{ 1 if x else [a|_whole, a|_whole] }}"),
-            ("{% for a, b in c | pairs %}{% endfor %}", "{% for a, b in (c |_elements| pairs)|_turns(body=2) %}{% endfor %}"),
+            (
+                "{% if a and not (b.c) or d is defined %}",
+                "{% if a and not (b.c) or d is defined %}",
+            ),
+            (
+                "{% if a == b.c[0] %}",
+                "{% if a|_whole == b.c|_text[0]|_whole %}",
+            ),
+            (
+                "{{ a ~ b ~ 'x' }}",
+                "{{ a|_whole(times=2) ~ b|_whole(times=2) ~ 'x' }}",
+            ),
+            (
+                "{% if 'x' in l and l is containing(pat=y) %}",
+                "{% if 'x' in l|_whole and l|_whole is containing(pat=y|_whole) %}",
+            ),
+            (
+                "{% set m = l[1:9] %}",
+                "{% set m = (l|_elements[1:9]|_whole)|_text %}",
+            ),
+            (
+                "{% if l[0].x %}{{ t?[0] }}",
+                "{% if l[0].x|_text %}{{ t?[0]|_text }}",
+            ),
+            (
+                "{{ (a or b) ~ c }}",
+                "{{ (a|_whole or b|_whole) ~ c|_whole }}",
+            ),
+            (
+                "{% if l | default(value=m) == m %}",
+                "{% if l |_text| default(value=m|_whole)|_whole == m|_whole %}",
+            ),
+            (
+                "{{ 1 if x else [a, a] }}",
+                "{{ 1 if x else [a|_whole, a|_whole] }}",
+            ),
+            (
+                "{% for a, b in c | pairs %}{% endfor %}",
+                "{% for a, b in (c |_elements| pairs)|_turns(body=2) %}{% endfor %}",
+            ),
         ] {
             assert_eq!(CountedTemplate::of(template).text, counted);
         }
         let nested = CountedTemplate::of(&"{% for a in b %}".repeat(3)).text;
-        assert_eq!(nested, "{% for a in (b)|_turns(body=10) %}{% for a in (b)|_turns(body=5) %}{% for a in (b)|_turns(body=0) %}");
+        assert_eq!(
+            nested,
+            "{% for a in (b)|_turns(body=10) %}{% for a in (b)|_turns(body=5) %}{% for a in (b)|_turns(body=0) %}"
+        );
     }
 
     proptest::proptest! {
         #[test]
-        fn no_template_panics_and_no_byte_of_it_is_lost(text in "([{}%#a'\"\\\\. |é\n(]|for |in |set |=|~|\\[|:|\\]|is |endfor){0,30}") {
+        fn no_template_panics_and_no_byte_of_it_is_lost(text in "([{}%#a'\"\\\\. |é\n(]|for |in \
+                                                                 |set |=|~|\\[|:|\\]|is \
+                                                                 |endfor){0,30}") {
             let counted = CountedTemplate::of(&text);
             let mut left = counted.text.clone();
             for insert in &counted.inserted {

@@ -1,5 +1,5 @@
-//! Tera, held in: one instance a module, every template compiled once, typed results, values quoted in shell templates,
-//! and errors that name the place in the file that the module's author wrote.
+//! Tera, held in: one instance a module, every template compiled once, typed results, values quoted
+//! in shell templates, and errors that name the place in the file that the module's author wrote.
 
 use super::bounded;
 use super::counted::{self, CountedTemplate};
@@ -38,7 +38,8 @@ pub enum Makes {
     Condition,
 }
 
-/// One compiled template: its name in the engine, and how to find its bytes in the author's file again.
+/// One compiled template: its name in the engine, and how to find its bytes in the author's file
+/// again.
 #[derive(Debug, Clone)]
 pub struct Snippet {
     /// The name in the engine.
@@ -50,7 +51,8 @@ pub struct Snippet {
     /// The lint found something: Tera need not say it again.
     pub faulty: bool,
     origin: TemplateOrigin,
-    /// The template: the author's text, or the expression wrapped. Tera is given it with what counts its work.
+    /// The template: the author's text, or the expression wrapped. Tera is given it with what
+    /// counts its work.
     text: String,
     /// Bytes that were put before the author's expression.
     before: usize,
@@ -59,19 +61,47 @@ pub struct Snippet {
 }
 
 impl Snippet {
-    /// The template of a text: one that is exactly one expression keeps its type, unless it is shell.
+    /// The template of a text: one that is exactly one expression keeps its type, unless it is
+    /// shell.
     pub fn new(name: &str, text: &str, origin: TemplateOrigin, makes: Makes) -> Self {
         let whole = 0..text.len();
         let (name, text, before, inner, makes) = match makes {
             Makes::Shell => (format!("{name}.sh"), text.to_owned(), 0, whole, makes),
             Makes::Text => match token::sole_expression(text) {
-                Some(inner) => (name.to_owned(), format!("{{{{({})|_value}}}}", &text[inner.clone()]), 3, inner, Makes::Value),
+                Some(inner) => (
+                    name.to_owned(),
+                    format!("{{{{({})|_value}}}}", &text[inner.clone()]),
+                    3,
+                    inner,
+                    Makes::Value,
+                ),
                 None => (name.to_owned(), text.to_owned(), 0, whole, makes),
             },
-            Makes::Value => (name.to_owned(), format!("{{{{({text})|_value}}}}"), 3, whole, makes),
-            Makes::Condition => (name.to_owned(), format!("{{% if ({text}) %}}1{{% endif %}}"), 7, whole, makes),
+            Makes::Value => (
+                name.to_owned(),
+                format!("{{{{({text})|_value}}}}"),
+                3,
+                whole,
+                makes,
+            ),
+            Makes::Condition => (
+                name.to_owned(),
+                format!("{{% if ({text}) %}}1{{% endif %}}"),
+                7,
+                whole,
+                makes,
+            ),
         };
-        Snippet { name, makes, uses: Vec::new(), faulty: false, origin, text, before, inner }
+        Snippet {
+            name,
+            makes,
+            uses: Vec::new(),
+            faulty: false,
+            origin,
+            text,
+            before,
+            inner,
+        }
     }
 
     /// The same, but always text: for what is written to a file.
@@ -96,14 +126,20 @@ impl Snippet {
 
     /// The file and the bytes in it that belong to a part of the template.
     pub fn place(&self, document: &YamlDocument, part: &Range<usize>) -> (String, Range<usize>) {
-        let back = |at: usize| (self.inner.start + at.saturating_sub(self.before)).clamp(self.inner.start, self.inner.end);
+        let back = |at: usize| {
+            (self.inner.start + at.saturating_sub(self.before))
+                .clamp(self.inner.start, self.inner.end)
+        };
         let mut part = back(part.start)..back(part.end);
         if part.is_empty() {
             // Tera means what we put around the expression: the expression it is.
             part = self.inner.clone();
         }
         match &self.origin {
-            TemplateOrigin::Manifest(node) => (document.source().name().to_owned(), within_scalar(document, *node, part)),
+            TemplateOrigin::Manifest(node) => (
+                document.source().name().to_owned(),
+                within_scalar(document, *node, part),
+            ),
             TemplateOrigin::File(source) => (source.name().to_owned(), part),
         }
     }
@@ -111,15 +147,23 @@ impl Snippet {
     /// A problem of the lint as a diagnostic.
     pub fn diagnostic(&self, document: &YamlDocument, problem: &TemplateProblem) -> Diagnostic {
         let (file, span) = self.place(document, &problem.span);
-        let diagnostic = Diagnostic::error(problem.code, problem.message.clone()).at(file, span, problem.fix.clone().unwrap_or_default());
+        let diagnostic = Diagnostic::error(problem.code, problem.message.clone()).at(
+            file,
+            span,
+            problem.fix.clone().unwrap_or_default(),
+        );
         match problem.code {
-            "RW0203" => diagnostic.effect("Tera would take it for false or stop in the middle, and a wish would be missing without a word"),
+            "RW0203" => diagnostic.effect(
+                "Tera would take it for false or stop in the middle, and a wish would be missing \
+                 without a word",
+            ),
             _ => diagnostic,
         }
     }
 }
 
-/// The bytes of a part of a scalar's text. A block (`|`) stands in the file line by line, each behind its indentation.
+/// The bytes of a part of a scalar's text. A block (`|`) stands in the file line by line, each
+/// behind its indentation.
 fn within_scalar(document: &YamlDocument, node: NodeId, part: Range<usize>) -> Range<usize> {
     let (source, whole, text) = (document.source(), document.span(node), document.text(node));
     let found = document.span_within(node, part.clone());
@@ -130,7 +174,11 @@ fn within_scalar(document: &YamlDocument, node: NodeId, part: Range<usize>) -> R
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
     let line_text = text[line_start..].lines().next().unwrap_or_default();
     let line = source.line_span(source.line_of(whole.start) + before.matches('\n').count());
-    match source.text().get(line.clone()).and_then(|there| there.find(line_text)) {
+    match source
+        .text()
+        .get(line.clone())
+        .and_then(|there| there.find(line_text))
+    {
         Some(indentation) => {
             let start = line.start + indentation + part.start - line_start;
             start..(start + part.len()).min(line.end)
@@ -146,7 +194,8 @@ pub type Rendered<T> = Result<T, Box<Diagnostic>>;
 #[derive(Clone)]
 pub struct Engine {
     tera: Tera,
-    /// Templates that took more work than they may, with what is said of it: they are not tried again for the next host.
+    /// Templates that took more work than they may, with what is said of it: they are not tried
+    /// again for the next host.
     spent: Arc<Mutex<BTreeMap<String, Diagnostic>>>,
 }
 
@@ -173,30 +222,52 @@ impl Engine {
                 unread => sound.push((snippet, CountedTemplate::of(&snippet.text).text, unread)),
             }
         }
-        // All at once, because Tera looks at all of them again with each call; one by one only to tell which it cannot read.
+        // All at once, because Tera looks at all of them again with each call; one by one only to
+        // tell which it cannot read.
         match tera.add_raw_templates(sound.iter().map(|(snippet, text, _)| (&snippet.name, text))) {
             Ok(()) => errors.extend(sound.iter().filter_map(|(snippet, _, unread)| {
                 let (at, why) = (*unread)?;
                 Some(new_unreadable_template_error(snippet, document, at, why))
             })),
             Err(_) => errors.extend(sound.iter().filter_map(|(snippet, text, _)| {
-                Some(diagnose_tera_error(snippet, document, &tera.add_raw_template(&snippet.name, text).err()?))
+                Some(diagnose_tera_error(
+                    snippet,
+                    document,
+                    &tera.add_raw_template(&snippet.name, text).err()?,
+                ))
             })),
         }
-        if errors.is_empty() { Ok(Engine { tera, spent: Arc::default() }) } else { Err(errors) }
+        if errors.is_empty() {
+            Ok(Engine {
+                tera,
+                spent: Arc::default(),
+            })
+        } else {
+            Err(errors)
+        }
     }
 
     /// The text that a template makes.
-    pub fn text(&self, snippet: &Snippet, context: &Context, document: &YamlDocument) -> Rendered<String> {
+    pub fn text(
+        &self,
+        snippet: &Snippet,
+        context: &Context,
+        document: &YamlDocument,
+    ) -> Rendered<String> {
         if let Some(known) = self.spent().get(&snippet.name) {
             return Err(Box::new(known.clone()));
         }
         let mut page = bounded::TemplateOutputBuffer::default();
         work::begin_rendering();
-        let made = self.tera.render_to(&snippet.name, context, &mut page).and_then(|()| page.charge());
+        let made = self
+            .tera
+            .render_to(&snippet.name, context, &mut page)
+            .and_then(|()| page.charge());
         match (made, work::end_rendering()) {
             (Ok(()), _) => Ok(page.text()),
-            (Err(_), _) if page.is_over => Err(Box::new(too_much(snippet.place(document, &(0..snippet.text.len()))))),
+            (Err(_), _) if page.is_over => Err(Box::new(too_much(
+                snippet.place(document, &(0..snippet.text.len())),
+            ))),
             (Err(error), Some(said)) => {
                 let problem = too_much_work(snippet, document, &error, said);
                 self.spent().insert(snippet.name.clone(), problem.clone());
@@ -211,33 +282,63 @@ impl Engine {
     }
 
     /// The value that a template makes; text where it is not one lone expression.
-    pub fn value(&self, snippet: &Snippet, context: &Context, document: &YamlDocument) -> Rendered<Value> {
+    pub fn value(
+        &self,
+        snippet: &Snippet,
+        context: &Context,
+        document: &YamlDocument,
+    ) -> Rendered<Value> {
         let text = self.text(snippet, context, document)?;
         if snippet.makes != Makes::Value {
             return Ok(Value::String(text));
         }
-        serde_json::from_str(&text)
-            .map_err(|error| Box::new(new_unusable_template_error(snippet, document, format!("the value cannot be used: {error}"))))
+        serde_json::from_str(&text).map_err(|error| {
+            Box::new(new_unusable_template_error(
+                snippet,
+                document,
+                format!("the value cannot be used: {error}"),
+            ))
+        })
     }
 
     /// Whether a condition holds.
-    pub fn holds(&self, snippet: &Snippet, context: &Context, document: &YamlDocument) -> Rendered<bool> {
+    pub fn holds(
+        &self,
+        snippet: &Snippet,
+        context: &Context,
+        document: &YamlDocument,
+    ) -> Rendered<bool> {
         Ok(self.text(snippet, context, document)? == "1")
     }
 }
 
-fn new_unusable_template_error(snippet: &Snippet, document: &YamlDocument, message: String) -> Diagnostic {
+fn new_unusable_template_error(
+    snippet: &Snippet,
+    document: &YamlDocument,
+    message: String,
+) -> Diagnostic {
     let (file, span) = snippet.place(document, &(0..snippet.text.len()));
     Diagnostic::error("RW0204", "a template cannot be used").at(file, span, message)
 }
 
 /// A template that was not read to its end can be neither checked nor counted.
-fn new_unreadable_template_error(snippet: &Snippet, document: &YamlDocument, at: usize, why: TemplateReadError) -> Diagnostic {
+fn new_unreadable_template_error(
+    snippet: &Snippet,
+    document: &YamlDocument,
+    at: usize,
+    why: TemplateReadError,
+) -> Diagnostic {
     let (file, span) = snippet.place(document, &(at..(at + 2).min(snippet.text.len())));
     let label = match why {
         TemplateReadError::TooLong => format!("it has more than {} KiB", token::TEMPLATE_MAX >> 10),
-        TemplateReadError::TooManyTags => format!("more than {} outputs and tags stand in it, up to here", token::TAGS_MAX),
-        TemplateReadError::TooDeep => format!("`if`, `elif`, `for` or brackets are open here more than {} deep", token::DEPTH_MAX),
+        TemplateReadError::TooManyTags => format!(
+            "more than {} outputs and tags stand in it, up to here",
+            token::TAGS_MAX
+        ),
+        TemplateReadError::TooDeep => format!(
+            "`if`, `elif`, `for` or brackets are open here more than {} deep",
+            token::DEPTH_MAX
+        ),
         TemplateReadError::Malformed => "what comes from here on cannot be checked".to_owned(),
     };
     let diagnostic = Diagnostic::error("RW0204", "a template cannot be read").at(file, span, label);
@@ -252,11 +353,18 @@ fn too_much((file, span): (String, Range<usize>)) -> Diagnostic {
     Diagnostic::error("RW0217", "a template makes too much")
         .at(file, span, bounded::TOO_MUCH)
         .effect("railwright would run out of memory, or a host out of space")
-        .next("take out the loop or filter that repeats the text; bring what is large with a package")
+        .next(
+            "take out the loop or filter that repeats the text; bring what is large with a package",
+        )
 }
 
 /// Tera tells the byte of what counted; it is the loop or output around it that works too much.
-fn too_much_work(snippet: &Snippet, document: &YamlDocument, error: &tera::Error, said: &str) -> Diagnostic {
+fn too_much_work(
+    snippet: &Snippet,
+    document: &YamlDocument,
+    error: &tera::Error,
+    said: &str,
+) -> Diagnostic {
     let part = match error.kind() {
         ErrorKind::RenderingError(report) => in_template(snippet, &report.span().range),
         _ => 0..0,
@@ -274,7 +382,11 @@ fn in_template(snippet: &Snippet, part: &Range<usize>) -> Range<usize> {
     CountedTemplate::of(&snippet.text).place(part)
 }
 
-fn diagnose_tera_error(snippet: &Snippet, document: &YamlDocument, error: &tera::Error) -> Diagnostic {
+fn diagnose_tera_error(
+    snippet: &Snippet,
+    document: &YamlDocument,
+    error: &tera::Error,
+) -> Diagnostic {
     match error.kind() {
         ErrorKind::RenderingError(report) if report.message().contains(bounded::TOO_MUCH) => {
             too_much(snippet.place(document, &in_template(snippet, &report.span().range)))
@@ -286,9 +398,17 @@ fn diagnose_tera_error(snippet: &Snippet, document: &YamlDocument, error: &tera:
             } else {
                 "a template cannot be filled in"
             };
-            Diagnostic::error("RW0204", what).at(file, span, railwright_base::text::one_line(report.message(), 200))
+            Diagnostic::error("RW0204", what).at(
+                file,
+                span,
+                railwright_base::text::one_line(report.message(), 200),
+            )
         }
-        other => new_unusable_template_error(snippet, document, railwright_base::text::one_line(&other.to_string(), 200)),
+        other => new_unusable_template_error(
+            snippet,
+            document,
+            railwright_base::text::one_line(&other.to_string(), 200),
+        ),
     }
 }
 
@@ -304,12 +424,18 @@ pub fn build_context(values: &BTreeMap<String, Value>) -> Context {
 /// More is made than all may make together: `place` is what made it.
 pub fn too_much_kept((file, span): (String, Range<usize>)) -> Diagnostic {
     Diagnostic::error("RW0217", "a template makes too much")
-        .at(file, span, "with this, the modules make more than all of them may make together")
+        .at(
+            file,
+            span,
+            "with this, the modules make more than all of them may make together",
+        )
         .effect("railwright would run out of memory")
         .next("take out the loop that repeats it; bring what is large with a package")
 }
 
-pub use work::{SharedAllowance, is_allowance_used_up, share_allowance, take_kept_bytes, take_shared};
+pub use work::{
+    SharedAllowance, is_allowance_used_up, share_allowance, take_kept_bytes, take_shared,
+};
 
 /// Puts another value into a context.
 pub fn add_context_value(context: &mut Context, name: &str, value: &Value) {
@@ -324,22 +450,43 @@ mod tests {
     use serde_json::json;
 
     fn render(text: &str, makes: Makes, value: Value) -> Result<Value, String> {
-        let source = Arc::new(SourceText::new(SourceFile { name: "t".into(), text: text.to_owned() }));
+        let source = Arc::new(SourceText::new(SourceFile {
+            name: "t".into(),
+            text: text.to_owned(),
+        }));
         let document = YamlDocument::parse(
-            Arc::new(SourceText::new(SourceFile { name: "m".into(), text: "a: b".into() })),
+            Arc::new(SourceText::new(SourceFile {
+                name: "m".into(),
+                text: "a: b".into(),
+            })),
             &mut AliasBudget::default(),
             &mut Vec::new(),
         )
         .unwrap();
         let snippet = Snippet::new("t", text, TemplateOrigin::File(source), makes);
-        let shown = |d: &Diagnostic| d.labels.iter().map(|l| format!("{:?}: {}", &text[l.span.clone()], l.text)).collect::<String>();
-        let engine = Engine::new(&[&snippet], &document).map_err(|errors| errors.iter().map(shown).collect::<String>())?;
-        engine.value(&snippet, &build_context(&BTreeMap::from([("x".to_owned(), value)])), &document).map_err(|error| shown(&error))
+        let shown = |d: &Diagnostic| {
+            d.labels
+                .iter()
+                .map(|l| format!("{:?}: {}", &text[l.span.clone()], l.text))
+                .collect::<String>()
+        };
+        let engine = Engine::new(&[&snippet], &document)
+            .map_err(|errors| errors.iter().map(shown).collect::<String>())?;
+        engine
+            .value(
+                &snippet,
+                &build_context(&BTreeMap::from([("x".to_owned(), value)])),
+                &document,
+            )
+            .map_err(|error| shown(&error))
     }
 
     #[test]
     fn a_map_has_one_order_in_texts() {
-        let map: Value = ('a'..='h').map(|key| (key.to_string(), json!(1))).collect::<serde_json::Map<_, _>>().into();
+        let map: Value = ('a'..='h')
+            .map(|key| (key.to_string(), json!(1)))
+            .collect::<serde_json::Map<_, _>>()
+            .into();
         let wanted = json!(r#"is {"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1} abcdefgh"#);
         for _ in 0..4 {
             let text = "is {{ x | json }} {% for key, one in x %}{{ key }}{% endfor %}";
@@ -358,7 +505,11 @@ mod tests {
             ("{{ x.none | default(value=null) }}", json!(null)),
             ("{{ 'a%b$' | systemd }} ", json!("\"a%%b$$\"")),
         ] {
-            assert_eq!(render(text, Makes::Text, json!({"mtu": 9000})).unwrap(), made, "{text}");
+            assert_eq!(
+                render(text, Makes::Text, json!({"mtu": 9000})).unwrap(),
+                made,
+                "{text}"
+            );
         }
     }
 
@@ -369,7 +520,11 @@ mod tests {
             ("a {{ x.mtu.y.z }}", r#""y": Field `y` is not defined."#),
             ("{{ x.mtuu | sh }}", r#""sh": the value is not there"#),
         ] {
-            assert_eq!(render(text, Makes::Text, json!({"mtu": 9000})), Err(said.to_owned()), "{text}");
+            assert_eq!(
+                render(text, Makes::Text, json!({"mtu": 9000})),
+                Err(said.to_owned()),
+                "{text}"
+            );
         }
         assert!(render("{{ x. }}", Makes::Text, json!(1)).is_err());
     }
@@ -377,42 +532,116 @@ mod tests {
     #[test]
     fn no_template_makes_more_than_a_text_may_have() {
         let doubling = |n: usize| "| replace(from='a', to='aa')".repeat(n);
-        let made = |text: &str| render(text, Makes::Text, json!({"mtu": "a", "list": vec!["a"; 1000]}));
-        assert_eq!(made(&format!("{{{{ x.mtu {} }}}}", doubling(4))).unwrap(), json!("a".repeat(16)));
+        let made = |text: &str| {
+            render(
+                text,
+                Makes::Text,
+                json!({"mtu": "a", "list": vec!["a"; 1000]}),
+            )
+        };
+        assert_eq!(
+            made(&format!("{{{{ x.mtu {} }}}}", doubling(4))).unwrap(),
+            json!("a".repeat(16))
+        );
         for (text, at) in [
             (format!("{{{{ x.mtu {} }}}}", doubling(60)), "replace"),
-            ("{{ x.list | join(sep=x.list | join(sep='0123456789')) }}".to_owned(), "join"),
-            (format!("{{{{ x.mtu {} }}}}", "| systemd".repeat(40)), "systemd"),
-            (format!("{{{{ x.mtu {} | indent(width=1000) }}}}", "| replace(from='a', to='a\na')".repeat(14)), "indent"),
+            (
+                "{{ x.list | join(sep=x.list | join(sep='0123456789')) }}".to_owned(),
+                "join",
+            ),
+            (
+                format!("{{{{ x.mtu {} }}}}", "| systemd".repeat(40)),
+                "systemd",
+            ),
+            (
+                format!(
+                    "{{{{ x.mtu {} | indent(width=1000) }}}}",
+                    "| replace(from='a', to='a\na')".repeat(14)
+                ),
+                "indent",
+            ),
         ] {
             let said = made(&text).unwrap_err();
-            let is_too_large = said.ends_with(bounded::TOO_MUCH) && said.starts_with(&format!("\"{at}"));
-            assert!(is_too_large || said.ends_with(work::TOO_MUCH_WORK), "{text}: {said}");
+            let is_too_large =
+                said.ends_with(bounded::TOO_MUCH) && said.starts_with(&format!("\"{at}"));
+            assert!(
+                is_too_large || said.ends_with(work::TOO_MUCH_WORK),
+                "{text}: {said}"
+            );
         }
     }
 
-    /// None of these ends by itself in the time that anybody has; Tera has no limit of its own but that of `range`.
+    /// None of these ends by itself in the time that anybody has; Tera has no limit of its own but
+    /// that of `range`.
     #[test]
     fn no_template_works_without_end() {
         let list: Vec<String> = (0..1000).map(|n| format!("host-{n}")).collect();
         let value = |text: &str| json!({ "list": list, "text": if text.contains("x.text") { "a".repeat(1 << 20) } else { String::new() } });
         for (text, at) in [
-            ("{% for a in range(end=100000) %}{% for b in range(end=30) %}{% endfor %}{% endfor %}", "{% for b"),
-            ("{% for a in range(end=99999) %}{% for b in x.list %}{% endfor %}{% endfor %}", "{% for b"),
-            ("\n{% for a in x.list %}{% for b in x.list %}{% for c in x.list %}{{ c }}{% endfor %}{% endfor %}{% endfor %}", "{% for"),
-            ("{% set r = range(end=90000) %}{% for a in r %}{% if r == r %}{% endif %}{% endfor %}", "{% "),
-            ("{% for a in x.list %}{% if range(end=50000) == range(end=50000) %}{% endif %}{% endfor %}", "{% if"),
-            ("{% for a in x.list %}{% for b in x.list %}{{ x.text | length }}{% endfor %}{% endfor %}", "{{ x.text"),
-            ("{% for a in x.list %}{% if x.text ~ a == x.text %}{% endif %}{% endfor %}", "{% if x.text"),
-            ("{% for a in x.text %}{% for b in x.text %}{% endfor %}{% endfor %}", "{% for"),
-            ("{% for a in x.list %}{{ range(end=90000) | unique | length }}{% endfor %}", "{{ range"),
-            ("{% for a in x.list %}{% for b in x.list %}{{ x.list | sort | reverse | first }}{% endfor %}{% endfor %}", "{{ x.list"),
+            (
+                "{% for a in range(end=100000) %}{% for b in range(end=30) %}{% endfor %}{% endfor %}",
+                "{% for b",
+            ),
+            (
+                "{% for a in range(end=99999) %}{% for b in x.list %}{% endfor %}{% endfor %}",
+                "{% for b",
+            ),
+            (
+                "\n{% for a in x.list %}{% for b in x.list %}{% for c in x.list %}{{ c \
+                 }}{% endfor %}{% endfor %}{% endfor %}",
+                "{% for",
+            ),
+            (
+                "{% set r = range(end=90000) %}{% for a in r %}{% if r == r %}{% endif %}{% endfor %}",
+                "{% ",
+            ),
+            (
+                "{% for a in x.list %}{% if range(end=50000) == range(end=50000) %}{% endif %}{% endfor %}",
+                "{% if",
+            ),
+            (
+                "{% for a in x.list %}{% for b in x.list %}{{ x.text | length \
+                 }}{% endfor %}{% endfor %}",
+                "{{ x.text",
+            ),
+            (
+                "{% for a in x.list %}{% if x.text ~ a == x.text %}{% endif %}{% endfor %}",
+                "{% if x.text",
+            ),
+            (
+                "{% for a in x.text %}{% for b in x.text %}{% endfor %}{% endfor %}",
+                "{% for",
+            ),
+            (
+                "{% for a in x.list %}{{ range(end=90000) | unique | length }}{% endfor %}",
+                "{{ range",
+            ),
+            (
+                "{% for a in x.list %}{% for b in x.list %}{{ x.list | sort | reverse | first \
+                 }}{% endfor %}{% endfor %}",
+                "{{ x.list",
+            ),
             ("n {{ range(end=100000000) | length }}", "{{ range"),
-            ("{% set l = range(end=9999) %}{% set m = range(end=9999) %}{% for a in l %}{% if m == l %}{% endif %}{% endfor %}", "{% if m"),
-            ("{% set l = range(end=9999) %}{% for a in l %}{% if (l ~ 'a') is string %}{% endif %}{% endfor %}", "{% if (l"),
-            ("{% set l = range(end=9999) %}{% for a in l %}{% if l[0:9999] %}{% endif %}{% endfor %}", "{% if l[0"),
-            ("{% set l = range(end=9999) %}{% for a in l %}{% if 'x' in l %}{% endif %}{% endfor %}", "{% if 'x'"),
-            ("{% set l = range(end=9999) %}{% for a in l %}{% if l is containing(pat='x') %}{% endif %}{% endfor %}", "{% if l is"),
+            (
+                "{% set l = range(end=9999) %}{% set m = range(end=9999) %}{% for a in l %}{% if m == l %}{% endif %}{% endfor %}",
+                "{% if m",
+            ),
+            (
+                "{% set l = range(end=9999) %}{% for a in l %}{% if (l ~ 'a') is string %}{% endif %}{% endfor %}",
+                "{% if (l",
+            ),
+            (
+                "{% set l = range(end=9999) %}{% for a in l %}{% if l[0:9999] %}{% endif %}{% endfor %}",
+                "{% if l[0",
+            ),
+            (
+                "{% set l = range(end=9999) %}{% for a in l %}{% if 'x' in l %}{% endif %}{% endfor %}",
+                "{% if 'x'",
+            ),
+            (
+                "{% set l = range(end=9999) %}{% for a in l %}{% if l is containing(pat='x') %}{% endif %}{% endfor %}",
+                "{% if l is",
+            ),
             (
                 "{% set l = range(end=9999) %}{% for a in l %}{% if l | default(value=1) == l | default(value=2) %}{% endif %}{% endfor %}",
                 "{% if l |",
@@ -421,38 +650,87 @@ mod tests {
                 "{% set l = [x.list, x.list, x.list] %}{% for a in x.list %}{% for b in x.list %}{% if l == 1 %}{% endif %}{% endfor %}{% endfor %}",
                 "{% if l",
             ),
-            ("n {{ [x.text | split(pat=''), x.text | split(pat=''), x.text | split(pat='')] | length }}", "{{ [x.text"),
+            (
+                "n {{ [x.text | split(pat=''), x.text | split(pat=''), x.text | split(pat='')] | \
+                 length }}",
+                "{{ [x.text",
+            ),
         ] {
-            let said = render(text, Makes::Text, value(text)).map(|_| "it was made".to_owned()).unwrap_or_else(|said| said);
-            assert!(said.ends_with(work::TOO_MUCH_WORK) && said.starts_with(&format!("\"{at}")), "{text}: {said}");
+            let said = render(text, Makes::Text, value(text))
+                .map(|_| "it was made".to_owned())
+                .unwrap_or_else(|said| said);
+            assert!(
+                said.ends_with(work::TOO_MUCH_WORK) && said.starts_with(&format!("\"{at}")),
+                "{text}: {said}"
+            );
         }
-        let most = "{% for a in x.list %}{% for b in range(end=64) %}{{ a | upper }}.{{ b }}{% if a == 'x' %}!{% endif %}\n{% endfor %}{% endfor %}";
-        assert!(render(most, Makes::Text, value(most)).is_ok(), "a loop over all the rails of a thousand hosts is no such thing");
+        let most = "{% for a in x.list %}{% for b in range(end=64) %}{{ a | upper }}.{{ b \
+                    }}{% if a == 'x' %}!{% endif %}\n{% endfor %}{% endfor %}";
+        assert!(
+            render(most, Makes::Text, value(most)).is_ok(),
+            "a loop over all the rails of a thousand hosts is no such thing"
+        );
     }
 
     #[test]
     fn a_template_that_is_not_read_to_its_end_is_not_given_to_tera() {
-        let elifs = |n: usize| format!("{{% if false %}}{}{{% endif %}}", "{% elif false %}".repeat(n));
+        let elifs = |n: usize| {
+            format!(
+                "{{% if false %}}{}{{% endif %}}",
+                "{% elif false %}".repeat(n)
+            )
+        };
         for (text, said) in [
-            ("a".repeat(token::TEMPLATE_MAX) + "{{ x }}", "it has more than 256 KiB"),
-            ("{{ 1 }}".repeat(token::TAGS_MAX) + "{{ 1 }}", "more than 5000 outputs and tags stand in it, up to here"),
-            (elifs(9_000), "`if`, `elif`, `for` or brackets are open here more than 64 deep"),
+            (
+                "a".repeat(token::TEMPLATE_MAX) + "{{ x }}",
+                "it has more than 256 KiB",
+            ),
+            (
+                "{{ 1 }}".repeat(token::TAGS_MAX) + "{{ 1 }}",
+                "more than 5000 outputs and tags stand in it, up to here",
+            ),
+            (
+                elifs(9_000),
+                "`if`, `elif`, `for` or brackets are open here more than 64 deep",
+            ),
         ] {
             let found = render(&text, Makes::Text, json!(1)).unwrap_err();
-            assert!(found.ends_with(said), "{}", &found[found.len().saturating_sub(90)..]);
+            assert!(
+                found.ends_with(said),
+                "{}",
+                &found[found.len().saturating_sub(90)..]
+            );
         }
-        for text in ["{{ 1 }}".repeat(token::TAGS_MAX) + &"a".repeat(9999), elifs(token::DEPTH_MAX - 1)] {
+        for text in [
+            "{{ 1 }}".repeat(token::TAGS_MAX) + &"a".repeat(9999),
+            elifs(token::DEPTH_MAX - 1),
+        ] {
             assert!(render(&text, Makes::Text, json!(1)).is_ok());
         }
         let hidden = "{#} {% raw %} #}{{ x.a | nosuch }}{# {% endraw %} #}";
-        assert!(render(hidden, Makes::Text, json!(1)).unwrap_err().contains("nosuch"));
+        assert!(
+            render(hidden, Makes::Text, json!(1))
+                .unwrap_err()
+                .contains("nosuch")
+        );
     }
 
     #[test]
     fn what_is_said_names_nothing_of_ours() {
-        for text in ["a {{ y }}", "a {{ x.b.c ~ 1 }}", "a {{ x.b + 1 }}", "{% for a in y %}{% endfor %}a", "a {{ x.b | upper ~ x.b }}"] {
+        for text in [
+            "a {{ y }}",
+            "a {{ x.b.c ~ 1 }}",
+            "a {{ x.b + 1 }}",
+            "{% for a in y %}{% endfor %}a",
+            "a {{ x.b | upper ~ x.b }}",
+        ] {
             let said = render(text, Makes::Text, json!({"a": 1})).unwrap_err();
-            assert!(["`_", "_turns", "_text", "_whole", "_largest"].iter().all(|ours| !said.contains(ours)), "{said}");
+            assert!(
+                ["`_", "_turns", "_text", "_whole", "_largest"]
+                    .iter()
+                    .all(|ours| !said.contains(ours)),
+                "{said}"
+            );
         }
         let said = render("a {{ 1 + x.b }}", Makes::Text, json!({"a": 1})).unwrap_err();
         assert!(said.starts_with("\"1 + x.b\": "), "{said}");
@@ -462,11 +740,19 @@ mod tests {
     fn templates_that_share_an_allowance_use_it_up_together() {
         let text = "{% for a in range(end=99999) %}{% set b = a * 2 %}{% endfor %}";
         let shared = share_allowance(1);
-        let said = (0..1000).find_map(|_| render(text, Makes::Text, json!(1)).err()).unwrap();
-        assert!(said.starts_with("\"{% for") && said.ends_with(work::TOO_MUCH_TOGETHER), "{said}");
+        let said = (0..1000)
+            .find_map(|_| render(text, Makes::Text, json!(1)).err())
+            .unwrap();
+        assert!(
+            said.starts_with("\"{% for") && said.ends_with(work::TOO_MUCH_TOGETHER),
+            "{said}"
+        );
         assert!(is_allowance_used_up());
         drop(shared);
-        assert!(render(text, Makes::Text, json!(1)).is_ok(), "what comes after is not charged for it");
+        assert!(
+            render(text, Makes::Text, json!(1)).is_ok(),
+            "what comes after is not charged for it"
+        );
     }
 
     #[test]
@@ -475,7 +761,9 @@ mod tests {
         let _shared = share_allowance(0);
         assert!(take_shared((16 << 20) - 10_000));
         let value = json!("a".repeat(1 << 16));
-        let said = (0..9).find_map(|_| render(text, Makes::Text, value.clone()).err()).unwrap();
+        let said = (0..9)
+            .find_map(|_| render(text, Makes::Text, value.clone()).err())
+            .unwrap();
         assert!(said.ends_with(work::TOO_MUCH_TOGETHER), "{said}");
     }
 
@@ -486,9 +774,16 @@ mod tests {
             ("{{ ['a', 1] | join(sep=', ') }}", "a, 1"),
             ("{{ ['a', 1] | join }}", "a1"),
             ("{{ 'a\n\nb\n' | indent(width=2) }}", "a\n\n  b\n"),
-            ("{{ 'a\n\nb' | indent(width=1, first=true, blank=true) }}", " a\n \n b"),
+            (
+                "{{ 'a\n\nb' | indent(width=1, first=true, blank=true) }}",
+                " a\n \n b",
+            ),
         ] {
-            assert_eq!(render(text, Makes::Text, json!(1)).unwrap(), json!(made), "{text}");
+            assert_eq!(
+                render(text, Makes::Text, json!(1)).unwrap(),
+                json!(made),
+                "{text}"
+            );
         }
     }
 
@@ -520,7 +815,9 @@ mod tests {
             "none",
             "true",
         ];
-        const OPERATORS: [&str; 12] = ["~", "==", "!=", "<", ">=", "+", "-", "*", "in", "not in", "and", "or"];
+        const OPERATORS: [&str; 12] = [
+            "~", "==", "!=", "<", ">=", "+", "-", "*", "in", "not in", "and", "or",
+        ];
         const FILTERS: [&str; 12] = [
             "default(value=t)",
             "length",
@@ -535,16 +832,25 @@ mod tests {
             "unique",
             "sort",
         ];
-        const TESTS: [&str; 5] = ["defined", "not defined", "string", "containing(pat='k')", "not containing(pat=t)"];
+        const TESTS: [&str; 5] = [
+            "defined",
+            "not defined",
+            "string",
+            "containing(pat='k')",
+            "not containing(pat=t)",
+        ];
         let leaf = select(&VALUES[..]).prop_map(str::to_owned);
         leaf.prop_recursive(4, 24, 3, |inner| {
             prop_oneof![
-                (inner.clone(), select(&OPERATORS[..]), inner.clone()).prop_map(|(a, operator, b)| format!("{a} {operator} {b}")),
+                (inner.clone(), select(&OPERATORS[..]), inner.clone())
+                    .prop_map(|(a, operator, b)| format!("{a} {operator} {b}")),
                 inner.clone().prop_map(|a| format!("({a})")),
-                (inner.clone(), select(&FILTERS[..])).prop_map(|(a, filter)| format!("{a} | {filter}")),
+                (inner.clone(), select(&FILTERS[..]))
+                    .prop_map(|(a, filter)| format!("{a} | {filter}")),
                 (inner.clone(), select(&TESTS[..])).prop_map(|(a, test)| format!("{a} is {test}")),
                 inner.clone().prop_map(|a| format!("not {a}")),
-                (inner.clone(), inner.clone(), inner).prop_map(|(a, b, c)| format!("{a} if {b} else {c}")),
+                (inner.clone(), inner.clone(), inner)
+                    .prop_map(|(a, b, c)| format!("{a} if {b} else {c}")),
             ]
         })
     }

@@ -1,4 +1,5 @@
-//! The filters and tests of templates: Tera's own, bounded where they make text longer, and ours for words of shells, units and versions.
+//! The filters and tests of templates: Tera's own, bounded where they make text longer, and ours
+//! for words of shells, units and versions.
 
 use super::bounded;
 use railwright_base::secret;
@@ -24,20 +25,29 @@ pub fn register_filters(tera: &mut Tera) {
 }
 
 fn check_defined(value: &tera::Value) -> TeraResult<()> {
-    if value.is_undefined() { Err(tera::Error::message("the value is not there")) } else { Ok(()) }
+    if value.is_undefined() {
+        Err(tera::Error::message("the value is not there"))
+    } else {
+        Ok(())
+    }
 }
 
-/// What is written between quotes needs escapes, and a secret is filled in only after the filter has run.
+/// What is written between quotes needs escapes, and a secret is filled in only after the filter
+/// has run.
 fn without_secret(value: &tera::Value) -> TeraResult<()> {
     match secret::find_mark_character(&value.to_string()) {
         None => Ok(()),
-        Some(_) => Err(tera::Error::message("a secret cannot go through this filter: it is filled in later, as it is")),
+        Some(_) => Err(tera::Error::message(
+            "a secret cannot go through this filter: it is filled in later, as it is",
+        )),
     }
 }
 
 fn format_json(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<String> {
     check_defined(&value)?;
-    bounded::limit_text_length(serde_json::to_string(&value).map_err(|error| tera::Error::message(error.to_string()))?)
+    bounded::limit_text_length(
+        serde_json::to_string(&value).map_err(|error| tera::Error::message(error.to_string()))?,
+    )
 }
 
 fn quote_shell_word(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<String> {
@@ -45,12 +55,15 @@ fn quote_shell_word(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<Stri
     bounded::limit_text_length(secret::shell_word(&value.to_string()))
 }
 
-/// `5.4 is version_before(than="5.12")`: part by part as numbers; what is no number at the end of a part (`5.15-generic`) is
-/// left out.
+/// `5.4 is version_before(than="5.12")`: part by part as numbers; what is no number at the end of a
+/// part (`5.15-generic`) is left out.
 fn version_before(value: tera::Value, more: Kwargs, _: &State) -> TeraResult<bool> {
     check_defined(&value)?;
     let than: String = more.must_get("than")?;
-    Ok(railwright_base::version::parse_version_numbers(&value.to_string()) < railwright_base::version::parse_version_numbers(&than))
+    Ok(
+        railwright_base::version::parse_version_numbers(&value.to_string())
+            < railwright_base::version::parse_version_numbers(&than),
+    )
 }
 
 /// `"22" is whole_number`: what `int` can turn into a number.
@@ -59,7 +72,8 @@ fn whole_number(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<bool> {
     Ok(value.to_string().trim().parse::<i64>().is_ok())
 }
 
-/// One word of an `Exec` line of a systemd unit (systemd.service(5), systemd.unit(5)): `%` and `$` doubled, C escapes.
+/// One word of an `Exec` line of a systemd unit (systemd.service(5), systemd.unit(5)): `%` and `$`
+/// doubled, C escapes.
 fn quote_systemd_word(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<String> {
     check_defined(&value)?;
     without_secret(&value)?;

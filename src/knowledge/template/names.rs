@@ -1,6 +1,7 @@
-//! Every name that a template uses, checked against the shape of its context. Tera's `if` takes an unknown name for
-//! false without a word (seen with 2.4), so a typing error would silently leave a wish out: here it is an error with
-//! its place. The language of modules is a part of Tera's: output, `if`, `for`, `set`, `raw`, and a fixed list of filters.
+//! Every name that a template uses, checked against the shape of its context. Tera's `if` takes an
+//! unknown name for false without a word (seen with 2.4), so a typing error would silently leave a
+//! wish out: here it is an error with its place. The language of modules is a part of Tera's:
+//! output, `if`, `for`, `set`, `raw`, and a fixed list of filters.
 
 use super::growth;
 use super::shape::{ContextShape, EACH};
@@ -39,7 +40,8 @@ pub struct Local {
     pub shape: ContextShape,
 }
 
-/// Filters that modules may use: Tera's that keep to text, numbers and lists, and ours (`sh`, `json`, `systemd`).
+/// Filters that modules may use: Tera's that keep to text, numbers and lists, and ours (`sh`,
+/// `json`, `systemd`).
 pub const FILTERS: [&str; 34] = [
     "abs",
     "capitalize",
@@ -98,9 +100,13 @@ const TESTS: [&str; 19] = [
     "whole_number",
 ];
 const FUNCTIONS: [&str; 2] = ["range", "throw"];
-const WORDS: [&str; 14] = ["and", "or", "not", "in", "if", "else", "none", "None", "null", "true", "True", "false", "False", "is"];
+const WORDS: [&str; 14] = [
+    "and", "or", "not", "in", "if", "else", "none", "None", "null", "true", "True", "false",
+    "False", "is",
+];
 
-/// The most problems that are told of one template: with each, names that are near are searched for.
+/// The most problems that are told of one template: with each, names that are near are searched
+/// for.
 const PROBLEMS_MAX: usize = 100;
 
 /// True for a word of the language, which names nothing.
@@ -108,10 +114,19 @@ pub(super) fn is_keyword(word: &str) -> bool {
     WORDS.contains(&word)
 }
 
-/// All uses and all problems of one template. `root` is the shape of the context, a map; `locals` are names in scope
-/// from outside (the variable of a resource's `for`).
-pub fn check_template_names(text: &str, root: &ContextShape, locals: &[Local]) -> (Vec<TemplatePathUse>, Vec<TemplateProblem>) {
-    let mut checker = TemplateNameChecker { root, scopes: vec![locals.to_vec()], uses: Vec::new(), problems: Vec::new() };
+/// All uses and all problems of one template. `root` is the shape of the context, a map; `locals`
+/// are names in scope from outside (the variable of a resource's `for`).
+pub fn check_template_names(
+    text: &str,
+    root: &ContextShape,
+    locals: &[Local],
+) -> (Vec<TemplatePathUse>, Vec<TemplateProblem>) {
+    let mut checker = TemplateNameChecker {
+        root,
+        scopes: vec![locals.to_vec()],
+        uses: Vec::new(),
+        problems: Vec::new(),
+    };
     for piece in split_into_pieces(text) {
         match piece {
             TemplatePiece::Output(_, words) => checker.expression(&words),
@@ -133,12 +148,25 @@ struct TemplateNameChecker<'a> {
 }
 
 impl TemplateNameChecker<'_> {
-    fn problem(&mut self, code: &'static str, span: &Range<usize>, message: String, fix: Option<String>) {
-        self.problems.push(TemplateProblem { code, span: span.clone(), message, fix });
+    fn problem(
+        &mut self,
+        code: &'static str,
+        span: &Range<usize>,
+        message: String,
+        fix: Option<String>,
+    ) {
+        self.problems.push(TemplateProblem {
+            code,
+            span: span.clone(),
+            message,
+            fix,
+        });
     }
 
     fn tag(&mut self, span: &Range<usize>, words: &[Placed]) {
-        let Some((Token::Ident(word), _)) = words.first() else { return };
+        let Some((Token::Ident(word), _)) = words.first() else {
+            return;
+        };
         match word.as_str() {
             "if" | "elif" => self.expression(&words[1..]),
             "for" => self.open_loop(&words[1..]),
@@ -159,29 +187,60 @@ impl TemplateNameChecker<'_> {
     }
 
     fn open_loop(&mut self, words: &[Placed]) {
-        let split = words.iter().position(|(word, _)| word.is_word("in")).unwrap_or(words.len());
+        let split = words
+            .iter()
+            .position(|(word, _)| word.is_word("in"))
+            .unwrap_or(words.len());
         let (names, rest) = words.split_at(split);
         let rest = rest.get(1..).unwrap_or_default();
         self.expression(rest);
-        let names: Vec<String> =
-            names.iter().filter_map(|(word, _)| if let Token::Ident(name) = word { Some(name.clone()) } else { None }).collect();
+        let names: Vec<String> = names
+            .iter()
+            .filter_map(|(word, _)| {
+                if let Token::Ident(name) = word {
+                    Some(name.clone())
+                } else {
+                    None
+                }
+            })
+            .collect();
         let (path, shape) = self.element_of(rest, names.len());
-        let counters = ["index", "index0", "first", "last", "length"].map(|name| (name, ContextShape::Scalar));
-        let mut scope = vec![Local { name: "loop".into(), path: None, shape: ContextShape::map(counters) }];
+        let counters =
+            ["index", "index0", "first", "last", "length"].map(|name| (name, ContextShape::Scalar));
+        let mut scope = vec![Local {
+            name: "loop".into(),
+            path: None,
+            shape: ContextShape::map(counters),
+        }];
         match names.as_slice() {
-            [name] => scope.push(Local { name: name.clone(), path, shape }),
+            [name] => scope.push(Local {
+                name: name.clone(),
+                path,
+                shape,
+            }),
             [key, value] => {
-                scope.push(Local { name: key.clone(), path: None, shape: ContextShape::Any });
-                scope.push(Local { name: value.clone(), path, shape });
+                scope.push(Local {
+                    name: key.clone(),
+                    path: None,
+                    shape: ContextShape::Any,
+                });
+                scope.push(Local {
+                    name: value.clone(),
+                    path,
+                    shape,
+                });
             }
             _ => {}
         }
         self.scopes.push(scope);
     }
 
-    /// What one turn of a loop over this expression sees; known only when the expression is a plain path.
+    /// What one turn of a loop over this expression sees; known only when the expression is a plain
+    /// path.
     fn element_of(&self, words: &[Placed], names: usize) -> (Option<Vec<String>>, ContextShape) {
-        let Some((mut path, shape)) = self.plain_path(words) else { return (None, ContextShape::Any) };
+        let Some((mut path, shape)) = self.plain_path(words) else {
+            return (None, ContextShape::Any);
+        };
         path.push(EACH.to_owned());
         match shape {
             ContextShape::List(element) => (Some(path), *element),
@@ -204,11 +263,17 @@ impl TemplateNameChecker<'_> {
     }
 
     fn set(&mut self, words: &[Placed]) {
-        let Some((Token::Ident(name), _)) = words.first() else { return };
-        let value = words.iter().position(|(word, _)| word.is("=")).map(|at| &words[at + 1..]);
+        let Some((Token::Ident(name), _)) = words.first() else {
+            return;
+        };
+        let value = words
+            .iter()
+            .position(|(word, _)| word.is("="))
+            .map(|at| &words[at + 1..]);
         match value {
             Some(value) => self.expression(value),
-            // What a block captures counts as quoted already, and a filter could take the quotes off again.
+            // What a block captures counts as quoted already, and a filter could take the quotes
+            // off again.
             None => {
                 let span = words[0].1.clone();
                 self.problem(
@@ -220,21 +285,48 @@ impl TemplateNameChecker<'_> {
             }
         }
         let known = value.and_then(|value| self.plain_path(value));
-        let (path, shape) = known.map_or((None, ContextShape::Any), |(path, shape)| (Some(path), shape));
+        let (path, shape) = known.map_or((None, ContextShape::Any), |(path, shape)| {
+            (Some(path), shape)
+        });
         if let Some(scope) = self.scopes.last_mut() {
-            scope.push(Local { name: name.clone(), path, shape });
+            scope.push(Local {
+                name: name.clone(),
+                path,
+                shape,
+            });
         }
     }
 
-    /// The absolute path (none for a local that is no part of the context) and the shape of a dotted name.
-    fn resolve(&self, segments: &[String]) -> Result<(Option<Vec<String>>, ContextShape), super::shape::NoSuchName> {
+    /// The absolute path (none for a local that is no part of the context) and the shape of a
+    /// dotted name.
+    fn resolve(
+        &self,
+        segments: &[String],
+    ) -> Result<(Option<Vec<String>>, ContextShape), super::shape::NoSuchName> {
         let first = segments.first().map(String::as_str).unwrap_or_default();
-        let local = self.scopes.iter().rev().flat_map(|scope| scope.iter().rev()).find(|local| local.name == first);
+        let local = self
+            .scopes
+            .iter()
+            .rev()
+            .flat_map(|scope| scope.iter().rev())
+            .find(|local| local.name == first);
         match local {
             Some(local) => {
                 let below = &segments[1..];
-                let shape = local.shape.at(below).map_err(|error| super::shape::NoSuchName { segment: error.segment + 1, ..error })?;
-                Ok((local.path.as_ref().map(|path| path.iter().chain(below).cloned().collect()), shape.clone()))
+                let shape = local
+                    .shape
+                    .at(below)
+                    .map_err(|error| super::shape::NoSuchName {
+                        segment: error.segment + 1,
+                        ..error
+                    })?;
+                Ok((
+                    local
+                        .path
+                        .as_ref()
+                        .map(|path| path.iter().chain(below).cloned().collect()),
+                    shape.clone(),
+                ))
             }
             None => Ok((Some(segments.to_vec()), self.root.at(segments)?.clone())),
         }
@@ -258,12 +350,21 @@ impl TemplateNameChecker<'_> {
             }
             Token::Symbol("." | "?.") => at + 2,
             Token::Ident(word) if word == "is" => {
-                let test = if next(1).is_some_and(|word| word.is_word("not")) { at + 2 } else { at + 1 };
+                let test = if next(1).is_some_and(|word| word.is_word("not")) {
+                    at + 2
+                } else {
+                    at + 1
+                };
                 self.known_word(words.get(test), &TESTS, "test");
                 test + 1
             }
             Token::Ident(word) if word == "for" => {
-                self.problem("RW0205", span, "a list comprehension is not in the language of modules".into(), Some("use {% for %}".into()));
+                self.problem(
+                    "RW0205",
+                    span,
+                    "a list comprehension is not in the language of modules".into(),
+                    Some("use {% for %}".into()),
+                );
                 words.len()
             }
             Token::Ident(word) if is_keyword(word) => at + 1,
@@ -278,15 +379,19 @@ impl TemplateNameChecker<'_> {
     }
 
     fn known_word(&mut self, word: Option<&Placed>, known: &[&str], what: &str) {
-        let Some((Token::Ident(word), span)) = word else { return };
+        let Some((Token::Ident(word), span)) = word else {
+            return;
+        };
         if known.contains(&word.as_str()) || word == super::filters::VALUE_FILTER {
             return;
         }
         let message = match word.as_str() {
-            "safe" => "`safe` would let a value reach a shell unquoted, so modules cannot use it".to_owned(),
+            "safe" => "`safe` would let a value reach a shell unquoted, so modules cannot use it"
+                .to_owned(),
             _ => format!("there is no {what} `{word}` in the language of modules"),
         };
-        let fix = suggest::find_nearest_word(word, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+        let fix = suggest::find_nearest_word(word, known.iter().copied())
+            .map(|near| format!("did you mean `{near}`?"));
         let span = span.clone();
         self.problem("RW0205", &span, message, fix);
     }
@@ -310,7 +415,9 @@ impl TemplateNameChecker<'_> {
                 Some(Token::Symbol("[" | "?[")) => {
                     let close = find_closing_bracket(words, at);
                     let inner = words.get(at + 1..close).unwrap_or_default();
-                    let span = inner.first().map_or(words[at].1.clone(), |(_, span)| span.clone());
+                    let span = inner
+                        .first()
+                        .map_or(words[at].1.clone(), |(_, span)| span.clone());
                     match inner {
                         [(Token::Text(key), _)] => segments.push((key.clone(), span)),
                         _ => {
@@ -348,34 +455,51 @@ impl TemplateNameChecker<'_> {
                 };
                 let mut known: Vec<&str> = error.known.iter().map(String::as_str).collect();
                 if error.segment == 0 {
-                    known.extend(self.scopes.iter().flatten().map(|local| local.name.as_str()));
+                    known.extend(
+                        self.scopes
+                            .iter()
+                            .flatten()
+                            .map(|local| local.name.as_str()),
+                    );
                 }
-                let near = suggest::find_nearest_word(wrong, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
-                let fix = near.or_else(|| (!known.is_empty()).then(|| format!("there are: {}", known.join(", "))));
+                let near = suggest::find_nearest_word(wrong, known.iter().copied())
+                    .map(|near| format!("did you mean `{near}`?"));
+                let fix = near.or_else(|| {
+                    (!known.is_empty()).then(|| format!("there are: {}", known.join(", ")))
+                });
                 self.problem("RW0203", span, message, fix);
                 None
             }
         }
     }
 
-    /// `fabric.kind == "rocev3"` would be false for ever: words that a choice does not have are errors.
+    /// `fabric.kind == "rocev3"` would be false for ever: words that a choice does not have are
+    /// errors.
     fn compared(&mut self, words: &[Placed], at: usize, shape: &ContextShape) {
-        let ContextShape::Choice(choices) = shape else { return };
+        let ContextShape::Choice(choices) = shape else {
+            return;
+        };
         let after = |n: usize| words.get(at + n).map(|(word, _)| word);
         let texts: &[Placed] = match after(0) {
             Some(Token::Symbol("==" | "!=")) => words.get(at + 1..at + 2).unwrap_or_default(),
             Some(Token::Ident(word)) if word == "in" || word == "not" => {
                 let open = if word == "in" { at + 1 } else { at + 2 };
                 let list = words.get(open).is_some_and(|(word, _)| word.is("["));
-                if list { words.get(open + 1..find_closing_bracket(words, open)).unwrap_or_default() } else { &[] }
+                if list {
+                    words
+                        .get(open + 1..find_closing_bracket(words, open))
+                        .unwrap_or_default()
+                } else {
+                    &[]
+                }
             }
             _ => &[],
         };
         for (token, span) in texts {
             let Token::Text(word) = token else { continue };
             if !choices.contains(word) {
-                let near =
-                    suggest::find_nearest_word(word, choices.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`?"));
+                let near = suggest::find_nearest_word(word, choices.iter().map(String::as_str))
+                    .map(|near| format!("did you mean `{near}`?"));
                 let fix = near.or_else(|| Some(format!("it is one of: {}", choices.join(", "))));
                 self.problem("RW0203", span, format!("this is never `{word}`"), fix);
             }

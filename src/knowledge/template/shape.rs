@@ -1,5 +1,5 @@
-//! The shape of what a template may name: maps with known fields, lists, choices. Made from the JSON Schema of the
-//! context's own type, so that it cannot fall behind it.
+//! The shape of what a template may name: maps with known fields, lists, choices. Made from the
+//! JSON Schema of the context's own type, so that it cannot fall behind it.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -42,7 +42,12 @@ impl ContextShape {
 
     /// A map of these fields.
     pub fn map<'a>(fields: impl IntoIterator<Item = (&'a str, ContextShape)>) -> ContextShape {
-        ContextShape::Map(fields.into_iter().map(|(name, shape)| (name.to_owned(), shape)).collect())
+        ContextShape::Map(
+            fields
+                .into_iter()
+                .map(|(name, shape)| (name.to_owned(), shape))
+                .collect(),
+        )
     }
 
     /// The shape at a path below this one.
@@ -51,13 +56,17 @@ impl ContextShape {
         for (segment, name) in path.iter().enumerate() {
             shape = match shape {
                 ContextShape::Any => return Ok(&ContextShape::Any),
-                ContextShape::Map(fields) => {
-                    fields.get(name).ok_or_else(|| NoSuchName { segment, known: fields.keys().cloned().collect() })?
-                }
+                ContextShape::Map(fields) => fields.get(name).ok_or_else(|| NoSuchName {
+                    segment,
+                    known: fields.keys().cloned().collect(),
+                })?,
                 ContextShape::Open(value) => value,
                 ContextShape::List(element) if name == EACH => element,
                 ContextShape::List(_) | ContextShape::Scalar | ContextShape::Choice(_) => {
-                    return Err(NoSuchName { segment, known: Vec::new() });
+                    return Err(NoSuchName {
+                        segment,
+                        known: Vec::new(),
+                    });
                 }
             };
         }
@@ -72,10 +81,21 @@ fn build_shape(schema: &Value, definitions: &Value, depth: usize) -> ContextShap
     }
     if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
         let name = name.rsplit('/').next().unwrap_or_default();
-        return definitions.get(name).map_or(ContextShape::Any, |found| build_shape(found, definitions, depth + 1));
+        return definitions.get(name).map_or(ContextShape::Any, |found| {
+            build_shape(found, definitions, depth + 1)
+        });
     }
-    let list = |key: &str| schema.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let words: Vec<String> = list("enum").iter().filter_map(|word| word.as_str().map(str::to_owned)).collect();
+    let list = |key: &str| {
+        schema
+            .get(key)
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default()
+    };
+    let words: Vec<String> = list("enum")
+        .iter()
+        .filter_map(|word| word.as_str().map(str::to_owned))
+        .collect();
     if !words.is_empty() {
         return ContextShape::Choice(words);
     }
@@ -102,17 +122,35 @@ fn build_structured_shape(schema: &Value, definitions: &Value, depth: usize) -> 
     };
     if is("array") {
         return ContextShape::List(Box::new(
-            schema.get("items").map_or(ContextShape::Any, |items| build_shape(items, definitions, depth + 1)),
+            schema.get("items").map_or(ContextShape::Any, |items| {
+                build_shape(items, definitions, depth + 1)
+            }),
         ));
     }
     if let Some(fields) = schema.get("properties").and_then(Value::as_object) {
-        return ContextShape::Map(fields.iter().map(|(name, field)| (name.clone(), build_shape(field, definitions, depth + 1))).collect());
+        return ContextShape::Map(
+            fields
+                .iter()
+                .map(|(name, field)| (name.clone(), build_shape(field, definitions, depth + 1)))
+                .collect(),
+        );
     }
     if is("object") {
-        let value = schema.get("additionalProperties").filter(|value| value.is_object());
-        return ContextShape::Open(Box::new(value.map_or(ContextShape::Any, |value| build_shape(value, definitions, depth + 1))));
+        let value = schema
+            .get("additionalProperties")
+            .filter(|value| value.is_object());
+        return ContextShape::Open(Box::new(value.map_or(ContextShape::Any, |value| {
+            build_shape(value, definitions, depth + 1)
+        })));
     }
-    if ["string", "integer", "number", "boolean"].iter().any(|word| is(word)) { ContextShape::Scalar } else { ContextShape::Any }
+    if ["string", "integer", "number", "boolean"]
+        .iter()
+        .any(|word| is(word))
+    {
+        ContextShape::Scalar
+    } else {
+        ContextShape::Any
+    }
 }
 
 fn join_alternatives(mut alternatives: Vec<ContextShape>) -> ContextShape {

@@ -1,6 +1,7 @@
-//! The words of a template: enough of Tera's grammar to see which names, filters and tests an expression uses.
-//! Tera's own parser keeps its tree to itself, so the lint reads the text a second time. What the two read differently could neither be
-//! checked nor counted, so a template that is not read here to its end is refused (`engine`), and the tests compare the two.
+//! The words of a template: enough of Tera's grammar to see which names, filters and tests an
+//! expression uses. Tera's own parser keeps its tree to itself, so the lint reads the text a second
+//! time. What the two read differently could neither be checked nor counted, so a template that is
+//! not read here to its end is refused (`engine`), and the tests compare the two.
 
 use std::ops::Range;
 
@@ -49,7 +50,8 @@ pub enum TemplatePiece {
 pub const TEMPLATE_MAX: usize = 256 << 10;
 /// The most outputs and tags of one template.
 pub const TAGS_MAX: usize = 5000;
-/// How deep `if`, `for` and brackets may stand in each other; every `elif` counts, because Tera reads one within the other.
+/// How deep `if`, `for` and brackets may stand in each other; every `elif` counts, because Tera
+/// reads one within the other.
 pub const DEPTH_MAX: usize = 64;
 
 /// Why the reading of a template ended before its text did.
@@ -75,15 +77,19 @@ pub struct TemplateReadResult {
 }
 
 const SYMBOLS: [&str; 31] = [
-    "...", "//", "**", "==", "!=", ">=", "<=", "</", "?.", "?[", "+", "-", "*", "/", "%", "!", ".", ",", ":", "~", "|", "=", ">", "<", "(",
-    ")", "[", "]", "{", "}", "@",
+    "...", "//", "**", "==", "!=", ">=", "<=", "</", "?.", "?[", "+", "-", "*", "/", "%", "!", ".",
+    ",", ":", "~", "|", "=", ">", "<", "(", ")", "[", "]", "{", "}", "@",
 ];
 
-/// Reads a template, byte by byte as the lexer of Tera 2.4 does (`parsing/lexer.rs` there): only what it takes for white space or a
-/// name is one here, it looks for the end of a comment behind its mark, and for `raw` before it looks for words.
+/// Reads a template, byte by byte as the lexer of Tera 2.4 does (`parsing/lexer.rs` there): only
+/// what it takes for white space or a name is one here, it looks for the end of a comment behind
+/// its mark, and for `raw` before it looks for words.
 pub fn read_template(text: &str) -> TemplateReadResult {
     if text.len() > TEMPLATE_MAX {
-        return TemplateReadResult { pieces: Vec::new(), unread: Some((0, TemplateReadError::TooLong)) };
+        return TemplateReadResult {
+            pieces: Vec::new(),
+            unread: Some((0, TemplateReadError::TooLong)),
+        };
     }
     let (mut pieces, mut at, mut tags, mut depth) = (Vec::new(), 0, 0, Depth::default());
     let ended = loop {
@@ -94,7 +100,10 @@ pub fn read_template(text: &str) -> TemplateReadResult {
             Ok(read) => read,
             Err(why) => break Some((at, why)),
         };
-        tags += usize::from(matches!(piece, TemplatePiece::Output(..) | TemplatePiece::Tag(..)));
+        tags += usize::from(matches!(
+            piece,
+            TemplatePiece::Output(..) | TemplatePiece::Tag(..)
+        ));
         if tags > TAGS_MAX {
             break Some((at, TemplateReadError::TooManyTags));
         }
@@ -106,7 +115,10 @@ pub fn read_template(text: &str) -> TemplateReadResult {
         pieces.push(piece);
         at = end;
     };
-    TemplateReadResult { pieces, unread: ended }
+    TemplateReadResult {
+        pieces,
+        unread: ended,
+    }
 }
 
 /// The pieces of a template, as far as it can be read.
@@ -135,7 +147,9 @@ impl Depth {
                     self.all += 1;
                 }
             }
-            Some((Token::Ident(word), _)) if word == "endif" || word == "endfor" => self.all -= self.open.pop().unwrap_or_default(),
+            Some((Token::Ident(word), _)) if word == "endif" || word == "endfor" => {
+                self.all -= self.open.pop().unwrap_or_default()
+            }
             _ => {}
         }
         self.all
@@ -144,7 +158,9 @@ impl Depth {
 
 /// The piece that begins at this byte, and the byte after it.
 fn read_piece(text: &str, at: usize) -> Result<(TemplatePiece, usize), TemplateReadError> {
-    let mark = text.get(at..at + 2).filter(|mark| ["{{", "{%", "{#"].contains(mark));
+    let mark = text
+        .get(at..at + 2)
+        .filter(|mark| ["{{", "{%", "{#"].contains(mark));
     let Some(mark) = mark else {
         let end = next_mark(text, at);
         return Ok((TemplatePiece::Content(at..end), end));
@@ -156,17 +172,21 @@ fn read_piece(text: &str, at: usize) -> Result<(TemplatePiece, usize), TemplateR
             Some(end) => Ok((TemplatePiece::Comment, inside + end + 2)),
             None => Err(TemplateReadError::Malformed),
         },
-        "{{" => read_tokens(text, inside, "}}").map(|(words, end)| (TemplatePiece::Output(at..end, words), end)),
+        "{{" => read_tokens(text, inside, "}}")
+            .map(|(words, end)| (TemplatePiece::Output(at..end, words), end)),
         _ => match marker_length(&text[inside..], "raw") {
             Some(length) => raw_block(text, inside + length),
-            None => read_tokens(text, inside, "%}").map(|(words, end)| (TemplatePiece::Tag(at..end, words), end)),
+            None => read_tokens(text, inside, "%}")
+                .map(|(words, end)| (TemplatePiece::Tag(at..end, words), end)),
         },
     }
 }
 
 fn next_mark(text: &str, at: usize) -> usize {
     let mut pairs = text.as_bytes()[at..].windows(2);
-    pairs.position(|pair| pair[0] == b'{' && matches!(pair[1], b'{' | b'%' | b'#')).map_or(text.len(), |before| at + before)
+    pairs
+        .position(|pair| pair[0] == b'{' && matches!(pair[1], b'{' | b'%' | b'#'))
+        .map_or(text.len(), |before| at + before)
 }
 
 /// True when the text has anything for Tera to do.
@@ -181,7 +201,8 @@ pub fn sole_expression(text: &str) -> Option<Range<usize>> {
     match split_into_pieces(trimmed).as_slice() {
         [TemplatePiece::Output(range, _)] if range.end == trimmed.len() => {
             let inner = start + 2..start + trimmed.len() - 2;
-            let plain = !text[inner.clone()].starts_with('-') && !text[inner.clone()].ends_with('-');
+            let plain =
+                !text[inner.clone()].starts_with('-') && !text[inner.clone()].ends_with('-');
             plain.then_some(inner)
         }
         _ => None,
@@ -192,7 +213,10 @@ pub fn sole_expression(text: &str) -> Option<Range<usize>> {
 fn marker_length(rest: &str, name: &str) -> Option<usize> {
     let word = rest.strip_prefix('-').unwrap_or(rest).trim_ascii_start();
     let after = word.strip_prefix(name)?.trim_ascii_start();
-    let end = after.strip_prefix('-').unwrap_or(after).strip_prefix("%}")?;
+    let end = after
+        .strip_prefix('-')
+        .unwrap_or(after)
+        .strip_prefix("%}")?;
     Some(rest.len() - end.len())
 }
 
@@ -210,7 +234,11 @@ fn raw_block(text: &str, start: usize) -> Result<(TemplatePiece, usize), Templat
 }
 
 /// The tokens up to the closing mark, and the byte after it.
-fn read_tokens(text: &str, from: usize, close: &str) -> Result<(Vec<Placed>, usize), TemplateReadError> {
+fn read_tokens(
+    text: &str,
+    from: usize,
+    close: &str,
+) -> Result<(Vec<Placed>, usize), TemplateReadError> {
     let (mut out, mut at, mut depth) = (Vec::new(), from, 0usize);
     loop {
         at = text.len() - text[at..].trim_ascii_start().len();
@@ -239,20 +267,31 @@ fn read_token(rest: &str) -> Option<(Token, usize)> {
         '\'' | '"' | '`' => read_quoted_token(rest, first),
         '0'..='9' => read_number_token(rest),
         'a'..='z' | 'A'..='Z' | '_' => {
-            let length = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+            let length = rest
+                .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+                .unwrap_or(rest.len());
             Some((Token::Ident(rest[..length].to_owned()), length))
         }
-        _ => SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol)).map(|symbol| (Token::Symbol(symbol), symbol.len())),
+        _ => SYMBOLS
+            .iter()
+            .find(|symbol| rest.starts_with(**symbol))
+            .map(|symbol| (Token::Symbol(symbol), symbol.len())),
     }
 }
 
 /// Digits with one point at most; whole ones have to fit into 64 bits.
 fn read_number_token(rest: &str) -> Option<(Token, usize)> {
-    let digits = |text: &str| text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let digits = |text: &str| {
+        text.find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len())
+    };
     let whole = digits(rest);
     match rest[whole..].strip_prefix('.') {
         Some(fraction) => Some((Token::Number, whole + 1 + digits(fraction))),
-        None => rest[..whole].parse::<i64>().ok().map(|_| (Token::Number, whole)),
+        None => rest[..whole]
+            .parse::<i64>()
+            .ok()
+            .map(|_| (Token::Number, whole)),
     }
 }
 
@@ -286,8 +325,12 @@ mod tests {
             .iter()
             .map(|piece| match piece {
                 TemplatePiece::Content(range) => format!("content {:?}", &text[range.clone()]),
-                TemplatePiece::Output(range, words) => format!("output {:?} of {}", &text[range.clone()], words.len()),
-                TemplatePiece::Tag(range, words) => format!("tag {:?} of {}", &text[range.clone()], words.len()),
+                TemplatePiece::Output(range, words) => {
+                    format!("output {:?} of {}", &text[range.clone()], words.len())
+                }
+                TemplatePiece::Tag(range, words) => {
+                    format!("tag {:?} of {}", &text[range.clone()], words.len())
+                }
                 TemplatePiece::Comment => "comment".to_owned(),
             })
             .collect();
@@ -312,40 +355,88 @@ mod tests {
             ("{{- a -}}", None),
             ("{{ a", None),
         ] {
-            assert_eq!(sole_expression(text).map(|range| &text[range]), inner, "{text}");
+            assert_eq!(
+                sole_expression(text).map(|range| &text[range]),
+                inner,
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn comments_raw_blocks_and_words_end_where_tera_ends_them() {
         let code = |text: &str| {
-            split_into_pieces(text).iter().filter(|piece| matches!(piece, TemplatePiece::Output(..) | TemplatePiece::Tag(..))).count()
+            split_into_pieces(text)
+                .iter()
+                .filter(|piece| matches!(piece, TemplatePiece::Output(..) | TemplatePiece::Tag(..)))
+                .count()
         };
         for (text, seen) in [
             ("{#} {% raw %} #}{{ secret }}{# {% endraw %} #}", 1),
             ("{#-#}{{ secret }}", 1),
-            ("{% raw %}{%\u{a0}endraw %}{{ no }}{% endraw %}{{ secret }}", 1),
+            (
+                "{% raw %}{%\u{a0}endraw %}{{ no }}{% endraw %}{{ secret }}",
+                1,
+            ),
             ("{%-- raw -%}{{ no }}{%-endraw%}{{ secret }}", 1),
             ("{% raw %}{%-- endraw %}{{ no }}{% endraw %}{{ secret }}", 1),
             ("{% raw - %}{% endraw %}", 2),
         ] {
-            assert_eq!((code(text), read_template(text).unread), (seen, None), "{text}");
+            assert_eq!(
+                (code(text), read_template(text).unread),
+                (seen, None),
+                "{text}"
+            );
         }
-        for text in ["{{ a\u{a0} }}", "{{ é }}", "{{ a & b }}", "{{ 'a\\d' }}", "{{ 9223372036854775808 }}", "{% raw %}", "{# ", "{{ a"] {
-            assert_eq!(read_template(text).unread, Some((0, TemplateReadError::Malformed)), "{text}");
+        for text in [
+            "{{ a\u{a0} }}",
+            "{{ é }}",
+            "{{ a & b }}",
+            "{{ 'a\\d' }}",
+            "{{ 9223372036854775808 }}",
+            "{% raw %}",
+            "{# ",
+            "{{ a",
+        ] {
+            assert_eq!(
+                read_template(text).unread,
+                Some((0, TemplateReadError::Malformed)),
+                "{text}"
+            );
         }
     }
 
-    /// Each of these took time that grew with the square of its length, or more stack than there is.
+    /// Each of these took time that grew with the square of its length, or more stack than there
+    /// is.
     #[test]
     fn a_template_has_an_end_in_every_direction() {
         for (text, at, why) in [
             ("x".repeat(TEMPLATE_MAX + 1), 0, TemplateReadError::TooLong),
-            (format!("{{% raw %}}{}", "{% a ".repeat(20_000)), 0, TemplateReadError::Malformed),
-            ("{%if 1%}x{%endif%}".repeat(9000), 0, TemplateReadError::TooManyTags),
-            ("{% for a in b %}".repeat(4000), 0, TemplateReadError::TooDeep),
-            (format!("{{% if a %}}{}{{% endif %}}", "{% elif a %}".repeat(4000)), 0, TemplateReadError::TooDeep),
-            (format!("{{{{ {} }}}}", "a[".repeat(70)), 0, TemplateReadError::TooDeep),
+            (
+                format!("{{% raw %}}{}", "{% a ".repeat(20_000)),
+                0,
+                TemplateReadError::Malformed,
+            ),
+            (
+                "{%if 1%}x{%endif%}".repeat(9000),
+                0,
+                TemplateReadError::TooManyTags,
+            ),
+            (
+                "{% for a in b %}".repeat(4000),
+                0,
+                TemplateReadError::TooDeep,
+            ),
+            (
+                format!("{{% if a %}}{}{{% endif %}}", "{% elif a %}".repeat(4000)),
+                0,
+                TemplateReadError::TooDeep,
+            ),
+            (
+                format!("{{{{ {} }}}}", "a[".repeat(70)),
+                0,
+                TemplateReadError::TooDeep,
+            ),
         ] {
             let unread = read_template(&text).unread.unwrap();
             assert_eq!((unread.1, unread.0 >= at), (why, true), "{}", &text[..40]);
@@ -354,12 +445,21 @@ mod tests {
         assert_eq!(read_template(&most).unread, None);
     }
 
-    /// What Tera makes of a template whose code is known: an output writes the text in it, a tag nothing. White space is left out, because a
-    /// dash in a mark trims it.
+    /// What Tera makes of a template whose code is known: an output writes the text in it, a tag
+    /// nothing. White space is left out, because a dash in a mark trims it.
     fn made_of(pieces: &[TemplatePiece], text: &str) -> String {
         let made = pieces.iter().map(|piece| match piece {
             TemplatePiece::Content(span) => text[span.clone()].to_owned(),
-            TemplatePiece::Output(_, words) => words.iter().map(|(word, _)| if let Token::Text(text) = word { text } else { "" }).collect(),
+            TemplatePiece::Output(_, words) => words
+                .iter()
+                .map(|(word, _)| {
+                    if let Token::Text(text) = word {
+                        text
+                    } else {
+                        ""
+                    }
+                })
+                .collect(),
             TemplatePiece::Tag(..) | TemplatePiece::Comment => String::new(),
         });
         made.collect::<String>().split_whitespace().collect()

@@ -1,7 +1,8 @@
-//! How much work a template may do, not only how much text it may make. Tera counts nothing itself, so the text that Tera is given
-//! (`counted`) counts: every loop is charged for all of its turns before the first one, every filter for what it is given, and every
-//! operator for what is in its values. What is charged depends on the template and its values alone. Beneath that is a net: a clock of the thread,
-//! for what is dearer than it is charged for.
+//! How much work a template may do, not only how much text it may make. Tera counts nothing itself,
+//! so the text that Tera is given (`counted`) counts: every loop is charged for all of its turns
+//! before the first one, every filter for what it is given, and every operator for what is in its
+//! values. What is charged depends on the template and its values alone. Beneath that is a net: a
+//! clock of the thread, for what is dearer than it is charged for.
 
 use super::bounded;
 use nix::sys::resource::{UsageWho, getrusage};
@@ -9,28 +10,32 @@ use nix::sys::time::TimeValLike as _;
 use std::cell::Cell;
 use tera::{Error, Kwargs, State, Tera, TeraResult, Value};
 
-/// The most units of work of one rendering. A unit is about one step of Tera's interpreter; a loop over the nodes of a large cluster, with
-/// their rails, takes a tenth of this.
+/// The most units of work of one rendering. A unit is about one step of Tera's interpreter; a loop
+/// over the nodes of a large cluster, with their rails, takes a tenth of this.
 pub const WORK_MAX: u64 = 4 << 20;
 
 /// What is said of more.
 pub const TOO_MUCH_WORK: &str = "this goes through more turns than a template may take";
 
-/// Units that all templates may take together for each target; our own modules take 2,300 for a host of `inventories/roce-h100-rail`.
+/// Units that all templates may take together for each target; our own modules take 2,300 for a
+/// host of `inventories/roce-h100-rail`.
 const TOGETHER_A_TARGET: u64 = 1 << 16;
 /// Units that they may take besides, however few the targets are.
 const TOGETHER_MIN: u64 = 16 << 20;
-/// The most that they may take, however many the targets are: about ten seconds (50 million plain steps a second, measured).
+/// The most that they may take, however many the targets are: about ten seconds (50 million plain
+/// steps a second, measured).
 const TOGETHER_MAX: u64 = 480 << 20;
 
 /// What is said of more.
-pub const TOO_MUCH_TOGETHER: &str = "with this, the templates go through more turns than all of them may take together";
+pub const TOO_MUCH_TOGETHER: &str =
+    "with this, the templates go through more turns than all of them may take together";
 
 /// The most milliseconds of its thread's processor that one rendering may take.
 const TIME_MAX: i64 = 5000;
 /// What is said of more.
 pub const TOO_LONG: &str = "this takes more than 5 seconds of work";
-/// What a rendering that took too long has taken of the shared allowance: so many units are done in that time.
+/// What a rendering that took too long has taken of the shared allowance: so many units are done in
+/// that time.
 const UNITS_OF_TIME_MAX: u64 = 240 << 20;
 /// The clock is looked at once for so many charges.
 const CHARGES_A_LOOK: u32 = 64;
@@ -38,12 +43,13 @@ const CHARGES_A_LOOK: u32 = 64;
 /// Bytes of a text that a filter handles in one unit.
 pub const BYTES_A_UNIT: u64 = 64;
 
-/// Parts of a value (an element, or `BYTES_A_PART` of a text) that an operator handles in one unit. With `WORK_MAX` it holds the memory that
-/// one expression can take.
+/// Parts of a value (an element, or `BYTES_A_PART` of a text) that an operator handles in one unit.
+/// With `WORK_MAX` it holds the memory that one expression can take.
 const PARTS_A_UNIT: u64 = 4;
 const BYTES_A_PART: u64 = 4;
 
-/// Bytes of all that templates make that may be kept for each target; our own modules take 130 KB for a host of `inventories/roce-h100-rail`.
+/// Bytes of all that templates make that may be kept for each target; our own modules take 130 KB
+/// for a host of `inventories/roce-h100-rail`.
 const KEPT_A_TARGET: u64 = 1 << 20;
 /// Bytes that may be kept besides, however few the targets are.
 const KEPT_MIN: u64 = 64 << 20;
@@ -68,21 +74,29 @@ struct RenderBudget {
     left: u64,
     spent: Option<Spent>,
     charges: u32,
-    /// The milliseconds of this thread's processor at which the rendering ends; set with the first look at the clock.
+    /// The milliseconds of this thread's processor at which the rendering ends; set with the first
+    /// look at the clock.
     until: Option<i64>,
 }
 
 impl RenderBudget {
     const fn new(left: u64) -> Self {
-        RenderBudget { left, spent: None, charges: 0, until: None }
+        RenderBudget {
+            left,
+            spent: None,
+            charges: 0,
+            until: None,
+        }
     }
 }
 
 thread_local! {
-    /// Of the rendering that goes on in this thread: Tera's filters cannot be handed anything else that changes.
+    /// Of the rendering that goes on in this thread: Tera's filters cannot be handed anything else
+    /// that changes.
     static BUDGET: Cell<RenderBudget> = const { Cell::new(RenderBudget::new(WORK_MAX)) };
 
-    /// What the templates that this thread fills in may still take together, while they share an allowance.
+    /// What the templates that this thread fills in may still take together, while they share an
+    /// allowance.
     static SHARED: Cell<Option<u64>> = const { Cell::new(None) };
 
     /// Bytes of what they make that may still be kept, while they share an allowance.
@@ -95,18 +109,26 @@ pub struct SharedAllowance {
     is_outermost: bool,
 }
 
-/// One allowance for all templates that are filled in for so many targets; within another one it is that one.
+/// One allowance for all templates that are filled in for so many targets; within another one it is
+/// that one.
 pub fn share_allowance(targets: usize) -> SharedAllowance {
     let is_outermost = SHARED.get().is_none();
     if is_outermost {
         SHARED.set(Some(compute_allowance(targets)));
-        KEPT.set(KEPT_A_TARGET.saturating_mul(targets as u64).saturating_add(KEPT_MIN));
+        KEPT.set(
+            KEPT_A_TARGET
+                .saturating_mul(targets as u64)
+                .saturating_add(KEPT_MIN),
+        );
     }
     SharedAllowance { is_outermost }
 }
 
 fn compute_allowance(targets: usize) -> u64 {
-    TOGETHER_A_TARGET.saturating_mul(targets as u64).saturating_add(TOGETHER_MIN).min(TOGETHER_MAX)
+    TOGETHER_A_TARGET
+        .saturating_mul(targets as u64)
+        .saturating_add(TOGETHER_MIN)
+        .min(TOGETHER_MAX)
 }
 
 impl Drop for SharedAllowance {
@@ -117,14 +139,18 @@ impl Drop for SharedAllowance {
     }
 }
 
-/// Takes units of the shared allowance for work that is no rendering; false when that is more than is left.
+/// Takes units of the shared allowance for work that is no rendering; false when that is more than
+/// is left.
 pub fn take_shared(units: u64) -> bool {
-    let Some(shared) = SHARED.get() else { return true };
+    let Some(shared) = SHARED.get() else {
+        return true;
+    };
     SHARED.set(Some(shared.saturating_sub(units)));
     units < shared
 }
 
-/// Takes bytes that are kept until all targets are done; false when that is more than is left, and then the shared allowance is used up.
+/// Takes bytes that are kept until all targets are done; false when that is more than is left, and
+/// then the shared allowance is used up.
 pub fn take_kept_bytes(bytes: usize) -> bool {
     let left = KEPT.get().checked_sub(bytes as u64);
     match left {
@@ -147,7 +173,9 @@ pub fn is_allowance_used_up() -> bool {
 
 /// Begins a rendering.
 pub fn begin_rendering() {
-    BUDGET.set(RenderBudget::new(SHARED.get().map_or(WORK_MAX, |shared| shared.min(WORK_MAX))));
+    BUDGET.set(RenderBudget::new(
+        SHARED.get().map_or(WORK_MAX, |shared| shared.min(WORK_MAX)),
+    ));
 }
 
 /// Ends the rendering in this thread: what is said where it took more than it may.
@@ -155,9 +183,17 @@ pub fn end_rendering() -> Option<&'static str> {
     let budget = BUDGET.get();
     let shared = SHARED.get();
     if let Some(shared) = shared {
-        let taken = if budget.spent == Some(Spent::Time) { UNITS_OF_TIME_MAX } else { shared.min(WORK_MAX) - budget.left };
+        let taken = if budget.spent == Some(Spent::Time) {
+            UNITS_OF_TIME_MAX
+        } else {
+            shared.min(WORK_MAX) - budget.left
+        };
         // What is used up was said to be.
-        SHARED.set(Some(shared.saturating_sub(taken).max(u64::from(budget.spent.is_none() && shared > 0))));
+        SHARED.set(Some(
+            shared
+                .saturating_sub(taken)
+                .max(u64::from(budget.spent.is_none() && shared > 0)),
+        ));
     }
     match budget.spent? {
         Spent::Time => Some(TOO_LONG),
@@ -181,10 +217,15 @@ pub fn charge_units(units: u64) -> TeraResult<()> {
         budget.spent.get_or_insert(Spent::Time);
     }
     BUDGET.set(budget);
-    if budget.spent.is_some() { Err(Error::message(TOO_MUCH_WORK)) } else { Ok(()) }
+    if budget.spent.is_some() {
+        Err(Error::message(TOO_MUCH_WORK))
+    } else {
+        Ok(())
+    }
 }
 
-/// The milliseconds for which a processor worked on this thread so far. It stands while the thread waits or is stopped.
+/// The milliseconds for which a processor worked on this thread so far. It stands while the thread
+/// waits or is stopped.
 fn processor_time() -> Option<i64> {
     let usage = getrusage(UsageWho::RUSAGE_THREAD).ok()?;
     Some(usage.user_time().num_milliseconds() + usage.system_time().num_milliseconds())
@@ -198,7 +239,8 @@ pub fn charge_text(text: &str) -> TeraResult<()> {
     charge_units(1 + text.len() as u64 / BYTES_A_UNIT)
 }
 
-/// Puts the filters that charge into an engine, and those of Tera's that would take more time than what they are given shows.
+/// Puts the filters that charge into an engine, and those of Tera's that would take more time than
+/// what they are given shows.
 pub fn register_charging_filters(tera: &mut Tera) {
     tera.register_filter(TURNS_FILTER, charge_loop_turns);
     tera.register_filter(TEXT_FILTER, charge_text_value);
@@ -247,23 +289,33 @@ fn charge_whole_value(value: Value, arguments: Kwargs, _: &State) -> TeraResult<
 
 /// Bytes of a text, elements of anything else.
 fn measure_value(value: &Value) -> u64 {
-    value.as_str().map_or_else(|| value.len().unwrap_or_default(), str::len) as u64
+    value
+        .as_str()
+        .map_or_else(|| value.len().unwrap_or_default(), str::len) as u64
 }
 
 /// Tera's `split`, charged for every part.
 fn split_text(value: Value, arguments: Kwargs, _: &State) -> TeraResult<Vec<Value>> {
-    let text = value.as_str().ok_or_else(|| Error::message("this filter takes text"))?;
+    let text = value
+        .as_str()
+        .ok_or_else(|| Error::message("this filter takes text"))?;
     let between = arguments.must_get::<String>("pat")?;
     charge_text(&between)?;
-    text.split(&between).map(|part| charge_units(2).map(|()| Value::from(part))).collect()
+    text.split(&between)
+        .map(|part| charge_units(2).map(|()| Value::from(part)))
+        .collect()
 }
 
 /// Tera's `unique` compares every element with every other.
 fn remove_duplicates(value: Value, _: Kwargs, _: &State) -> TeraResult<Vec<Value>> {
-    let items = value.as_array().ok_or_else(|| Error::message("this filter takes a list"))?;
+    let items = value
+        .as_array()
+        .ok_or_else(|| Error::message("this filter takes a list"))?;
     let mut out: Vec<Value> = Vec::new();
     for item in items {
-        charge_units((1 + out.len() as u64 / 2).saturating_mul(1 + measure_value(item) / PARTS_A_UNIT))?;
+        charge_units(
+            (1 + out.len() as u64 / 2).saturating_mul(1 + measure_value(item) / PARTS_A_UNIT),
+        )?;
         if !out.contains(item) {
             out.push(item.clone());
         }
@@ -273,14 +325,25 @@ fn remove_duplicates(value: Value, _: Kwargs, _: &State) -> TeraResult<Vec<Value
 
 /// Tera's `range`, charged for its length.
 fn build_range(arguments: Kwargs, _: &State) -> TeraResult<Vec<i64>> {
-    let (start, end) = (arguments.get::<i64>("start")?.unwrap_or_default(), arguments.must_get::<i64>("end")?);
+    let (start, end) = (
+        arguments.get::<i64>("start")?.unwrap_or_default(),
+        arguments.must_get::<i64>("end")?,
+    );
     let step = arguments.get::<i64>("step_by")?.unwrap_or(1);
     if step == 0 || (start > end && step > 0) {
-        return Err(Error::message("`range` needs a `start` that is not behind its `end`, and a `step_by` that is not 0"));
+        return Err(Error::message(
+            "`range` needs a `start` that is not behind its `end`, and a `step_by` that is not 0",
+        ));
     }
-    let length = if step > 0 || start > end { start.abs_diff(end).div_ceil(step.unsigned_abs()) } else { 0 };
+    let length = if step > 0 || start > end {
+        start.abs_diff(end).div_ceil(step.unsigned_abs())
+    } else {
+        0
+    };
     charge_units(length)?;
-    Ok((0..length).map(|n| start.saturating_add((n as i64).saturating_mul(step))).collect())
+    Ok((0..length)
+        .map(|n| start.saturating_add((n as i64).saturating_mul(step)))
+        .collect())
 }
 
 #[cfg(test)]
@@ -292,17 +355,30 @@ mod tests {
         let shared = share_allowance(100_000);
         begin_rendering();
         (0..1000).for_each(|_| charge_units(1).unwrap());
-        let late = RenderBudget { until: Some(-1), ..BUDGET.get() };
+        let late = RenderBudget {
+            until: Some(-1),
+            ..BUDGET.get()
+        };
         BUDGET.set(late);
         assert!((0..CHARGES_A_LOOK).any(|_| charge_units(0).is_err()));
         assert_eq!(end_rendering(), Some(TOO_LONG));
-        assert_eq!(SHARED.get(), Some(TOGETHER_MAX - UNITS_OF_TIME_MAX), "it took its time from the others");
+        assert_eq!(
+            SHARED.get(),
+            Some(TOGETHER_MAX - UNITS_OF_TIME_MAX),
+            "it took its time from the others"
+        );
         drop(shared);
     }
 
     #[test]
     fn what_all_may_take_has_an_end_however_many_the_targets_are() {
-        assert!(compute_allowance(1) < compute_allowance(100) && compute_allowance(100) < compute_allowance(6000));
-        assert_eq!((compute_allowance(100_000), compute_allowance(usize::MAX)), (TOGETHER_MAX, TOGETHER_MAX));
+        assert!(
+            compute_allowance(1) < compute_allowance(100)
+                && compute_allowance(100) < compute_allowance(6000)
+        );
+        assert_eq!(
+            (compute_allowance(100_000), compute_allowance(usize::MAX)),
+            (TOGETHER_MAX, TOGETHER_MAX)
+        );
     }
 }

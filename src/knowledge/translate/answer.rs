@@ -1,7 +1,10 @@
-//! What each command of a script says: by the first translation that holds, word for word; what no translation takes is
-//! told as not understood.
+//! What each command of a script says: by the first translation that holds, word for word; what no
+//! translation takes is told as not understood.
 
-use super::load::{Covers, Dictionary, TranslationEntry, TranslationFamily, TranslationKind, fill_template_value, text_of};
+use super::load::{
+    Covers, Dictionary, TranslationEntry, TranslationFamily, TranslationKind, fill_template_value,
+    text_of,
+};
 use super::merge::{self, TranslationConflict};
 use super::pattern::Captures;
 use super::prose;
@@ -81,7 +84,11 @@ pub struct Translation {
 impl TranslationAnswer {
     /// Nothing is left open.
     pub fn is_understood(&self) -> bool {
-        self.left.is_empty() && !matches!(self.sort, TranslationCategory::Open | TranslationCategory::Unknown)
+        self.left.is_empty()
+            && !matches!(
+                self.sort,
+                TranslationCategory::Open | TranslationCategory::Unknown
+            )
     }
 
     /// The spec lines to write: the better ones where there are any.
@@ -89,12 +96,32 @@ impl TranslationAnswer {
         self.better.as_ref().or(self.spec.as_ref())
     }
 
-    /// Whether another command says the same. Its commands are not looked at: they may be all of the script.
+    /// Whether another command says the same. Its commands are not looked at: they may be all of
+    /// the script.
     fn same_as(&self, other: &TranslationAnswer) -> bool {
-        let TranslationAnswer { commands: _, sort, translation, spec, better, does, why, source, covers, left } = self;
+        let TranslationAnswer {
+            commands: _,
+            sort,
+            translation,
+            spec,
+            better,
+            does,
+            why,
+            source,
+            covers,
+            left,
+        } = self;
         *sort != TranslationCategory::Unknown
-            && (sort, translation, spec, better) == (&other.sort, &other.translation, &other.spec, &other.better)
-            && (does, why, source, covers, left) == (&other.does, &other.why, &other.source, &other.covers, &other.left)
+            && (sort, translation, spec, better)
+                == (&other.sort, &other.translation, &other.spec, &other.better)
+            && (does, why, source, covers, left)
+                == (
+                    &other.does,
+                    &other.why,
+                    &other.source,
+                    &other.covers,
+                    &other.left,
+                )
     }
 }
 
@@ -108,7 +135,9 @@ impl Translation {
 /// What a script says, by these translations; an error where its words cannot be told apart.
 pub fn translate_script(script: &str, dictionary: &Dictionary) -> Result<Translation, Diagnostic> {
     let (commands, prose): (Vec<ScriptCommand>, Vec<ScriptCommand>) =
-        script::parse_script_commands(script)?.into_iter().partition(|one| !prose::is_prose(one, dictionary));
+        script::parse_script_commands(script)?
+            .into_iter()
+            .partition(|one| !prose::is_prose(one, dictionary));
     let mut found: Vec<(usize, TranslationAnswer)> = Vec::new();
     let mut done = vec![false; commands.len()];
     for entry in dictionary.entries().filter(|entry| !entry.steps.is_empty()) {
@@ -119,30 +148,58 @@ pub fn translate_script(script: &str, dictionary: &Dictionary) -> Result<Transla
         }
     }
     for (at, command) in commands.iter().enumerate().filter(|(at, _)| !done[*at]) {
-        found.extend(translate_command(command, dictionary).into_iter().map(|answer| (at, answer)));
+        found.extend(
+            translate_command(command, dictionary)
+                .into_iter()
+                .map(|answer| (at, answer)),
+        );
     }
     found.sort_by_key(|(at, _)| *at);
     let mut prose: Vec<usize> = prose.into_iter().map(|command| command.line).collect();
     prose.dedup();
-    Ok(Translation { prose, ..merge_equal_answers(found.into_iter().map(|(_, answer)| answer)) })
+    Ok(Translation {
+        prose,
+        ..merge_equal_answers(found.into_iter().map(|(_, answer)| answer))
+    })
 }
 
 /// Commands that say the same are told once, and all spec lines are put together.
 fn merge_equal_answers(answers: impl Iterator<Item = TranslationAnswer>) -> Translation {
-    let mut translation =
-        Translation { prose: Vec::new(), answers: Vec::new(), spec: Value::Object(serde_json::Map::new()), conflicts: Vec::new() };
+    let mut translation = Translation {
+        prose: Vec::new(),
+        answers: Vec::new(),
+        spec: Value::Object(serde_json::Map::new()),
+        conflicts: Vec::new(),
+    };
     let mut seen: std::collections::HashMap<String, Vec<usize>> = std::collections::HashMap::new();
     for answer in answers {
-        let known = seen.entry(answer.translation.clone().unwrap_or_default()).or_default();
-        match known.iter().take(50).find(|at| translation.answers[**at].same_as(&answer)) {
+        let known = seen
+            .entry(answer.translation.clone().unwrap_or_default())
+            .or_default();
+        match known
+            .iter()
+            .take(50)
+            .find(|at| translation.answers[**at].same_as(&answer))
+        {
             Some(at) => {
                 let commands = &mut translation.answers[*at].commands;
-                commands.extend(answer.commands.into_iter().filter(|said| commands.last() != Some(said)).collect::<Vec<_>>());
+                commands.extend(
+                    answer
+                        .commands
+                        .into_iter()
+                        .filter(|said| commands.last() != Some(said))
+                        .collect::<Vec<_>>(),
+                );
             }
             None => {
                 known.push(translation.answers.len());
                 if let Some(lines) = answer.lines() {
-                    merge::merge_spec_value(&mut translation.spec, lines, "", &mut translation.conflicts);
+                    merge::merge_spec_value(
+                        &mut translation.spec,
+                        lines,
+                        "",
+                        &mut translation.conflicts,
+                    );
                 }
                 translation.answers.push(answer);
             }
@@ -152,56 +209,115 @@ fn merge_equal_answers(answers: impl Iterator<Item = TranslationAnswer>) -> Tran
 }
 
 fn describe_command(command: &ScriptCommand) -> ScriptCommandText {
-    ScriptCommandText { line: command.line, text: command.text.clone() }
+    ScriptCommandText {
+        line: command.line,
+        text: command.text.clone(),
+    }
 }
 
 /// Commands that mean one thing together: the first one, and whichever of the others follow it.
-fn match_command_steps(entry: &TranslationEntry, commands: &[ScriptCommand], start: usize, done: &mut [bool]) -> Option<TranslationAnswer> {
+fn match_command_steps(
+    entry: &TranslationEntry,
+    commands: &[ScriptCommand],
+    start: usize,
+    done: &mut [bool],
+) -> Option<TranslationAnswer> {
     let (first, others) = entry.steps.split_first()?;
-    let (mut captures, used) = first.matches(&commands[start].words).filter(|_| !done[start])?;
+    let (mut captures, used) = first
+        .matches(&commands[start].words)
+        .filter(|_| !done[start])?;
     let mut left = list_untranslated_words(entry, &commands[start].words, &used);
     let mut taken = vec![start];
     for step in others {
         let after = *taken.last()? + 1;
         let near = after..commands.len().min(after + STEPS_APART_MAX);
-        let next = near.filter(|at| !done[*at]).find_map(|at| Some((at, step.matches(&commands[at].words)?)));
+        let next = near
+            .filter(|at| !done[*at])
+            .find_map(|at| Some((at, step.matches(&commands[at].words)?)));
         if let Some((at, (more, used))) = next {
             captures.extend(more);
             left.extend(list_untranslated_words(entry, &commands[at].words, &used));
             taken.push(at);
         }
     }
-    let places = entry.steps.iter().flat_map(super::pattern::CommandPattern::places);
-    if taken.len() < 2 || places.into_iter().any(|place| !captures.contains_key(place)) {
+    let places = entry
+        .steps
+        .iter()
+        .flat_map(super::pattern::CommandPattern::places);
+    if taken.len() < 2
+        || places
+            .into_iter()
+            .any(|place| !captures.contains_key(place))
+    {
         return None;
     }
     taken.iter().for_each(|at| done[*at] = true);
-    let commands = taken.iter().map(|at| describe_command(&commands[*at])).collect();
+    let commands = taken
+        .iter()
+        .map(|at| describe_command(&commands[*at]))
+        .collect();
     Some(build_translation_answer(entry, commands, &captures, left))
 }
 
-/// What one command says by itself. What sets something is asked first, then what looks, then the rest.
-pub(super) fn translate_command(command: &ScriptCommand, dictionary: &Dictionary) -> Vec<TranslationAnswer> {
+/// What one command says by itself. What sets something is asked first, then what looks, then the
+/// rest.
+pub(super) fn translate_command(
+    command: &ScriptCommand,
+    dictionary: &Dictionary,
+) -> Vec<TranslationAnswer> {
     let mut answers = Vec::new();
     let mut taken = vec![false; command.words.len()];
-    for found in dictionary.families.iter().filter_map(|family| each_word(family, command)) {
+    for found in dictionary
+        .families
+        .iter()
+        .filter_map(|family| each_word(family, command))
+    {
         answers.extend(found);
         taken.fill(true);
     }
-    for kind in [TranslationKind::Set, TranslationKind::Look, TranslationKind::Open, TranslationKind::Aside] {
+    for kind in [
+        TranslationKind::Set,
+        TranslationKind::Look,
+        TranslationKind::Open,
+        TranslationKind::Aside,
+    ] {
         for entry in dictionary.entries().filter(|entry| entry.kind == kind) {
-            let Some((captures, used)) = entry.words.iter().find_map(|pattern| pattern.matches(&command.words)) else { continue };
+            let Some((captures, used)) = entry
+                .words
+                .iter()
+                .find_map(|pattern| pattern.matches(&command.words))
+            else {
+                continue;
+            };
             if used.iter().zip(&taken).all(|(used, taken)| !used || *taken) {
                 continue;
             }
             let left = list_untranslated_words(entry, &command.words, &used);
             let left: HashSet<&String> = left.iter().collect();
-            let read = command.words.iter().zip(&used).map(|(word, used)| *used || !left.contains(word));
-            taken.iter_mut().zip(read).for_each(|(taken, read)| *taken |= read);
-            answers.push(build_translation_answer(entry, vec![describe_command(command)], &captures, Vec::new()));
+            let read = command
+                .words
+                .iter()
+                .zip(&used)
+                .map(|(word, used)| *used || !left.contains(word));
+            taken
+                .iter_mut()
+                .zip(read)
+                .for_each(|(taken, read)| *taken |= read);
+            answers.push(build_translation_answer(
+                entry,
+                vec![describe_command(command)],
+                &captures,
+                Vec::new(),
+            ));
         }
     }
-    let left: Vec<String> = command.words.iter().zip(&taken).filter(|(_, taken)| !**taken).map(|(word, _)| word.clone()).collect();
+    let left: Vec<String> = command
+        .words
+        .iter()
+        .zip(&taken)
+        .filter(|(_, taken)| !**taken)
+        .map(|(word, _)| word.clone())
+        .collect();
     match answers.last_mut() {
         Some(last) => last.left.extend(left),
         None => answers.push(new_unknown_answer(command, Vec::new())),
@@ -209,8 +325,12 @@ pub(super) fn translate_command(command: &ScriptCommand, dictionary: &Dictionary
     answers
 }
 
-/// A command that says the same of each of its words: what it says of them; nothing where it is another command.
-fn each_word(family: &TranslationFamily, command: &ScriptCommand) -> Option<Vec<TranslationAnswer>> {
+/// A command that says the same of each of its words: what it says of them; nothing where it is
+/// another command.
+fn each_word(
+    family: &TranslationFamily,
+    command: &ScriptCommand,
+) -> Option<Vec<TranslationAnswer>> {
     let mut plain: Vec<&String> = Vec::new();
     let mut words = command.words.iter();
     while let Some(word) = words.next() {
@@ -221,8 +341,15 @@ fn each_word(family: &TranslationFamily, command: &ScriptCommand) -> Option<Vec<
         }
     }
     let mut nothing = Captures::new();
-    let head = plain.get(..family.head.len()).filter(|head| !head.is_empty())?;
-    if !family.head.iter().zip(head).all(|(pattern, word)| pattern.matches(word, &mut nothing)) {
+    let head = plain
+        .get(..family.head.len())
+        .filter(|head| !head.is_empty())?;
+    if !family
+        .head
+        .iter()
+        .zip(head)
+        .all(|(pattern, word)| pattern.matches(word, &mut nothing))
+    {
         return None;
     }
     let mut answers: Vec<TranslationAnswer> = Vec::new();
@@ -230,12 +357,19 @@ fn each_word(family: &TranslationFamily, command: &ScriptCommand) -> Option<Vec<
     for word in &plain[family.head.len()..] {
         let found = family.entries.iter().find_map(|entry| {
             let mut captures = Captures::new();
-            entry.items.iter().any(|item| item.matches(word, &mut captures)).then_some((entry, captures))
+            entry
+                .items
+                .iter()
+                .any(|item| item.matches(word, &mut captures))
+                .then_some((entry, captures))
         });
         match found {
-            Some((entry, captures)) => {
-                answers.push(build_translation_answer(entry, vec![describe_command(command)], &captures, Vec::new()))
-            }
+            Some((entry, captures)) => answers.push(build_translation_answer(
+                entry,
+                vec![describe_command(command)],
+                &captures,
+                Vec::new(),
+            )),
             None => left.push((*word).clone()),
         }
     }
@@ -245,12 +379,31 @@ fn each_word(family: &TranslationFamily, command: &ScriptCommand) -> Option<Vec<
     (!answers.is_empty()).then_some(answers)
 }
 
-/// Words of a command that a translation neither takes nor passes over. What a command writes into a file is never passed over.
-fn list_untranslated_words(entry: &TranslationEntry, words: &[String], used: &[bool]) -> Vec<String> {
+/// Words of a command that a translation neither takes nor passes over. What a command writes into
+/// a file is never passed over.
+fn list_untranslated_words(
+    entry: &TranslationEntry,
+    words: &[String],
+    used: &[bool],
+) -> Vec<String> {
     let redirects = |word: &String| word.starts_with(['>', '<']);
-    let to_file = |at: usize| words.get(at).is_some_and(redirects) || at.checked_sub(1).and_then(|at| words.get(at)).is_some_and(redirects);
-    let passed = |word: &String| entry.aside.iter().any(|aside| aside.matches(word, &mut Captures::new()));
-    let left = words.iter().enumerate().filter(|(at, word)| !used[*at] && (to_file(*at) || !passed(word)));
+    let to_file = |at: usize| {
+        words.get(at).is_some_and(redirects)
+            || at
+                .checked_sub(1)
+                .and_then(|at| words.get(at))
+                .is_some_and(redirects)
+    };
+    let passed = |word: &String| {
+        entry
+            .aside
+            .iter()
+            .any(|aside| aside.matches(word, &mut Captures::new()))
+    };
+    let left = words
+        .iter()
+        .enumerate()
+        .filter(|(at, word)| !used[*at] && (to_file(*at) || !passed(word)));
     left.map(|(_, word)| word.clone()).collect()
 }
 
@@ -278,10 +431,18 @@ fn build_translation_answer(
     let text = |template: &str| text_of(template, captures).unwrap_or_else(|| template.to_owned());
     // What stands in a variable of the shell is not known here.
     let in_variable = |(name, captured): &(&String, &super::pattern::CapturedValue)| {
-        captured.said.contains(['$', '`']) && has_placeholder(&entry.spec, name) | has_placeholder(&entry.better, name)
+        captured.said.contains(['$', '`'])
+            && has_placeholder(&entry.spec, name) | has_placeholder(&entry.better, name)
     };
-    let variables: Vec<String> = captures.iter().filter(in_variable).map(|(_, captured)| captured.said.clone()).collect();
-    let lines = |template: &Value| fill_template_value(template, captures).filter(|_| !template.is_null() && variables.is_empty());
+    let variables: Vec<String> = captures
+        .iter()
+        .filter(in_variable)
+        .map(|(_, captured)| captured.said.clone())
+        .collect();
+    let lines = |template: &Value| {
+        fill_template_value(template, captures)
+            .filter(|_| !template.is_null() && variables.is_empty())
+    };
     let (spec, better) = (lines(&entry.spec), lines(&entry.better));
     left.extend(variables);
     TranslationAnswer {
@@ -305,11 +466,15 @@ fn build_translation_answer(
 
 /// Whether a template has a place of this name.
 fn has_placeholder(template: &Value, name: &str) -> bool {
-    let has = |text: &str| text.contains(&format!("{{{name}}}")) || text.contains(&format!("{{{name}.said}}"));
+    let has = |text: &str| {
+        text.contains(&format!("{{{name}}}")) || text.contains(&format!("{{{name}.said}}"))
+    };
     match template {
         Value::String(text) => has(text),
         Value::Array(items) => items.iter().any(|item| has_placeholder(item, name)),
-        Value::Object(fields) => fields.iter().any(|(key, value)| has(key) || has_placeholder(value, name)),
+        Value::Object(fields) => fields
+            .iter()
+            .any(|(key, value)| has(key) || has_placeholder(value, name)),
         _ => false,
     }
 }

@@ -1,4 +1,5 @@
-//! From the files of translations to entries that can be asked: every pattern read, every place of a template taken by it.
+//! From the files of translations to entries that can be asked: every pattern read, every place of
+//! a template taken by it.
 
 use super::pattern::{Captures, CommandPattern, PatternWord};
 use crate::shipped::yaml_files;
@@ -49,7 +50,13 @@ pub(super) enum TranslationKind {
 }
 
 /// A command as an example, and what must come of it.
-#[cfg_attr(not(test), allow(dead_code, reason = "read by the tests that hold each entry to its own example"))]
+#[cfg_attr(
+    not(test),
+    allow(
+        dead_code,
+        reason = "read by the tests that hold each entry to its own example"
+    )
+)]
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TranslationCase {
@@ -159,18 +166,25 @@ impl Dictionary {
     }
 }
 
-/// The shipped translations; what is wrong with them, and the files that it points into, where they are not sound.
+/// The shipped translations; what is wrong with them, and the files that it points into, where they
+/// are not sound.
 pub fn load_translations() -> Result<Dictionary, (Vec<Diagnostic>, Sources)> {
     parse_translation_files(yaml_files(TRANSLATIONS_FOLDER))
 }
 
 /// Translations of these files, each with its name.
-pub(super) fn parse_translation_files(files: Vec<(String, String)>) -> Result<Dictionary, (Vec<Diagnostic>, Sources)> {
+pub(super) fn parse_translation_files(
+    files: Vec<(String, String)>,
+) -> Result<Dictionary, (Vec<Diagnostic>, Sources)> {
     let mut reading = TranslationLoader::default();
     for (name, text) in files {
         reading.file(name, text);
     }
-    if reading.problems.iter().any(|problem| problem.severity == Severity::Error) {
+    if reading
+        .problems
+        .iter()
+        .any(|problem| problem.severity == Severity::Error)
+    {
         return Err((reading.problems, reading.sources));
     }
     Ok(reading.dictionary)
@@ -189,22 +203,56 @@ impl TranslationLoader {
     fn file(&mut self, name: String, text: String) {
         let source = Arc::new(SourceText::new(SourceFile { name, text }));
         self.sources.add(Arc::clone(&source));
-        let Some(document) = YamlDocument::parse(source, &mut self.aliases, &mut self.problems) else { return };
+        let Some(document) = YamlDocument::parse(source, &mut self.aliases, &mut self.problems)
+        else {
+            return;
+        };
         let Some(root) = document.root() else { return };
-        let Some(head) = decode_or_report::<TranslationFileHeader>(&document, root, &mut self.problems) else { return };
-        let each = head.each.map(|each| (each.head.split_whitespace().map(PatternWord::read).collect::<Result<Vec<_>, _>>(), each.valued));
+        let Some(head) =
+            decode_or_report::<TranslationFileHeader>(&document, root, &mut self.problems)
+        else {
+            return;
+        };
+        let each = head.each.map(|each| {
+            (
+                each.head
+                    .split_whitespace()
+                    .map(PatternWord::read)
+                    .collect::<Result<Vec<_>, _>>(),
+                each.valued,
+            )
+        });
         let (words, valued) = each.unwrap_or((Ok(Vec::new()), Vec::new()));
-        let Some(words) = self.sound(&document, root, words) else { return };
-        let list = document.entry(root, "translations").map(|entry| entry.value);
-        let nodes: Vec<NodeId> = list.map(|list| document.items(list).collect()).unwrap_or_default();
-        let entries = nodes.into_iter().filter_map(|node| self.entry(&document, node)).collect();
-        self.dictionary.families.push(TranslationFamily { head: words, valued, entries });
+        let Some(words) = self.sound(&document, root, words) else {
+            return;
+        };
+        let list = document
+            .entry(root, "translations")
+            .map(|entry| entry.value);
+        let nodes: Vec<NodeId> = list
+            .map(|list| document.items(list).collect())
+            .unwrap_or_default();
+        let entries = nodes
+            .into_iter()
+            .filter_map(|node| self.entry(&document, node))
+            .collect();
+        self.dictionary.families.push(TranslationFamily {
+            head: words,
+            valued,
+            entries,
+        });
     }
 
-    fn sound<T>(&mut self, document: &YamlDocument, node: NodeId, read: Result<T, String>) -> Option<T> {
+    fn sound<T>(
+        &mut self,
+        document: &YamlDocument,
+        node: NodeId,
+        read: Result<T, String>,
+    ) -> Option<T> {
         read.map_err(|why| {
             let problem = Diagnostic::error("RW1035", "a translation is not written as it must be");
-            self.problems.push(problem.at(document.source().name(), document.caret(node), why));
+            self.problems
+                .push(problem.at(document.source().name(), document.caret(node), why));
         })
         .ok()
     }
@@ -212,16 +260,36 @@ impl TranslationLoader {
     fn entry(&mut self, document: &YamlDocument, node: NodeId) -> Option<TranslationEntry> {
         let written: RawTranslation = decode_or_report(document, node, &mut self.problems)?;
         let known = !self.ids.insert(written.id.clone());
-        let entry =
-            compile_translation(written).and_then(|entry| if known { Err("two translations have this id".to_owned()) } else { Ok(entry) });
+        let entry = compile_translation(written).and_then(|entry| {
+            if known {
+                Err("two translations have this id".to_owned())
+            } else {
+                Ok(entry)
+            }
+        });
         self.sound(document, node, entry)
     }
 }
 
 fn compile_translation(written: RawTranslation) -> Result<TranslationEntry, String> {
-    let patterns = |groups: &[Vec<String>]| groups.iter().map(|groups| CommandPattern::read(groups)).collect::<Result<Vec<_>, _>>();
-    let words = |texts: &[String]| texts.iter().map(|text| PatternWord::read(text)).collect::<Result<Vec<_>, _>>();
-    for (key, text) in [("id", &written.id), ("does", &written.does), ("why", &written.why), ("source", &written.source)] {
+    let patterns = |groups: &[Vec<String>]| {
+        groups
+            .iter()
+            .map(|groups| CommandPattern::read(groups))
+            .collect::<Result<Vec<_>, _>>()
+    };
+    let words = |texts: &[String]| {
+        texts
+            .iter()
+            .map(|text| PatternWord::read(text))
+            .collect::<Result<Vec<_>, _>>()
+    };
+    for (key, text) in [
+        ("id", &written.id),
+        ("does", &written.does),
+        ("why", &written.why),
+        ("source", &written.source),
+    ] {
         if text.trim().is_empty() {
             return Err(format!("`{key}` is empty"));
         }
@@ -243,21 +311,38 @@ fn compile_translation(written: RawTranslation) -> Result<TranslationEntry, Stri
     })
 }
 
-/// A template with what a pattern took in its places: a text that is one place has the value's own type, and one whose
-/// place took nothing is left out.
+/// A template with what a pattern took in its places: a text that is one place has the value's own
+/// type, and one whose place took nothing is left out.
 pub(super) fn fill_template_value(template: &Value, captures: &Captures) -> Option<Value> {
     match template {
         Value::String(text) => {
-            let place = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).filter(|place| !place.contains('{'));
+            let place = text
+                .strip_prefix('{')
+                .and_then(|text| text.strip_suffix('}'))
+                .filter(|place| !place.contains('{'));
             match place {
-                Some(place) if !place.ends_with(".said") => captures.get(place).map(|captured| captured.value.clone()),
+                Some(place) if !place.ends_with(".said") => {
+                    captures.get(place).map(|captured| captured.value.clone())
+                }
                 _ => text_of(text, captures).map(Value::from),
             }
         }
-        Value::Array(items) => Some(items.iter().filter_map(|item| fill_template_value(item, captures)).collect()),
+        Value::Array(items) => Some(
+            items
+                .iter()
+                .filter_map(|item| fill_template_value(item, captures))
+                .collect(),
+        ),
         Value::Object(fields) => {
-            let field = |(key, value): (&String, &Value)| Some((text_of(key, captures)?, fill_template_value(value, captures)?));
-            Some(Value::Object(fields.iter().filter_map(field).collect::<Map<_, _>>()))
+            let field = |(key, value): (&String, &Value)| {
+                Some((
+                    text_of(key, captures)?,
+                    fill_template_value(value, captures)?,
+                ))
+            };
+            Some(Value::Object(
+                fields.iter().filter_map(field).collect::<Map<_, _>>(),
+            ))
         }
         other => Some(other.clone()),
     }
@@ -270,11 +355,18 @@ pub(super) fn text_of(template: &str, captures: &Captures) -> Option<String> {
     while let Some((before, after)) = rest.split_once('{') {
         out.push_str(before);
         let (place, after) = after.split_once('}')?;
-        match (place.strip_suffix(".said"), captures.get(place.trim_end_matches(".said"))) {
+        match (
+            place.strip_suffix(".said"),
+            captures.get(place.trim_end_matches(".said")),
+        ) {
             (Some(_), Some(captured)) => out.push_str(&captured.said),
-            (None, Some(captured)) => {
-                out.push_str(captured.value.as_str().map_or_else(|| captured.value.to_string(), str::to_owned).as_str())
-            }
+            (None, Some(captured)) => out.push_str(
+                captured
+                    .value
+                    .as_str()
+                    .map_or_else(|| captured.value.to_string(), str::to_owned)
+                    .as_str(),
+            ),
             // a brace of YAML in a sentence
             (None, None) if place.contains([' ', ':']) => out.push_str(&format!("{{{place}}}")),
             _ => return None,

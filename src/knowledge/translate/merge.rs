@@ -1,5 +1,5 @@
-//! Spec lines of several commands as one spec. Lists are merged entry by entry, because what commands say of a host belongs
-//! into one group of nodes.
+//! Spec lines of several commands as one spec. Lists are merged entry by entry, because what
+//! commands say of a host belongs into one group of nodes.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,11 +17,20 @@ pub struct TranslationConflict {
 }
 
 /// Puts `more` into `spec`; what it says stands over what was there.
-pub(super) fn merge_spec_value(spec: &mut Value, more: &Value, path: &str, conflicts: &mut Vec<TranslationConflict>) {
+pub(super) fn merge_spec_value(
+    spec: &mut Value,
+    more: &Value,
+    path: &str,
+    conflicts: &mut Vec<TranslationConflict>,
+) {
     match (spec, more) {
         (Value::Object(spec), Value::Object(more)) => {
             for (key, value) in more {
-                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                let path = if path.is_empty() {
+                    key.clone()
+                } else {
+                    format!("{path}.{key}")
+                };
                 match spec.get_mut(key) {
                     Some(there) => merge_spec_value(there, value, &path, conflicts),
                     None => drop(spec.insert(key.clone(), value.clone())),
@@ -31,14 +40,20 @@ pub(super) fn merge_spec_value(spec: &mut Value, more: &Value, path: &str, confl
         (Value::Array(spec), Value::Array(more)) => {
             for (at, value) in more.iter().enumerate() {
                 match spec.get_mut(at) {
-                    Some(there) => merge_spec_value(there, value, &format!("{path}[{at}]"), conflicts),
+                    Some(there) => {
+                        merge_spec_value(there, value, &format!("{path}[{at}]"), conflicts)
+                    }
                     None => spec.push(value.clone()),
                 }
             }
         }
         (spec, more) if spec == more => {}
         (spec, more) => {
-            conflicts.push(TranslationConflict { path: path.to_owned(), earlier: spec.clone(), later: more.clone() });
+            conflicts.push(TranslationConflict {
+                path: path.to_owned(),
+                earlier: spec.clone(),
+                later: more.clone(),
+            });
             *spec = more.clone();
         }
     }

@@ -1,6 +1,7 @@
-//! Patterns of words: `ip link set`, `dev {netdev}`, `apt-get|apt`, `mlnx-ofed*`. A pattern is a list of groups. The first
-//! stands at the begin of a command; the others anywhere after it, in any order, each word of a command in one group only.
-//! A group that begins with `?` may be missing. `{name}` takes a text, `{name:number}` one of a sort.
+//! Patterns of words: `ip link set`, `dev {netdev}`, `apt-get|apt`, `mlnx-ofed*`. A pattern is a
+//! list of groups. The first stands at the begin of a command; the others anywhere after it, in any
+//! order, each word of a command in one group only. A group that begins with `?` may be missing.
+//! `{name}` takes a text, `{name:number}` one of a sort.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -64,16 +65,29 @@ pub struct CommandPattern(Vec<PatternGroup>);
 impl PatternWord {
     /// Reads one.
     pub fn read(text: &str) -> Result<PatternWord, String> {
-        text.split('|').map(parse_word_parts).collect::<Result<_, _>>().map(PatternWord)
+        text.split('|')
+            .map(parse_word_parts)
+            .collect::<Result<_, _>>()
+            .map(PatternWord)
     }
 
     /// Whether a word is one of these; what it gives comes into `captures`.
     pub fn matches(&self, word: &str, captures: &mut Captures) -> bool {
-        word.len() <= WORD_MAX && self.0.iter().any(|parts| match_word_parts(parts, word, captures))
+        word.len() <= WORD_MAX
+            && self
+                .0
+                .iter()
+                .any(|parts| match_word_parts(parts, word, captures))
     }
 
     fn places(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().flatten().filter_map(|part| if let PatternWordPart::Place(name, _) = part { Some(name.as_str()) } else { None })
+        self.0.iter().flatten().filter_map(|part| {
+            if let PatternWordPart::Place(name, _) = part {
+                Some(name.as_str())
+            } else {
+                None
+            }
+        })
     }
 }
 
@@ -82,9 +96,17 @@ impl CommandPattern {
     pub fn read(groups: &[String]) -> Result<CommandPattern, String> {
         let group = |text: &String| {
             let bare = text.trim_start_matches('?');
-            let words = shlex::split(bare).filter(|words| !words.is_empty()).ok_or("a group has no words")?;
-            let words = words.iter().map(|word| PatternWord::read(word)).collect::<Result<_, _>>()?;
-            Ok(PatternGroup { optional: bare.len() < text.len(), words })
+            let words = shlex::split(bare)
+                .filter(|words| !words.is_empty())
+                .ok_or("a group has no words")?;
+            let words = words
+                .iter()
+                .map(|word| PatternWord::read(word))
+                .collect::<Result<_, _>>()?;
+            Ok(PatternGroup {
+                optional: bare.len() < text.len(),
+                words,
+            })
         };
         let groups: Vec<PatternGroup> = groups.iter().map(group).collect::<Result<_, String>>()?;
         match groups.first() {
@@ -95,10 +117,15 @@ impl CommandPattern {
 
     /// The names of what it takes in any case.
     pub fn places(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().filter(|group| !group.optional).flat_map(|group| &group.words).flat_map(PatternWord::places)
+        self.0
+            .iter()
+            .filter(|group| !group.optional)
+            .flat_map(|group| &group.words)
+            .flat_map(PatternWord::places)
     }
 
-    /// What a command gives, and which of its words were taken; nothing where it is another command.
+    /// What a command gives, and which of its words were taken; nothing where it is another
+    /// command.
     pub fn matches(&self, words: &[String]) -> Option<(Captures, Vec<bool>)> {
         let mut captures = Captures::new();
         let mut used = vec![false; words.len()];
@@ -124,8 +151,10 @@ impl PatternGroup {
         let mut captures = Captures::new();
         // An option and its value may be one word: `--pfc=0,0,0,1,0,0,0,0`.
         if let [option, value] = &self.words[..]
-            && let Some((name, given)) =
-                words.get(at).filter(|word| word.starts_with("--") && !used[at]).and_then(|word| word.split_once('='))
+            && let Some((name, given)) = words
+                .get(at)
+                .filter(|word| word.starts_with("--") && !used[at])
+                .and_then(|word| word.split_once('='))
             && option.matches(name, &mut captures)
             && value.matches(given, &mut captures)
         {
@@ -133,8 +162,14 @@ impl PatternGroup {
         }
         captures.clear();
         let end = at + self.words.len();
-        let free = words.get(at..end).filter(|_| !used[at..end].contains(&true))?;
-        let fits = self.words.iter().zip(free).all(|(pattern, word)| pattern.matches(word, &mut captures));
+        let free = words
+            .get(at..end)
+            .filter(|_| !used[at..end].contains(&true))?;
+        let fits = self
+            .words
+            .iter()
+            .zip(free)
+            .all(|(pattern, word)| pattern.matches(word, &mut captures));
         fits.then_some((captures, self.words.len(), at))
     }
 }
@@ -151,9 +186,14 @@ fn parse_word_parts(text: &str) -> Result<Vec<PatternWordPart>, String> {
             rest = &rest[at + 1..];
             continue;
         }
-        let (place, after) = rest[at + 1..].split_once('}').ok_or_else(|| format!("`{text}` has a brace that is not closed"))?;
+        let (place, after) = rest[at + 1..]
+            .split_once('}')
+            .ok_or_else(|| format!("`{text}` has a brace that is not closed"))?;
         let (name, form) = place.split_once(':').unwrap_or((place, "text"));
-        parts.push(PatternWordPart::Place(name.to_owned(), PlaceholderType::read(form)?));
+        parts.push(PatternWordPart::Place(
+            name.to_owned(),
+            PlaceholderType::read(form)?,
+        ));
         rest = after;
     }
     if !rest.is_empty() {
@@ -164,18 +204,34 @@ fn parse_word_parts(text: &str) -> Result<Vec<PatternWordPart>, String> {
 
 /// Whether the parts make up the whole text.
 fn match_word_parts(parts: &[PatternWordPart], text: &str, captures: &mut Captures) -> bool {
-    let Some((first, rest)) = parts.split_first() else { return text.is_empty() };
+    let Some((first, rest)) = parts.split_first() else {
+        return text.is_empty();
+    };
     match first {
-        PatternWordPart::Text(literal) => text.strip_prefix(literal.as_str()).is_some_and(|after| match_word_parts(rest, after, captures)),
-        PatternWordPart::Any => list_cut_positions(text).any(|end| match_word_parts(rest, &text[end..], captures)),
-        PatternWordPart::Place(name, form) => list_cut_positions(text).filter(|end| *end > 0).any(|end| {
-            let Some(value) = form.value(&text[..end]) else { return false };
-            if !match_word_parts(rest, &text[end..], captures) {
-                return false;
-            }
-            captures.insert(name.clone(), CapturedValue { said: text[..end].to_owned(), value });
-            true
-        }),
+        PatternWordPart::Text(literal) => text
+            .strip_prefix(literal.as_str())
+            .is_some_and(|after| match_word_parts(rest, after, captures)),
+        PatternWordPart::Any => {
+            list_cut_positions(text).any(|end| match_word_parts(rest, &text[end..], captures))
+        }
+        PatternWordPart::Place(name, form) => {
+            list_cut_positions(text).filter(|end| *end > 0).any(|end| {
+                let Some(value) = form.value(&text[..end]) else {
+                    return false;
+                };
+                if !match_word_parts(rest, &text[end..], captures) {
+                    return false;
+                }
+                captures.insert(
+                    name.clone(),
+                    CapturedValue {
+                        said: text[..end].to_owned(),
+                        value,
+                    },
+                );
+                true
+            })
+        }
     }
 }
 
@@ -203,21 +259,29 @@ impl PlaceholderType {
     fn value(self, text: &str) -> Option<Value> {
         let digits = text.bytes().all(|byte| byte.is_ascii_digit());
         let number = || text.parse::<u32>().ok().filter(|_| digits);
-        let class = |ecn: u32| number().filter(|class| *class < 256 && class % 4 == ecn).map(|class| Value::from(class / 4));
+        let class = |ecn: u32| {
+            number()
+                .filter(|class| *class < 256 && class % 4 == ecn)
+                .map(|class| Value::from(class / 4))
+        };
         match self {
             PlaceholderType::Text => Some(Value::from(text)),
             PlaceholderType::Number => number().map(Value::from),
             PlaceholderType::Digits => digits.then(|| Value::from(text)),
             PlaceholderType::Release => {
                 let numbers: Vec<&str> = text.split(['-', '.']).collect();
-                let sound = numbers.iter().all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
+                let sound = numbers
+                    .iter()
+                    .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
                 sound.then(|| Value::from(numbers.join(".")))
             }
             PlaceholderType::Mask => {
                 let switches: Vec<&str> = text.split(',').collect();
-                let sound = switches.len() == 8 && switches.iter().all(|switch| ["0", "1"].contains(switch));
+                let sound = switches.len() == 8
+                    && switches.iter().all(|switch| ["0", "1"].contains(switch));
                 let on = switches.iter().position(|switch| *switch == "1")?;
-                (sound && switches.iter().filter(|switch| **switch == "1").count() == 1).then(|| Value::from(on))
+                (sound && switches.iter().filter(|switch| **switch == "1").count() == 1)
+                    .then(|| Value::from(on))
             }
             PlaceholderType::Class => class(0),
             PlaceholderType::EcnClass => class(2),

@@ -1,5 +1,6 @@
-//! What of a page is text around the commands: a script has none of it, a wiki page is mostly that. A line that some translation
-//! knows is a command, whatever it looks like; of the rest those are text that no shell would find a program for.
+//! What of a page is text around the commands: a script has none of it, a wiki page is mostly that.
+//! A line that some translation knows is a command, whatever it looks like; of the rest those are
+//! text that no shell would find a program for.
 
 use super::answer::{TranslationCategory, translate_command};
 use super::load::Dictionary;
@@ -11,13 +12,19 @@ const SENTENCE: usize = 4;
 /// True for a line that is no command.
 pub(super) fn is_prose(command: &ScriptCommand, dictionary: &Dictionary) -> bool {
     looks_like_text(&command.words)
-        && translate_command(command, dictionary).iter().all(|answer| answer.sort == TranslationCategory::Unknown)
+        && translate_command(command, dictionary)
+            .iter()
+            .all(|answer| answer.sort == TranslationCategory::Unknown)
 }
 
 fn looks_like_text(words: &[String]) -> bool {
-    let Some(first) = words.first() else { return false };
+    let Some(first) = words.first() else {
+        return false;
+    };
     let is_marked = ["-", "*", "+", "|", "#"].contains(&first.as_str()) || first.starts_with("```");
-    let is_numbered = first.strip_suffix(['.', ')', ':']).is_some_and(|number| number.chars().all(|c| c.is_ascii_digit()));
+    let is_numbered = first
+        .strip_suffix(['.', ')', ':'])
+        .is_some_and(|number| number.chars().all(|c| c.is_ascii_digit()));
     // Programs have plain names in small letters; a path or an assignment may have any.
     let named = !first.contains(['/', '=', '$', '{']);
     let is_foreign = named && !first.is_ascii();
@@ -28,10 +35,18 @@ fn looks_like_text(words: &[String]) -> bool {
 
 /// Plain words, the last of which ends a sentence.
 fn is_sentence(words: &[String]) -> bool {
-    let is_plain =
-        |word: &String| word.trim_end_matches([',', '.', ':', ';', '!', '?']).chars().all(|c| c.is_alphabetic() || c == '-' || c == '\'');
-    let ends = words.last().is_some_and(|word| word.len() > 1 && word.ends_with(['.', ':', '!', '?']));
-    words.len() >= SENTENCE && ends && words.iter().all(is_plain) && !words.iter().any(|word| word.starts_with('-'))
+    let is_plain = |word: &String| {
+        word.trim_end_matches([',', '.', ':', ';', '!', '?'])
+            .chars()
+            .all(|c| c.is_alphabetic() || c == '-' || c == '\'')
+    };
+    let ends = words
+        .last()
+        .is_some_and(|word| word.len() > 1 && word.ends_with(['.', ':', '!', '?']));
+    words.len() >= SENTENCE
+        && ends
+        && words.iter().all(is_plain)
+        && !words.iter().any(|word| word.starts_with('-'))
 }
 
 #[cfg(test)]
@@ -40,10 +55,24 @@ mod tests {
 
     #[test]
     fn lines_of_a_page_are_told_from_commands() {
-        let text = |line: &str| looks_like_text(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
-        for line in
-            ["更新時間", "Install the driver", "1. packages", "- a list", "apiVersion: v1", "then you go on with it.", "GU8TF", "```bash"]
-        {
+        let text = |line: &str| {
+            looks_like_text(
+                &line
+                    .split_whitespace()
+                    .map(str::to_owned)
+                    .collect::<Vec<_>>(),
+            )
+        };
+        for line in [
+            "更新時間",
+            "Install the driver",
+            "1. packages",
+            "- a list",
+            "apiVersion: v1",
+            "then you go on with it.",
+            "GU8TF",
+            "```bash",
+        ] {
             assert!(text(line), "{line}");
         }
         for line in [

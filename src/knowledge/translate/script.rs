@@ -1,5 +1,6 @@
-//! A script as commands of words: split where the shell splits, without what only says how to run them (`sudo`, a prompt,
-//! output that is thrown away). What is written into a few files by `echo` or a here-document is read line by line.
+//! A script as commands of words: split where the shell splits, without what only says how to run
+//! them (`sudo`, a prompt, output that is thrown away). What is written into a few files by `echo`
+//! or a here-document is read line by line.
 
 use railwright_base::Diagnostic;
 use std::collections::VecDeque;
@@ -15,14 +16,19 @@ pub struct ScriptCommand {
     pub words: Vec<String>,
 }
 
-/// The most characters of a command's text: it is told with all that the command says, be that a thousand settings.
+/// The most characters of a command's text: it is told with all that the command says, be that a
+/// thousand settings.
 pub(super) const TEXT_MAX: usize = 1000;
 
 /// A text that is no longer than that.
 fn truncate_command_text(text: String) -> String {
     match text.char_indices().nth(TEXT_MAX) {
         None => text,
-        Some(_) => text.chars().take(TEXT_MAX - 3).chain("...".chars()).collect(),
+        Some(_) => text
+            .chars()
+            .take(TEXT_MAX - 3)
+            .chain("...".chars())
+            .collect(),
     }
 }
 
@@ -40,29 +46,52 @@ struct ScriptPiece {
 pub fn parse_script_commands(script: &str) -> Result<Vec<ScriptCommand>, Diagnostic> {
     let mut found: Vec<ScriptCommand> = Vec::new();
     for piece in ScriptSplitter::new(script).pieces() {
-        let Some(words) = shlex::split(&piece.text) else { return Err(new_unclosed_quote_error(&piece)) };
+        let Some(words) = shlex::split(&piece.text) else {
+            return Err(new_unclosed_quote_error(&piece));
+        };
         let words = without_frame(words);
         if words.is_empty() {
             continue;
         }
-        let text = truncate_command_text(piece.text.split_whitespace().collect::<Vec<_>>().join(" "));
-        let command = ScriptCommand { line: piece.line, text, words };
+        let text =
+            truncate_command_text(piece.text.split_whitespace().collect::<Vec<_>>().join(" "));
+        let command = ScriptCommand {
+            line: piece.line,
+            text,
+            words,
+        };
         if piece.piped
-            && let Some(before) = found.last_mut().filter(|before| is_echo_command(before) && command.words[0] == "tee")
+            && let Some(before) = found
+                .last_mut()
+                .filter(|before| is_echo_command(before) && command.words[0] == "tee")
         {
             into_file(before, &command);
             continue;
         }
-        let lines = if piece.body.is_empty() { Vec::new() } else { of_body(&command, &piece.body) };
-        if lines.is_empty() { found.push(command) } else { found.extend(lines) }
+        let lines = if piece.body.is_empty() {
+            Vec::new()
+        } else {
+            of_body(&command, &piece.body)
+        };
+        if lines.is_empty() {
+            found.push(command)
+        } else {
+            found.extend(lines)
+        }
     }
     Ok(found.into_iter().flat_map(expand_command).collect())
 }
 
 fn new_unclosed_quote_error(piece: &ScriptPiece) -> Diagnostic {
-    Diagnostic::error("RW1034", format!("a quote of the command in line {} is not closed", piece.line))
-        .state("nothing was run")
-        .next("close it; what follows it cannot be told apart")
+    Diagnostic::error(
+        "RW1034",
+        format!(
+            "a quote of the command in line {} is not closed",
+            piece.line
+        ),
+    )
+    .state("nothing was run")
+    .next("close it; what follows it cannot be told apart")
 }
 
 /// Without what stands before a command and says only how it is run.
@@ -79,7 +108,9 @@ fn without_frame(words: Vec<String>) -> Vec<String> {
                     }
                 }
             }
-            Some("$" | "do" | "then" | "else" | "!" | "time" | "nohup" | "exec" | "command" | "{") => {
+            Some(
+                "$" | "do" | "then" | "else" | "!" | "time" | "nohup" | "exec" | "command" | "{",
+            ) => {
                 words.pop_front();
             }
             Some("done" | "fi" | "esac" | "}") if words.len() == 1 => {
@@ -96,7 +127,9 @@ fn drop_output_redirects(words: Vec<String>) -> Vec<String> {
     let mut words = words.into_iter().peekable();
     while let Some(word) = words.next() {
         let redirects = [">", ">>", "1>", "2>", "2>>", "&>"].contains(&word.as_str());
-        if redirects && (word.starts_with('2') || words.peek().is_some_and(|target| target == "/dev/null")) {
+        if redirects
+            && (word.starts_with('2') || words.peek().is_some_and(|target| target == "/dev/null"))
+        {
             words.next();
         } else if word != "2>&1" && word != "1>&2" {
             out.push(word);
@@ -111,53 +144,110 @@ fn is_echo_command(command: &ScriptCommand) -> bool {
 
 /// `echo TEXT | tee FILE` as `echo TEXT > FILE`.
 fn into_file(echo: &mut ScriptCommand, tee: &ScriptCommand) {
-    let appends = tee.words.iter().any(|word| word == "-a" || word == "--append");
+    let appends = tee
+        .words
+        .iter()
+        .any(|word| word == "-a" || word == "--append");
     let file = tee.words.iter().skip(1).find(|word| !word.starts_with('-'));
     if let Some(file) = file {
-        echo.words.extend([if appends { ">>" } else { ">" }.to_owned(), file.clone()]);
+        echo.words
+            .extend([if appends { ">>" } else { ">" }.to_owned(), file.clone()]);
     }
     echo.text = truncate_command_text(format!("{} | {}", echo.text, tee.text));
 }
 
 /// The lines of a here-document, where they go into a file whose lines we know.
 fn of_body(command: &ScriptCommand, body: &[(usize, String)]) -> Vec<ScriptCommand> {
-    let Some(file) = command.words.iter().rev().find(|word| word.starts_with('/')) else { return Vec::new() };
+    let Some(file) = command
+        .words
+        .iter()
+        .rev()
+        .find(|word| word.starts_with('/'))
+    else {
+        return Vec::new();
+    };
     let line = |(line, text): &(usize, String)| {
         let words = line_of(file, text)?;
-        Some(ScriptCommand { line: *line, text: truncate_command_text(format!("{}   (into {file})", text.trim())), words })
+        Some(ScriptCommand {
+            line: *line,
+            text: truncate_command_text(format!("{}   (into {file})", text.trim())),
+            words,
+        })
     };
     body.iter().filter_map(line).collect()
 }
 
-/// Assignments before a command as commands of their own, and the lines that `echo` writes into a file that we know.
+/// Assignments before a command as commands of their own, and the lines that `echo` writes into a
+/// file that we know.
 fn expand_command(command: ScriptCommand) -> Vec<ScriptCommand> {
-    let assigned = command.words.iter().take_while(|word| is_assignment(word)).count();
+    let assigned = command
+        .words
+        .iter()
+        .take_while(|word| is_assignment(word))
+        .count();
     if assigned > 0 {
         let words = command.words.iter();
-        let export = std::iter::once("export".to_owned()).chain(words.clone().take(assigned).cloned()).collect();
+        let export = std::iter::once("export".to_owned())
+            .chain(words.clone().take(assigned).cloned())
+            .collect();
         let rest: Vec<String> = words.skip(assigned).cloned().collect();
-        let exported = ScriptCommand { words: export, ..command.clone() };
-        return std::iter::once(exported).chain((!rest.is_empty()).then_some(ScriptCommand { words: rest, ..command })).collect();
+        let exported = ScriptCommand {
+            words: export,
+            ..command.clone()
+        };
+        return std::iter::once(exported)
+            .chain((!rest.is_empty()).then_some(ScriptCommand {
+                words: rest,
+                ..command
+            }))
+            .collect();
     }
-    let Some((file, words)) = command.words.split_last().filter(|_| is_echo_command(&command)) else { return vec![command] };
-    let Some((_, words)) = words.split_last().filter(|(redirect, _)| redirect.starts_with('>')) else { return vec![command] };
+    let Some((file, words)) = command
+        .words
+        .split_last()
+        .filter(|_| is_echo_command(&command))
+    else {
+        return vec![command];
+    };
+    let Some((_, words)) = words
+        .split_last()
+        .filter(|(redirect, _)| redirect.starts_with('>'))
+    else {
+        return vec![command];
+    };
     let words = words.get(1..).unwrap_or_default();
-    let text = words.iter().filter(|word| *word != "-e" && *word != "-n").cloned().collect::<Vec<_>>().join(" ").replace("\\n", "\n");
+    let text = words
+        .iter()
+        .filter(|word| *word != "-e" && *word != "-n")
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .replace("\\n", "\n");
     let lines: Vec<ScriptCommand> = text
         .lines()
         .filter_map(|line| line_of(file, line))
-        .map(|words| ScriptCommand { line: command.line, text: command.text.clone(), words })
+        .map(|words| ScriptCommand {
+            line: command.line,
+            text: command.text.clone(),
+            words,
+        })
         .collect();
-    if lines.is_empty() { vec![command] } else { lines }
+    if lines.is_empty() {
+        vec![command]
+    } else {
+        lines
+    }
 }
 
 fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
-        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     })
 }
 
-/// A line of a configuration file as the command that says the same; nothing for files that we do not know.
+/// A line of a configuration file as the command that says the same; nothing for files that we do
+/// not know.
 fn line_of(file: &str, line: &str) -> Option<Vec<String>> {
     let line = line.split('#').next().unwrap_or_default().trim();
     let words = || line.split_whitespace().map(str::to_owned);
@@ -167,9 +257,16 @@ fn line_of(file: &str, line: &str) -> Option<Vec<String>> {
         Some(words().collect())
     } else if file.starts_with("/etc/sysctl") {
         let (key, value) = line.split_once('=')?;
-        Some(vec!["sysctl".to_owned(), format!("{}={}", key.trim(), value.trim())])
+        Some(vec![
+            "sysctl".to_owned(),
+            format!("{}={}", key.trim(), value.trim()),
+        ])
     } else if file == "/etc/modules" || file.starts_with("/etc/modules-load.d/") {
-        Some(std::iter::once("modprobe".to_owned()).chain(words()).collect())
+        Some(
+            std::iter::once("modprobe".to_owned())
+                .chain(words())
+                .collect(),
+        )
     } else {
         None
     }
@@ -189,7 +286,15 @@ struct ScriptSplitter<'a> {
 impl<'a> ScriptSplitter<'a> {
     fn new(script: &'a str) -> Self {
         let rest = script.chars().peekable();
-        ScriptSplitter { rest, line: 1, pieces: Vec::new(), text: String::new(), begin: 1, piped: false, documents: VecDeque::new() }
+        ScriptSplitter {
+            rest,
+            line: 1,
+            pieces: Vec::new(),
+            text: String::new(),
+            begin: 1,
+            piped: false,
+            documents: VecDeque::new(),
+        }
     }
 
     fn pieces(mut self) -> Vec<ScriptPiece> {
@@ -233,7 +338,10 @@ impl<'a> ScriptSplitter<'a> {
     }
 
     fn at_word_start(&self) -> bool {
-        self.text.chars().next_back().is_none_or(char::is_whitespace)
+        self.text
+            .chars()
+            .next_back()
+            .is_none_or(char::is_whitespace)
     }
 
     /// A character outside quotes.
@@ -340,7 +448,10 @@ impl<'a> ScriptSplitter<'a> {
         self.eat('-');
         while self.rest.next_if(|c| *c == ' ').is_some() {}
         let mut word = String::new();
-        while let Some(c) = self.rest.next_if(|c| !c.is_whitespace() && !"|&;<>()".contains(*c)) {
+        while let Some(c) = self
+            .rest
+            .next_if(|c| !c.is_whitespace() && !"|&;<>()".contains(*c))
+        {
             word.push(c);
         }
         let word = word.replace(['\'', '"', '\\'], "");
@@ -373,7 +484,12 @@ impl<'a> ScriptSplitter<'a> {
     /// The piece is over; `piped` says whether the next one reads what it writes.
     fn end(&mut self, piped: bool) {
         let text = std::mem::take(&mut self.text);
-        let piece = ScriptPiece { line: self.begin, text, piped: self.piped, body: Vec::new() };
+        let piece = ScriptPiece {
+            line: self.begin,
+            text,
+            piped: self.piped,
+            body: Vec::new(),
+        };
         self.begin = self.line;
         if !piece.text.trim().is_empty() {
             self.pieces.push(piece);

@@ -1,4 +1,5 @@
-//! Each translation held to its own example, and to modules, rules, checks and kinds that there are; hostile scripts.
+//! Each translation held to its own example, and to modules, rules, checks and kinds that there
+//! are; hostile scripts.
 
 use super::answer::{Translation, translate_script};
 use super::load::{self, Dictionary, TranslationEntry};
@@ -17,7 +18,10 @@ fn of(script: &str) -> Translation {
 
 /// The spec lines of one answer, as a part of a whole spec.
 fn decodes(lines: &Value) -> Result<(), String> {
-    let kind = lines.pointer("/fabric/kind").cloned().unwrap_or(json!("rocev2"));
+    let kind = lines
+        .pointer("/fabric/kind")
+        .cloned()
+        .unwrap_or(json!("rocev2"));
     let mut whole = json!({
         "cluster": "a",
         "fabric": { "kind": kind },
@@ -28,19 +32,47 @@ fn decodes(lines: &Value) -> Result<(), String> {
     }
     merge::merge_spec_value(&mut whole, lines, "", &mut Vec::new());
     let text = serde_json::to_string_pretty(&whole).unwrap();
-    crate::spec::load_spec(vec![SourceFile { name: "spec.yaml".to_owned(), text: text.clone() }])
-        .map(drop)
-        .map_err(|problems| format!("{text}\n{:?}", problems.diagnostics.iter().map(|problem| problem.message.clone()).collect::<Vec<_>>()))
+    crate::spec::load_spec(vec![SourceFile {
+        name: "spec.yaml".to_owned(),
+        text: text.clone(),
+    }])
+    .map(drop)
+    .map_err(|problems| {
+        format!(
+            "{text}\n{:?}",
+            problems
+                .diagnostics
+                .iter()
+                .map(|problem| problem.message.clone())
+                .collect::<Vec<_>>()
+        )
+    })
 }
 
 /// What is wrong with an entry.
 fn faults(entry: &TranslationEntry, dictionary: &Dictionary) -> Vec<String> {
     let mut faults = Vec::new();
     let translation = translate_script(&entry.case.input, dictionary).unwrap();
-    let mine = translation.answers.iter().find(|answer| answer.translation.as_deref() == Some(&entry.id));
-    let Some(answer) = mine else { return vec![format!("{}: the case is not its own: {:#?}", entry.id, translation.answers)] };
-    if !answer.left.is_empty() || translation.answers.iter().any(|other| !other.left.is_empty()) {
-        faults.push(format!("{}: left over: {:?}", entry.id, translation.answers));
+    let mine = translation
+        .answers
+        .iter()
+        .find(|answer| answer.translation.as_deref() == Some(&entry.id));
+    let Some(answer) = mine else {
+        return vec![format!(
+            "{}: the case is not its own: {:#?}",
+            entry.id, translation.answers
+        )];
+    };
+    if !answer.left.is_empty()
+        || translation
+            .answers
+            .iter()
+            .any(|other| !other.left.is_empty())
+    {
+        faults.push(format!(
+            "{}: left over: {:?}",
+            entry.id, translation.answers
+        ));
     }
     let spec = answer.spec.clone().unwrap_or_default();
     if spec != entry.case.spec {
@@ -52,7 +84,11 @@ fn faults(entry: &TranslationEntry, dictionary: &Dictionary) -> Vec<String> {
         }
     }
     for lines in [&answer.spec, &answer.better].into_iter().flatten() {
-        faults.extend(decodes(lines).err().map(|fault| format!("{}: {fault}", entry.id)));
+        faults.extend(
+            decodes(lines)
+                .err()
+                .map(|fault| format!("{}: {fault}", entry.id)),
+        );
     }
     faults
 }
@@ -60,7 +96,10 @@ fn faults(entry: &TranslationEntry, dictionary: &Dictionary) -> Vec<String> {
 #[test]
 fn each_entry_translates_its_own_case() {
     let dictionary = dictionary();
-    let faults: Vec<String> = dictionary.entries().flat_map(|entry| faults(entry, &dictionary)).collect();
+    let faults: Vec<String> = dictionary
+        .entries()
+        .flat_map(|entry| faults(entry, &dictionary))
+        .collect();
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));
     assert!(dictionary.entries().count() > 60);
 }
@@ -71,7 +110,9 @@ fn what_an_entry_names_is_there() {
         .iter()
         .filter_map(|module| module.folder.strip_prefix("modules/").map(str::to_owned))
         .collect();
-    let rules = crate::rules::load_rules("", []).map_err(|problems| problems.diagnostics).unwrap();
+    let rules = crate::rules::load_rules("", [])
+        .map_err(|problems| problems.diagnostics)
+        .unwrap();
     let checks = [
         "connection",
         "netdev",
@@ -89,13 +130,35 @@ fn what_an_entry_names_is_there() {
     let mut missing = Vec::new();
     for entry in dictionary().entries() {
         let covers = &entry.covers;
-        missing.extend(covers.modules.iter().filter(|name| !modules.contains(name)).map(|name| format!("{}: module {name}", entry.id)));
-        missing
-            .extend(covers.rules.iter().filter(|code| !rules.rules.contains_key(*code)).map(|code| format!("{}: rule {code}", entry.id)));
-        missing
-            .extend(covers.verify.iter().filter(|name| !checks.contains(&name.as_str())).map(|name| format!("{}: check {name}", entry.id)));
+        missing.extend(
+            covers
+                .modules
+                .iter()
+                .filter(|name| !modules.contains(name))
+                .map(|name| format!("{}: module {name}", entry.id)),
+        );
+        missing.extend(
+            covers
+                .rules
+                .iter()
+                .filter(|code| !rules.rules.contains_key(*code))
+                .map(|code| format!("{}: rule {code}", entry.id)),
+        );
+        missing.extend(
+            covers
+                .verify
+                .iter()
+                .filter(|name| !checks.contains(&name.as_str()))
+                .map(|name| format!("{}: check {name}", entry.id)),
+        );
         let unknown = |name: &&String| railwright_resource::kind_named(name).is_none();
-        missing.extend(covers.drift.iter().filter(unknown).map(|name| format!("{}: kind {name}", entry.id)));
+        missing.extend(
+            covers
+                .drift
+                .iter()
+                .filter(unknown)
+                .map(|name| format!("{}: kind {name}", entry.id)),
+        );
     }
     assert!(missing.is_empty(), "\n{}", missing.join("\n"));
 }
@@ -112,14 +175,34 @@ fn what_the_shell_adds_around_commands_is_not_theirs() {
         assert_eq!(of(script).spec, plain, "{script}");
     }
     let limits = json!({ "modules": { "memlock": { "parameters": { "limit": "unlimited" } } } });
-    let written = "cat >> /etc/security/limits.conf <<'EOF'\n# all\n* soft memlock unlimited\n* hard memlock unlimited\nEOF\nreboot\n";
+    let written = "cat >> /etc/security/limits.conf <<'EOF'\n# all\n* soft memlock unlimited\n* \
+                   hard memlock unlimited\nEOF\nreboot\n";
     let translation = of(written);
-    assert_eq!((translation.spec.clone(), translation.is_understood()), (limits, true), "{translation:#?}");
-    assert_eq!(translation.answers[0].commands.iter().map(|said| said.line).collect::<Vec<_>>(), [3, 4]);
+    assert_eq!(
+        (translation.spec.clone(), translation.is_understood()),
+        (limits, true),
+        "{translation:#?}"
+    );
+    assert_eq!(
+        translation.answers[0]
+            .commands
+            .iter()
+            .map(|said| said.line)
+            .collect::<Vec<_>>(),
+        [3, 4]
+    );
     let class = "for d in /sys/class/infiniband/*; do\n  echo 106 > $d/tc/1/traffic_class\ndone";
-    assert!(of(class).is_understood() && of(class).spec["jobs"]["environment"]["NCCL_IB_TC"] == "106", "{:#?}", of(class));
-    let options = of("echo 'options erdma compat_mode=Y' | sudo tee -a /etc/modprobe.d/erdma.conf").spec;
-    assert_eq!(options, json!({ "fabric": { "kind": "erdma" }, "nodes": [{ "erdma": { "mode": "compat" } }] }));
+    assert!(
+        of(class).is_understood() && of(class).spec["jobs"]["environment"]["NCCL_IB_TC"] == "106",
+        "{:#?}",
+        of(class)
+    );
+    let options =
+        of("echo 'options erdma compat_mode=Y' | sudo tee -a /etc/modprobe.d/erdma.conf").spec;
+    assert_eq!(
+        options,
+        json!({ "fabric": { "kind": "erdma" }, "nodes": [{ "erdma": { "mode": "compat" } }] })
+    );
 }
 
 #[test]
@@ -127,33 +210,69 @@ fn what_is_not_understood_is_told() {
     for (script, left) in [
         ("frobnicate --all", vec![]),
         ("apt-get install -y mofed emacs", vec!["emacs"]),
-        ("mlnx_qos -i ens1 --pfc 0,0,0,1,0,0,0,0 --cable_len 7", vec!["--cable_len", "7"]),
-        ("mlnx_qos -i ens1 --pfc 0,0,1,1,0,0,0,0", vec!["--pfc", "0,0,1,1,0,0,0,0"]),
+        (
+            "mlnx_qos -i ens1 --pfc 0,0,0,1,0,0,0,0 --cable_len 7",
+            vec!["--cable_len", "7"],
+        ),
+        (
+            "mlnx_qos -i ens1 --pfc 0,0,1,1,0,0,0,0",
+            vec!["--pfc", "0,0,1,1,0,0,0,0"],
+        ),
         ("ip link set dev $IF mtu 9000", vec!["$IF"]),
-        ("echo 1 > /sys/class/net/ens1/x", vec![">", "/sys/class/net/ens1/x"]),
+        (
+            "echo 1 > /sys/class/net/ens1/x",
+            vec![">", "/sys/class/net/ens1/x"],
+        ),
         ("export NCCL_IB_TC=106 PATH=/x", vec!["PATH=/x"]),
     ] {
         let translation = of(script);
         assert!(!translation.is_understood(), "{script}");
-        let told: Vec<&str> = translation.answers.iter().flat_map(|answer| &answer.left).map(String::as_str).collect();
+        let told: Vec<&str> = translation
+            .answers
+            .iter()
+            .flat_map(|answer| &answer.left)
+            .map(String::as_str)
+            .collect();
         assert_eq!(told, left, "{script}");
     }
-    assert_eq!(of("ip link set dev $IF mtu 9000").spec, json!({}), "a variable is no name of a netdev");
-    assert_eq!(translate_script("echo 'a", &dictionary()).unwrap_err().code, "RW1034");
+    assert_eq!(
+        of("ip link set dev $IF mtu 9000").spec,
+        json!({}),
+        "a variable is no name of a netdev"
+    );
+    assert_eq!(
+        translate_script("echo 'a", &dictionary()).unwrap_err().code,
+        "RW1034"
+    );
 }
 
 #[test]
 fn commands_that_differ_are_no_silent_choice() {
     let translation = of("ip link set ens1 mtu 9000\nip link set ens1 mtu 4200\n");
     assert_eq!(translation.spec["fabric"]["mtu"], 4200);
-    assert_eq!(translation.conflicts.iter().map(|conflict| conflict.path.as_str()).collect::<Vec<_>>(), ["fabric.mtu"]);
-    assert_eq!(of("mlnx_qos -i a --trust dscp --pfc 0,0,0,1,0,0,0,0").answers.len(), 2);
+    assert_eq!(
+        translation
+            .conflicts
+            .iter()
+            .map(|conflict| conflict.path.as_str())
+            .collect::<Vec<_>>(),
+        ["fabric.mtu"]
+    );
+    assert_eq!(
+        of("mlnx_qos -i a --trust dscp --pfc 0,0,0,1,0,0,0,0")
+            .answers
+            .len(),
+        2
+    );
 }
 
 #[test]
 fn a_file_that_is_not_sound_is_refused_with_its_place() {
     let entry = |more: &str| {
-        format!("family: f\nsummary: s\ntranslations:\n  - {{ id: a, does: d, why: w, source: s, case: {{ input: x }}, {more} }}\n")
+        format!(
+            "family: f\nsummary: s\ntranslations:\n  - {{ id: a, does: d, why: w, source: s, case: \
+             {{ input: x }}, {more} }}\n"
+        )
     };
     for (text, code) in [
         (entry("words: [['a']], mine: 1"), "RW0105"),
@@ -161,7 +280,8 @@ fn a_file_that_is_not_sound_is_refused_with_its_place() {
         (entry("words: [['a {b:colour}']]"), "RW1035"),
         (entry("words: [['a {b']]"), "RW1035"),
     ] {
-        let (problems, _) = load::parse_translation_files(vec![("f.yaml".to_owned(), text.clone())]).unwrap_err();
+        let (problems, _) =
+            load::parse_translation_files(vec![("f.yaml".to_owned(), text.clone())]).unwrap_err();
         assert_eq!(problems[0].code, code, "{text}");
         assert!(!problems[0].labels.is_empty(), "{text}");
     }
@@ -238,8 +358,15 @@ fn check(script: &str) {
 fn a_command_of_many_settings_is_told_in_short() {
     let settings: String = (0..400).map(|n| format!(" net.core.a{n}={n}")).collect();
     let file = "x".repeat(3000);
-    for script in [format!("sysctl -w{settings}"), format!("cat > /etc/sysctl.d/{file} <<EOF\na = 1\nEOF")] {
-        let texts = of(&script).answers.into_iter().flat_map(|answer| answer.commands).map(|said| said.text);
+    for script in [
+        format!("sysctl -w{settings}"),
+        format!("cat > /etc/sysctl.d/{file} <<EOF\na = 1\nEOF"),
+    ] {
+        let texts = of(&script)
+            .answers
+            .into_iter()
+            .flat_map(|answer| answer.commands)
+            .map(|said| said.text);
         let longest = texts.map(|text| text.chars().count()).max();
         assert_eq!(longest, Some(super::script::TEXT_MAX), "{}", &script[..40]);
     }

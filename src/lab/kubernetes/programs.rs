@@ -18,17 +18,28 @@ pub struct Programs {
 impl Programs {
     /// Where they lie in a lab's cache, built or not.
     pub fn of(folder: &LabFolder) -> Self {
-        Programs { folder: folder.cache().join("kubernetes/programs") }
+        Programs {
+            folder: folder.cache().join("kubernetes/programs"),
+        }
     }
 
-    /// The programs, where machines are to be nodes, built where the cache has none of these versions.
-    pub fn ensure(folder: &LabFolder, flavour: Flavour, listener: Listener<'_>) -> Result<Option<Self>> {
+    /// The programs, where machines are to be nodes, built where the cache has none of these
+    /// versions.
+    pub fn ensure(
+        folder: &LabFolder,
+        flavour: Flavour,
+        listener: Listener<'_>,
+    ) -> Result<Option<Self>> {
         if !flavour.kubernetes {
             return Ok(None);
         }
         let (programs, key) = (Programs::of(folder), compute_build_key());
-        if !files::read_limited(&programs.folder.join("key"), 200).is_ok_and(|text| text == key.as_str().as_bytes()) {
-            run_timed_step(listener, LabStep::Kubernetes, || build_programs(folder, &key, listener))?;
+        if !files::read_limited(&programs.folder.join("key"), 200)
+            .is_ok_and(|text| text == key.as_str().as_bytes())
+        {
+            run_timed_step(listener, LabStep::Kubernetes, || {
+                build_programs(folder, &key, listener)
+            })?;
         }
         Ok(Some(programs))
     }
@@ -50,7 +61,9 @@ impl Programs {
 
     /// kubectl as the cluster's administrator, with nothing of the user's own configuration.
     pub fn kubectl(&self, folder: &LabFolder) -> Program {
-        self.program("kubectl").argument("--kubeconfig").argument(folder.kubeconfig().to_string_lossy())
+        self.program("kubectl")
+            .argument("--kubeconfig")
+            .argument(folder.kubeconfig().to_string_lossy())
     }
 }
 
@@ -68,14 +81,20 @@ fn build_programs(folder: &LabFolder, key: &Digest, listener: Listener<'_>) -> R
     let recipe = cache.join("recipe");
     assets::write_out(&recipe)?;
     let log = folder.path("kubernetes.log");
-    let program = Program::new("sh").argument(recipe.join("kubernetes/build.sh").to_string_lossy()).argument(cache.to_string_lossy());
+    let program = Program::new("sh")
+        .argument(recipe.join("kubernetes/build.sh").to_string_lossy())
+        .argument(cache.to_string_lossy());
     let program = program.argument(key.as_str());
-    logged::run_logged_build(&program, LabStep::Kubernetes, &log, listener)?.map_err(|how| new_build_error(&how, &log))
+    logged::run_logged_build(&program, LabStep::Kubernetes, &log, listener)?
+        .map_err(|how| new_build_error(&how, &log))
 }
 
 fn new_build_error(how: &str, log: &Path) -> Box<Diagnostic> {
     Diagnostic::error("RW0911", format!("building Kubernetes {how}"))
-        .effect("the control plane, kubelet and the device plugin are built from their Go modules, by Go's own module proxy (GOPROXY)")
+        .effect(
+            "the control plane, kubelet and the device plugin are built from their Go modules, by \
+             Go's own module proxy (GOPROXY)",
+        )
         .state("no machine was started; what was built so far stays in Go's own cache")
         .next("Go 1.25 or newer, or: sudo apt-get install python3-venv")
         .next(format!("see all of {}", log.display()))

@@ -5,7 +5,9 @@ use super::words::describe_cabling_entry;
 use railwright_base::text::one_line;
 use railwright_knowledge::spec::cabling::CableEnd;
 use railwright_verify::CheckVerdict;
-use railwright_verify::cabling::{CablingComparison, CablingCounts, CablingFinding, CablingFindingKind, Plug};
+use railwright_verify::cabling::{
+    CablingComparison, CablingCounts, CablingFinding, CablingFindingKind, Plug,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -24,7 +26,8 @@ pub struct CablingDocument<'a> {
     hosts: &'a [String],
     /// The switches that were.
     switches: &'a [String],
-    /// The worst of all: `failed` where a cable is known to be wrong, `unknown` where nobody can tell, else `passed`.
+    /// The worst of all: `failed` where a cable is known to be wrong, `unknown` where nobody can
+    /// tell, else `passed`.
     verdict: CheckVerdict,
     /// How many cables are how.
     counts: CablingCounts,
@@ -46,8 +49,8 @@ pub struct CablingFindingDocument<'a> {
     found: String,
     /// What to do.
     next: Vec<String>,
-    /// The cables; of a round in the order in which each is in the port of the next. A device that told nothing and has no cable stands
-    /// here with an empty port.
+    /// The cables; of a round in the order in which each is in the port of the next. A device that
+    /// told nothing and has no cable stands here with an empty port.
     cables: &'a [Plug],
 }
 
@@ -55,7 +58,11 @@ impl<'a> CablingDocument<'a> {
     /// Of a comparison.
     pub fn of(subject: &super::CablingSubject<'a>, comparison: &'a CablingComparison) -> Self {
         let finding = |finding: &'a CablingFinding| {
-            let told = describe_cabling_entry(&build_single_entry(finding), subject.inventory, subject.file);
+            let told = describe_cabling_entry(
+                &build_single_entry(finding),
+                subject.inventory,
+                subject.file,
+            );
             CablingFindingDocument {
                 kind: finding.kind,
                 verdict: finding.kind.verdict(),
@@ -90,7 +97,11 @@ pub fn describe_unseen_nics(nics: &[(CableEnd, String)]) -> Vec<String> {
         by_hosts.entry((why, hosts)).or_default().push(nic);
     }
     let line = |((why, hosts), nics): ((&str, Vec<&str>), Vec<&str>)| {
-        format!("{} {}: {why}", railwright_base::nodeset::fold_node_set(&hosts), railwright_base::nodeset::fold_node_set(&nics))
+        format!(
+            "{} {}: {why}",
+            railwright_base::nodeset::fold_node_set(&hosts),
+            railwright_base::nodeset::fold_node_set(&nics)
+        )
     };
     by_hosts.into_iter().map(line).collect()
 }

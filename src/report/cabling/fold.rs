@@ -1,9 +1,12 @@
-//! Findings that are alike but for names that count up together are one entry: rails that were crossed on sixty hosts are one sentence.
+//! Findings that are alike but for names that count up together are one entry: rails that were
+//! crossed on sixty hosts are one sentence.
 
 use indexmap::IndexMap;
 use railwright_base::nodeset::{self, mask_numbers, natural_order};
 use railwright_knowledge::spec::cabling::{CableEnd, write};
-use railwright_verify::cabling::{CablingFinding, CablingFindingKind, Plug, Silent, UnknownCableReason};
+use railwright_verify::cabling::{
+    CablingFinding, CablingFindingKind, Plug, Silent, UnknownCableReason,
+};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
@@ -47,29 +50,65 @@ pub fn select_finding_code(finding: &CablingFinding) -> &str {
 pub fn build_single_entry(finding: &CablingFinding) -> CablingEntry<'_> {
     let count = finding.plugs.len();
     if matches!(finding.kind, CablingFindingKind::Silent) {
-        let host = finding.plugs.first().map_or(String::new(), |plug| plug.end.device.clone());
-        return CablingEntry { finding, words: vec![PlugDescription { host, ..PlugDescription::default() }], count };
+        let host = finding
+            .plugs
+            .first()
+            .map_or(String::new(), |plug| plug.end.device.clone());
+        return CablingEntry {
+            finding,
+            words: vec![PlugDescription {
+                host,
+                ..PlugDescription::default()
+            }],
+            count,
+        };
     }
-    CablingEntry { finding, words: finding.plugs.iter().map(of_plug).collect(), count }
+    CablingEntry {
+        finding,
+        words: finding.plugs.iter().map(of_plug).collect(),
+        count,
+    }
 }
 
 fn of_plug(plug: &Plug) -> PlugDescription {
-    let Plug { end, wanted, found, owner, line } = plug.clone();
-    PlugDescription { host: end.device, nic: end.port, wanted, found, owner, line }
+    let Plug {
+        end,
+        wanted,
+        found,
+        owner,
+        line,
+    } = plug.clone();
+    PlugDescription {
+        host: end.device,
+        nic: end.port,
+        wanted,
+        found,
+        owner,
+        line,
+    }
 }
 
 /// All findings as entries, in the order of the first of each.
 pub fn fold_cabling_findings(findings: &[CablingFinding]) -> Vec<CablingEntry<'_>> {
     let mut alike: IndexMap<String, Vec<&CablingFinding>> = IndexMap::new();
     for finding in findings {
-        alike.entry(build_shape_key(finding)).or_default().push(finding);
+        alike
+            .entry(build_shape_key(finding))
+            .or_default()
+            .push(finding);
     }
     let mut entries = Vec::new();
     for (_, members) in alike {
         match members[0].kind {
-            CablingFindingKind::NoLink | CablingFindingKind::Unknown => entries.extend(by_nics(&members)),
+            CablingFindingKind::NoLink | CablingFindingKind::Unknown => {
+                entries.extend(by_nics(&members))
+            }
             CablingFindingKind::Silent => entries.push(merge_silent_findings(&members)),
-            _ => entries.extend(split_into_runs(members).iter().map(|run| fold_finding_run(run))),
+            _ => entries.extend(
+                split_into_runs(members)
+                    .iter()
+                    .map(|run| fold_finding_run(run)),
+            ),
         }
     }
     entries
@@ -79,21 +118,48 @@ pub fn fold_cabling_findings(findings: &[CablingFinding]) -> Vec<CablingEntry<'_
 fn build_shape_key(finding: &CablingFinding) -> String {
     let why = match &finding.why {
         Some(UnknownCableReason::Silent(silent)) => silent.alike(),
-        Some(UnknownCableReason::Unclear { device, said }) => format!("{device} {}", mask_numbers(said)),
+        Some(UnknownCableReason::Unclear { device, said }) => {
+            format!("{device} {}", mask_numbers(said))
+        }
         // a chassis is one machine's
         other => format!("{other:?}"),
     };
-    if matches!(finding.kind, CablingFindingKind::NoLink | CablingFindingKind::Unknown | CablingFindingKind::Silent) {
+    if matches!(
+        finding.kind,
+        CablingFindingKind::NoLink | CablingFindingKind::Unknown | CablingFindingKind::Silent
+    ) {
         return format!("{:?} {} {why}", finding.kind, select_finding_code(finding));
     }
     let first = finding.plugs.first().map(|plug| &plug.end.device);
-    let there = |end: &Option<CableEnd>| end.as_ref().map(|end| (end.device.clone(), mask_numbers(&end.port)));
-    let owner = |end: &Option<CableEnd>| end.as_ref().map(|end| (Some(&end.device) == first, mask_numbers(&end.device), end.port.clone()));
+    let there = |end: &Option<CableEnd>| {
+        end.as_ref()
+            .map(|end| (end.device.clone(), mask_numbers(&end.port)))
+    };
+    let owner = |end: &Option<CableEnd>| {
+        end.as_ref().map(|end| {
+            (
+                Some(&end.device) == first,
+                mask_numbers(&end.device),
+                end.port.clone(),
+            )
+        })
+    };
     let plug = |plug: &Plug| {
         let is_first = Some(&plug.end.device) == first;
-        (is_first, mask_numbers(&plug.end.device), plug.end.port.clone(), there(&plug.wanted), there(&plug.found), owner(&plug.owner))
+        (
+            is_first,
+            mask_numbers(&plug.end.device),
+            plug.end.port.clone(),
+            there(&plug.wanted),
+            there(&plug.found),
+            owner(&plug.owner),
+        )
     };
-    format!("{:?} {:?}", finding.kind, finding.plugs.iter().map(plug).collect::<Vec<_>>())
+    format!(
+        "{:?} {:?}",
+        finding.kind,
+        finding.plugs.iter().map(plug).collect::<Vec<_>>()
+    )
 }
 
 /// The names of a finding that may differ from those of another with the same shape.
@@ -101,24 +167,35 @@ fn list_varying_names(finding: &CablingFinding) -> Vec<&str> {
     let mut out = Vec::new();
     for plug in &finding.plugs {
         out.push(plug.end.device.as_str());
-        out.extend([&plug.wanted, &plug.found].into_iter().flatten().map(|end| end.port.as_str()));
+        out.extend(
+            [&plug.wanted, &plug.found]
+                .into_iter()
+                .flatten()
+                .map(|end| end.port.as_str()),
+        );
         out.extend(plug.owner.as_ref().map(|end| end.device.as_str()));
     }
     out
 }
 
-/// Findings of one shape, parted so that in each part every name is the same, or counts up with the hosts.
+/// Findings of one shape, parted so that in each part every name is the same, or counts up with the
+/// hosts.
 fn split_into_runs(mut members: Vec<&CablingFinding>) -> Vec<Vec<&CablingFinding>> {
     members.sort_by(|a, b| natural_order(list_varying_names(a)[0], list_varying_names(b)[0]));
     let mut runs: Vec<(Option<Vec<Ordering>>, Vec<&CablingFinding>)> = Vec::new();
     for member in members {
         let steps = runs.last().and_then(|(_, run)| run.last()).map(|last| {
-            let pairs = list_varying_names(last).into_iter().zip(list_varying_names(member));
-            pairs.map(|(last, next)| natural_order(last, next)).collect::<Vec<_>>()
+            let pairs = list_varying_names(last)
+                .into_iter()
+                .zip(list_varying_names(member));
+            pairs
+                .map(|(last, next)| natural_order(last, next))
+                .collect::<Vec<_>>()
         });
         match (runs.last_mut(), steps) {
             (Some((known, run)), Some(steps))
-                if steps.iter().all(|step| step.is_le()) && known.as_ref().is_none_or(|known| *known == steps) =>
+                if steps.iter().all(|step| step.is_le())
+                    && known.as_ref().is_none_or(|known| *known == steps) =>
             {
                 *known = Some(steps);
                 run.push(member);
@@ -135,20 +212,48 @@ fn fold_finding_run<'f>(run: &[&'f CablingFinding]) -> CablingEntry<'f> {
     if run.len() == 1 {
         return one;
     }
-    let folded = |place: usize, of: &dyn Fn(&Plug) -> Option<String>, fold: fn(&[&str]) -> String| -> Option<String> {
-        let names: Vec<String> = run.iter().filter_map(|finding| of(finding.plugs.get(place)?)).collect();
+    let folded = |place: usize,
+                  of: &dyn Fn(&Plug) -> Option<String>,
+                  fold: fn(&[&str]) -> String|
+     -> Option<String> {
+        let names: Vec<String> = run
+            .iter()
+            .filter_map(|finding| of(finding.plugs.get(place)?))
+            .collect();
         let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
         names.dedup();
         (!names.is_empty()).then(|| fold(&names))
     };
     let word = |place: usize, words: PlugDescription| {
-        let port = |of: fn(&Plug) -> Option<&CableEnd>| folded(place, &|plug| Some(of(plug)?.port.clone()), write::fold_port_names);
-        let owner = folded(place, &|plug| Some(plug.owner.as_ref()?.device.clone()), |names| nodeset::fold_node_set(names));
+        let port = |of: fn(&Plug) -> Option<&CableEnd>| {
+            folded(
+                place,
+                &|plug| Some(of(plug)?.port.clone()),
+                write::fold_port_names,
+            )
+        };
+        let owner = folded(
+            place,
+            &|plug| Some(plug.owner.as_ref()?.device.clone()),
+            |names| nodeset::fold_node_set(names),
+        );
         PlugDescription {
-            host: folded(place, &|plug| Some(plug.end.device.clone()), |names| nodeset::fold_node_set(names)).unwrap_or_default(),
-            wanted: words.wanted.zip(port(|plug| plug.wanted.as_ref())).map(|(end, port)| CableEnd { port, ..end }),
-            found: words.found.zip(port(|plug| plug.found.as_ref())).map(|(end, port)| CableEnd { port, ..end }),
-            owner: words.owner.zip(owner).map(|(end, device)| CableEnd { device, ..end }),
+            host: folded(place, &|plug| Some(plug.end.device.clone()), |names| {
+                nodeset::fold_node_set(names)
+            })
+            .unwrap_or_default(),
+            wanted: words
+                .wanted
+                .zip(port(|plug| plug.wanted.as_ref()))
+                .map(|(end, port)| CableEnd { port, ..end }),
+            found: words
+                .found
+                .zip(port(|plug| plug.found.as_ref()))
+                .map(|(end, port)| CableEnd { port, ..end }),
+            owner: words
+                .owner
+                .zip(owner)
+                .map(|(end, device)| CableEnd { device, ..end }),
             line: None,
             ..words
         }
@@ -156,7 +261,12 @@ fn fold_finding_run<'f>(run: &[&'f CablingFinding]) -> CablingEntry<'f> {
     let count = run.iter().map(|finding| finding.plugs.len()).sum();
     CablingEntry {
         finding: one.finding,
-        words: one.words.into_iter().enumerate().map(|(place, words)| word(place, words)).collect(),
+        words: one
+            .words
+            .into_iter()
+            .enumerate()
+            .map(|(place, words)| word(place, words))
+            .collect(),
         count,
     }
 }
@@ -164,15 +274,26 @@ fn fold_finding_run<'f>(run: &[&'f CablingFinding]) -> CablingEntry<'f> {
 /// Findings with nothing to be moved: NICs of the same hosts together.
 fn by_nics<'f>(members: &[&'f CablingFinding]) -> Vec<CablingEntry<'f>> {
     let mut hosts: IndexMap<&str, Vec<&'f CablingFinding>> = IndexMap::new();
-    for (finding, plug) in members.iter().filter_map(|finding| Some((*finding, finding.plugs.first()?))) {
+    for (finding, plug) in members
+        .iter()
+        .filter_map(|finding| Some((*finding, finding.plugs.first()?)))
+    {
         hosts.entry(&plug.end.port).or_default().push(finding);
     }
     let mut nics: IndexMap<(String, BTreeSet<&str>), Vec<&'f CablingFinding>> = IndexMap::new();
     for (nic, findings) in hosts {
-        let of: BTreeSet<&str> = findings.iter().flat_map(|finding| &finding.plugs).map(|plug| plug.end.device.as_str()).collect();
-        nics.entry((mask_numbers(nic), of)).or_default().extend(findings);
+        let of: BTreeSet<&str> = findings
+            .iter()
+            .flat_map(|finding| &finding.plugs)
+            .map(|plug| plug.end.device.as_str())
+            .collect();
+        nics.entry((mask_numbers(nic), of))
+            .or_default()
+            .extend(findings);
     }
-    nics.into_values().map(|findings| merge_link_findings(&findings)).collect()
+    nics.into_values()
+        .map(|findings| merge_link_findings(&findings))
+        .collect()
 }
 
 fn merge_link_findings<'f>(findings: &[&'f CablingFinding]) -> CablingEntry<'f> {
@@ -180,17 +301,39 @@ fn merge_link_findings<'f>(findings: &[&'f CablingFinding]) -> CablingEntry<'f> 
         return build_single_entry(findings[0]);
     }
     let plugs: Vec<&Plug> = findings.iter().flat_map(|finding| &finding.plugs).collect();
-    let names = |of: fn(&Plug) -> &str| plugs.iter().map(|plug| of(plug)).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>();
+    let names = |of: fn(&Plug) -> &str| {
+        plugs
+            .iter()
+            .map(|plug| of(plug))
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect::<Vec<_>>()
+    };
     let (hosts, nics) = (names(|plug| &plug.end.device), names(|plug| &plug.end.port));
-    let words = PlugDescription { host: nodeset::fold_node_set(&hosts), nic: nodeset::fold_node_set(&nics), ..PlugDescription::default() };
-    CablingEntry { finding: findings[0], words: vec![words], count: plugs.len() }
+    let words = PlugDescription {
+        host: nodeset::fold_node_set(&hosts),
+        nic: nodeset::fold_node_set(&nics),
+        ..PlugDescription::default()
+    };
+    CablingEntry {
+        finding: findings[0],
+        words: vec![words],
+        count: plugs.len(),
+    }
 }
 
 fn merge_silent_findings<'f>(members: &[&'f CablingFinding]) -> CablingEntry<'f> {
-    let hosts: Vec<&str> = members.iter().filter_map(|finding| finding.plugs.first()).map(|plug| plug.end.device.as_str()).collect();
+    let hosts: Vec<&str> = members
+        .iter()
+        .filter_map(|finding| finding.plugs.first())
+        .map(|plug| plug.end.device.as_str())
+        .collect();
     CablingEntry {
         finding: members[0],
-        words: vec![PlugDescription { host: nodeset::fold_node_set(&hosts), ..PlugDescription::default() }],
+        words: vec![PlugDescription {
+            host: nodeset::fold_node_set(&hosts),
+            ..PlugDescription::default()
+        }],
         count: hosts.len(),
     }
 }

@@ -1,4 +1,5 @@
-//! The screen of `verify cabling`: what to move first, then what nobody can tell, folded by node-set; and the same as JSON.
+//! The screen of `verify cabling`: what to move first, then what nobody can tell, folded by
+//! node-set; and the same as JSON.
 
 pub mod document;
 mod fold;
@@ -33,16 +34,32 @@ pub fn render_cabling_screen(subject: &CablingSubject, comparison: &CablingCompa
         1 => format!("   1 {one}: {}", names[0]),
         count => format!("   {count} {many}: {}", nodeset::fold_node_set(names)),
     };
-    let (hosts, switches) = (asked(subject.hosts, "host", "hosts"), asked(subject.switches, "switch", "switches"));
-    let head = format!("verify cabling {}{hosts}{switches}   file {}", subject.inventory, subject.file);
+    let (hosts, switches) = (
+        asked(subject.hosts, "host", "hosts"),
+        asked(subject.switches, "switch", "switches"),
+    );
+    let head = format!(
+        "verify cabling {}{hosts}{switches}   file {}",
+        subject.inventory, subject.file
+    );
     let mut out = wrap::wrap_labelled_text("", &head, wrap::COLUMNS);
-    for (verdict, mark, title) in
-        [(CheckVerdict::Failed, '!', "WRONG: not as the file has it"), (CheckVerdict::Unknown, '?', "UNKNOWN: not proven")]
-    {
-        let of: Vec<CablingFinding> = comparison.findings.iter().filter(|finding| finding.kind.verdict() == verdict).cloned().collect();
+    for (verdict, mark, title) in [
+        (CheckVerdict::Failed, '!', "WRONG: not as the file has it"),
+        (CheckVerdict::Unknown, '?', "UNKNOWN: not proven"),
+    ] {
+        let of: Vec<CablingFinding> = comparison
+            .findings
+            .iter()
+            .filter(|finding| finding.kind.verdict() == verdict)
+            .cloned()
+            .collect();
         if !of.is_empty() {
             out.push_str(&render_heading(title));
-            out.extend(fold::fold_cabling_findings(&of).iter().map(|entry| self::render_cabling_entry(entry, mark, subject)));
+            out.extend(
+                fold::fold_cabling_findings(&of)
+                    .iter()
+                    .map(|entry| self::render_cabling_entry(entry, mark, subject)),
+            );
         }
     }
     out.push_str(&render_cabling_conclusion(comparison));
@@ -53,21 +70,41 @@ fn render_cabling_entry(entry: &CablingEntry, mark: char, subject: &CablingSubje
     let told = words::describe_cabling_entry(entry, subject.inventory, subject.file);
     let mut out = wrap::wrap_labelled_text(
         &format!(" {mark} "),
-        &format!("{}   {}", told.says, fold::select_finding_code(entry.finding)),
+        &format!(
+            "{}   {}",
+            told.says,
+            fold::select_finding_code(entry.finding)
+        ),
         wrap::COLUMNS,
     );
-    for (word, text) in [("found", &told.found), ("wanted", &told.wanted), ("means", &told.means)] {
+    for (word, text) in [
+        ("found", &told.found),
+        ("wanted", &told.wanted),
+        ("means", &told.means),
+    ] {
         if !text.is_empty() {
-            out.push_str(&wrap::wrap_labelled_text(&format!("       {word:<8}"), text, wrap::COLUMNS));
+            out.push_str(&wrap::wrap_labelled_text(
+                &format!("       {word:<8}"),
+                text,
+                wrap::COLUMNS,
+            ));
         }
     }
     for next in &told.next {
-        // What is told of a host that cannot be reached is there to be copied, and not broken into lines.
-        if matches!(entry.finding.why, Some(UnknownCableReason::Silent(Silent::Unreached(_)))) {
+        // What is told of a host that cannot be reached is there to be copied, and not broken into
+        // lines.
+        if matches!(
+            entry.finding.why,
+            Some(UnknownCableReason::Silent(Silent::Unreached(_)))
+        ) {
             out.push_str(&format!("       {:<8}{}\n", "next", one_line(next, 1500)));
             continue;
         }
-        out.push_str(&wrap::wrap_labelled_text(&format!("       {:<8}", "next"), &one_line(next, 1500), wrap::COLUMNS));
+        out.push_str(&wrap::wrap_labelled_text(
+            &format!("       {:<8}", "next"),
+            &one_line(next, 1500),
+            wrap::COLUMNS,
+        ));
     }
     out
 }
@@ -79,13 +116,31 @@ fn render_cabling_conclusion(comparison: &CablingComparison) -> String {
         CheckVerdict::Unknown => "The cables are not proven: something could not be found out.",
         _ => "The cables are as the file has them.",
     };
-    let parts = [(counts.right, "right"), (counts.wrong, "wrong"), (counts.unknown, "unknown")];
-    let parts: Vec<String> = parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
-    let looked = if parts.is_empty() { "nothing to be looked at".to_owned() } else { parts.join(", ") };
-    let mut out = format!("\n{verdict} {}: {looked}.\n", format_count(counts.cables, "cable"));
+    let parts = [
+        (counts.right, "right"),
+        (counts.wrong, "wrong"),
+        (counts.unknown, "unknown"),
+    ];
+    let parts: Vec<String> = parts
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    let looked = if parts.is_empty() {
+        "nothing to be looked at".to_owned()
+    } else {
+        parts.join(", ")
+    };
+    let mut out = format!(
+        "\n{verdict} {}: {looked}.\n",
+        format_count(counts.cables, "cable")
+    );
     if counts.not_asked > 0 {
         let was = if counts.not_asked == 1 { "was" } else { "were" };
-        let text = format!("{} {was} not looked at: of devices that were not asked.", format_count(counts.not_asked, "other cable"));
+        let text = format!(
+            "{} {was} not looked at: of devices that were not asked.",
+            format_count(counts.not_asked, "other cable")
+        );
         out.push_str(&wrap::wrap_labelled_text("", &text, wrap::COLUMNS));
     }
     out

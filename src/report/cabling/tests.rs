@@ -4,14 +4,32 @@ use super::document::CablingDocument;
 use super::{CablingSubject, render_cabling_screen};
 use railwright_knowledge::spec::cabling::CableEnd;
 use railwright_resource::observation::TargetReadFailure;
-use railwright_verify::cabling::{CablingComparison, CablingCounts, CablingFinding, CablingFindingKind, Plug, Silent, UnknownCableReason};
+use railwright_verify::cabling::{
+    CablingComparison, CablingCounts, CablingFinding, CablingFindingKind, Plug, Silent,
+    UnknownCableReason,
+};
 
-fn plug(host: &str, nic: &str, wanted: Option<(&str, String)>, found: Option<(&str, String)>) -> Plug {
+fn plug(
+    host: &str,
+    nic: &str,
+    wanted: Option<(&str, String)>,
+    found: Option<(&str, String)>,
+) -> Plug {
     let end = |end: Option<(&str, String)>| end.map(|(device, port)| CableEnd::new(device, port));
-    Plug { end: CableEnd::new(host, nic), wanted: end(wanted), found: end(found), owner: None, line: Some(7) }
+    Plug {
+        end: CableEnd::new(host, nic),
+        wanted: end(wanted),
+        found: end(found),
+        owner: None,
+        line: Some(7),
+    }
 }
 
-fn finding(kind: CablingFindingKind, plugs: Vec<Plug>, why: Option<UnknownCableReason>) -> CablingFinding {
+fn finding(
+    kind: CablingFindingKind,
+    plugs: Vec<Plug>,
+    why: Option<UnknownCableReason>,
+) -> CablingFinding {
     CablingFinding { kind, plugs, why }
 }
 
@@ -19,8 +37,18 @@ fn finding(kind: CablingFindingKind, plugs: Vec<Plug>, why: Option<UnknownCableR
 fn crossed(host: &str, port: usize) -> CablingFinding {
     let port = format!("Ethernet{port}");
     let plugs = vec![
-        plug(host, "ens1f0np0", Some(("leaf2", port.clone())), Some(("leaf3", port.clone()))),
-        plug(host, "ens2f0np0", Some(("leaf3", port.clone())), Some(("leaf2", port))),
+        plug(
+            host,
+            "ens1f0np0",
+            Some(("leaf2", port.clone())),
+            Some(("leaf3", port.clone())),
+        ),
+        plug(
+            host,
+            "ens2f0np0",
+            Some(("leaf3", port.clone())),
+            Some(("leaf2", port)),
+        ),
     ];
     finding(CablingFindingKind::Swapped, plugs, None)
 }
@@ -28,9 +56,17 @@ fn crossed(host: &str, port: usize) -> CablingFinding {
 fn shown(hosts: &[String], findings: Vec<CablingFinding>, counts: CablingCounts) -> String {
     let mut findings = findings;
     findings.sort_by_key(|finding| finding.kind);
-    let subject = CablingSubject { inventory: "inventories/a", file: "inventories/a/cabling.csv", hosts, switches: &[] };
+    let subject = CablingSubject {
+        inventory: "inventories/a",
+        file: "inventories/a/cabling.csv",
+        hosts,
+        switches: &[],
+    };
     let text = render_cabling_screen(&subject, &CablingComparison { findings, counts });
-    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 100),
+        "{text}"
+    );
     text
 }
 
@@ -41,27 +77,63 @@ fn one_host_is_told_move_by_move() {
         crossed("gpu01", 0),
         finding(
             CablingFindingKind::WrongPort,
-            vec![Plug { owner: Some(CableEnd::new("gpu02", "ens0f0np0")), ..plug("gpu01", "ens0f0np0", wanted(0), wanted(4)) }],
+            vec![Plug {
+                owner: Some(CableEnd::new("gpu02", "ens0f0np0")),
+                ..plug("gpu01", "ens0f0np0", wanted(0), wanted(4))
+            }],
             None,
         ),
         finding(
             CablingFindingKind::UnknownDevice,
-            vec![plug("gpu01", "ens3f0np0", Some(("leaf4", "Ethernet0".into())), Some(("tor9", "swp1".into())))],
+            vec![plug(
+                "gpu01",
+                "ens3f0np0",
+                Some(("leaf4", "Ethernet0".into())),
+                Some(("tor9", "swp1".into())),
+            )],
             None,
         ),
-        finding(CablingFindingKind::NoLink, vec![plug("gpu01", "ens4f0np0", Some(("leaf5", "Ethernet0".into())), None)], None),
+        finding(
+            CablingFindingKind::NoLink,
+            vec![plug(
+                "gpu01",
+                "ens4f0np0",
+                Some(("leaf5", "Ethernet0".into())),
+                None,
+            )],
+            None,
+        ),
         finding(
             CablingFindingKind::NotInFile,
-            vec![Plug { line: None, ..plug("gpu01", "ens7f0np0", None, Some(("leaf8", "Ethernet0".into()))) }],
+            vec![Plug {
+                line: None,
+                ..plug(
+                    "gpu01",
+                    "ens7f0np0",
+                    None,
+                    Some(("leaf8", "Ethernet0".into())),
+                )
+            }],
             None,
         ),
         finding(
             CablingFindingKind::Unknown,
-            vec![plug("gpu01", "ens5f0np0", Some(("leaf6", "Ethernet0".into())), None)],
+            vec![plug(
+                "gpu01",
+                "ens5f0np0",
+                Some(("leaf6", "Ethernet0".into())),
+                None,
+            )],
             Some(UnknownCableReason::HearsNobody),
         ),
     ];
-    let counts = CablingCounts { cables: 7, right: 1, wrong: 5, unknown: 1, not_asked: 2 };
+    let counts = CablingCounts {
+        cables: 7,
+        right: 1,
+        wrong: 5,
+        unknown: 1,
+        not_asked: 2,
+    };
     insta::assert_snapshot!(shown(&["gpu01".to_owned()], findings, counts), @r#"
     verify cabling inventories/a   1 host: gpu01   file inventories/a/cabling.csv
 
@@ -115,7 +187,9 @@ fn one_host_is_told_move_by_move() {
 #[test]
 fn a_thousand_hosts_are_a_few_entries() {
     let hosts: Vec<String> = (1..=1000).map(|number| format!("gpu{number:04}")).collect();
-    let mut findings: Vec<CablingFinding> = (0..64).map(|place| crossed(&hosts[place], place * 4)).collect();
+    let mut findings: Vec<CablingFinding> = (0..64)
+        .map(|place| crossed(&hosts[place], place * 4))
+        .collect();
     let nics: Vec<String> = (0..8).map(|rail| format!("ens{rail}f0np0")).collect();
     for host in &hosts[100..900] {
         for nic in &nics {
@@ -143,18 +217,29 @@ fn a_thousand_hosts_are_a_few_entries() {
         findings.push(finding(
             CablingFindingKind::Silent,
             vec![plug(host, "ens0f0np0", None, None)],
-            Some(UnknownCableReason::Silent(Silent::Unreached(Box::new(trouble)))),
+            Some(UnknownCableReason::Silent(Silent::Unreached(Box::new(
+                trouble,
+            )))),
         ));
     }
     // two neighbours in a rack have their first cables in each other's ports
     let pair = |one: &str, other: &str, port: usize| {
         let at = |port: usize| Some(("leaf1", format!("Ethernet{port}")));
-        let plugs = vec![plug(one, "ens0f0np0", at(port), at(port + 4)), plug(other, "ens0f0np0", at(port + 4), at(port))];
+        let plugs = vec![
+            plug(one, "ens0f0np0", at(port), at(port + 4)),
+            plug(other, "ens0f0np0", at(port + 4), at(port)),
+        ];
         finding(CablingFindingKind::Swapped, plugs, None)
     };
     findings.push(pair("gpu0070", "gpu0071", 280));
     findings.push(pair("gpu0072", "gpu0073", 288));
-    let counts = CablingCounts { cables: 8000, right: 1068, wrong: 132, unknown: 6800, not_asked: 0 };
+    let counts = CablingCounts {
+        cables: 8000,
+        right: 1068,
+        wrong: 132,
+        unknown: 6800,
+        not_asked: 0,
+    };
     insta::assert_snapshot!(shown(&hosts, findings, counts), @r#"
     verify cabling inventories/a   1000 hosts: gpu[0001-1000]   file inventories/a/cabling.csv
 
@@ -194,7 +279,10 @@ fn a_thousand_hosts_are_a_few_entries() {
 
 #[test]
 fn as_json_every_cable_stands_by_itself() {
-    let comparison = CablingComparison { findings: vec![crossed("gpu01", 0), crossed("gpu02", 4)], counts: CablingCounts::default() };
+    let comparison = CablingComparison {
+        findings: vec![crossed("gpu01", 0), crossed("gpu02", 4)],
+        counts: CablingCounts::default(),
+    };
     let subject = CablingSubject {
         inventory: "a",
         file: "a/cabling.csv",
@@ -202,8 +290,17 @@ fn as_json_every_cable_stands_by_itself() {
         switches: &["leaf1".to_owned()],
     };
     let json = serde_json::to_value(CablingDocument::of(&subject, &comparison)).unwrap();
-    assert_eq!((&json["verdict"], &json["switches"]), (&"failed".into(), &serde_json::json!(["leaf1"])));
+    assert_eq!(
+        (&json["verdict"], &json["switches"]),
+        (&"failed".into(), &serde_json::json!(["leaf1"]))
+    );
     assert_eq!(json["findings"].as_array().unwrap().len(), 2);
-    assert_eq!(json["findings"][1]["says"], "gpu02 ens1f0np0 and ens2f0np0 are swapped");
-    assert_eq!(json["findings"][1]["cables"][0]["found"], serde_json::json!({ "device": "leaf3", "port": "Ethernet4" }));
+    assert_eq!(
+        json["findings"][1]["says"],
+        "gpu02 ens1f0np0 and ens2f0np0 are swapped"
+    );
+    assert_eq!(
+        json["findings"][1]["cables"][0]["found"],
+        serde_json::json!({ "device": "leaf3", "port": "Ethernet4" })
+    );
 }

@@ -21,19 +21,32 @@ pub struct CablingEntryText {
 }
 
 /// An entry in words; `inventory` and `file` as the user calls them.
-pub fn describe_cabling_entry(entry: &CablingEntry, inventory: &str, file: &str) -> CablingEntryText {
+pub fn describe_cabling_entry(
+    entry: &CablingEntry,
+    inventory: &str,
+    file: &str,
+) -> CablingEntryText {
     match entry.finding.kind {
         CablingFindingKind::Swapped => describe_swapped_cables(&entry.words),
         CablingFindingKind::WrongPort => of_one(entry, |words| wrong_port(words, file)),
-        CablingFindingKind::UnknownDevice => of_one(entry, |words| unknown_device(words, inventory, file)),
+        CablingFindingKind::UnknownDevice => {
+            of_one(entry, |words| unknown_device(words, inventory, file))
+        }
         CablingFindingKind::NoLink => of_one(entry, |words| no_link(words, entry.count, file)),
         CablingFindingKind::NotInFile => of_one(entry, |words| not_in_file(words, file)),
-        CablingFindingKind::Unknown => of_one(entry, |words| describe_unknown_cable(words, entry, inventory, file)),
-        CablingFindingKind::Silent => of_one(entry, |words| describe_silent_host(words, entry, inventory)),
+        CablingFindingKind::Unknown => of_one(entry, |words| {
+            describe_unknown_cable(words, entry, inventory, file)
+        }),
+        CablingFindingKind::Silent => {
+            of_one(entry, |words| describe_silent_host(words, entry, inventory))
+        }
     }
 }
 
-fn of_one(entry: &CablingEntry, told: impl Fn(&PlugDescription) -> CablingEntryText) -> CablingEntryText {
+fn of_one(
+    entry: &CablingEntry,
+    told: impl Fn(&PlugDescription) -> CablingEntryText,
+) -> CablingEntryText {
     entry.words.first().map(told).unwrap_or_default()
 }
 
@@ -42,45 +55,83 @@ fn format_nic_name(words: &PlugDescription) -> String {
 }
 
 fn format_port(end: &Option<CableEnd>) -> String {
-    end.as_ref().map_or("nothing".to_owned(), |end| one_line(&end.to_string(), 300))
+    end.as_ref()
+        .map_or("nothing".to_owned(), |end| one_line(&end.to_string(), 300))
 }
 
 /// `file:line`, or the file where it is about several lines.
 fn format_file_line(words: &PlugDescription, file: &str) -> String {
-    words.line.map_or(file.to_owned(), |line| format!("{file}:{line}"))
+    words
+        .line
+        .map_or(file.to_owned(), |line| format!("{file}:{line}"))
 }
 
 /// What a cable in a wrong port means: another leaf, or another port of the same.
 fn describe_wrong_port_effect(words: &[PlugDescription]) -> String {
     let device = |end: &Option<CableEnd>| end.as_ref().map(|end| end.device.clone());
-    match words.iter().any(|words| device(&words.wanted) != device(&words.found)) {
+    match words
+        .iter()
+        .any(|words| device(&words.wanted) != device(&words.found))
+    {
         true => {
-            "traffic of these rails takes a way over other switches than it was meant to, or finds none: slow under load, and hard to see"
+            "traffic of these rails takes a way over other switches than it was meant to, or finds \
+             none: slow under load, and hard to see"
         }
-        false => "the switch takes one port for the other: settings and counters of one are believed to be of the other's NIC",
+        false => {
+            "the switch takes one port for the other: settings and counters of one are believed to \
+             be of the other's NIC"
+        }
     }
     .to_owned()
 }
 
 fn describe_swapped_cables(words: &[PlugDescription]) -> CablingEntryText {
-    let [one, other] = words else { return in_a_round(words) };
+    let [one, other] = words else {
+        return in_a_round(words);
+    };
     let same = one.host == other.host;
-    let second = if same { other.nic.clone() } else { format_nic_name(other) };
-    let of = |words: &PlugDescription| if same { words.nic.clone() } else { format_nic_name(words) };
+    let second = if same {
+        other.nic.clone()
+    } else {
+        format_nic_name(other)
+    };
+    let of = |words: &PlugDescription| {
+        if same {
+            words.nic.clone()
+        } else {
+            format_nic_name(words)
+        }
+    };
     let next = match same {
-        true => format!("at the host: move the plug in {} to {}, and the one in {} to {}", one.nic, other.nic, other.nic, one.nic),
+        true => format!(
+            "at the host: move the plug in {} to {}, and the one in {} to {}",
+            one.nic, other.nic, other.nic, one.nic
+        ),
         false => {
             let (here, there) = (format_port(&one.found), format_port(&other.found));
-            format!("at the switch: move the plug in {here} to {there}, and the one in {there} to {here}")
+            format!(
+                "at the switch: move the plug in {here} to {there}, and the one in {there} to \
+                 {here}"
+            )
         }
     };
     CablingEntryText {
         says: format!(
             "{} and {second} are swapped{}",
             format_nic_name(one),
-            if !same && one.host.contains(['[', ',']) { ", pair by pair" } else { "" }
+            if !same && one.host.contains(['[', ',']) {
+                ", pair by pair"
+            } else {
+                ""
+            }
         ),
-        found: format!("{} in {}, {} in {}", of(one), format_port(&one.found), of(other), format_port(&other.found)),
+        found: format!(
+            "{} in {}, {} in {}",
+            of(one),
+            format_port(&one.found),
+            of(other),
+            format_port(&other.found)
+        ),
         wanted: String::new(),
         means: describe_wrong_port_effect(words),
         next: vec![next],
@@ -90,66 +141,146 @@ fn describe_swapped_cables(words: &[PlugDescription]) -> CablingEntryText {
 /// Three or more, each in the port of the next.
 fn in_a_round(words: &[PlugDescription]) -> CablingEntryText {
     let names: Vec<String> = words.iter().map(format_nic_name).collect();
-    let found: Vec<String> = words.iter().map(|words| format!("{} in {}", format_nic_name(words), format_port(&words.found))).collect();
-    let moves: Vec<String> = words.iter().map(|words| format!("{} to {}", format_port(&words.found), format_port(&words.wanted))).collect();
+    let found: Vec<String> = words
+        .iter()
+        .map(|words| {
+            format!(
+                "{} in {}",
+                format_nic_name(words),
+                format_port(&words.found)
+            )
+        })
+        .collect();
+    let moves: Vec<String> = words
+        .iter()
+        .map(|words| {
+            format!(
+                "{} to {}",
+                format_port(&words.found),
+                format_port(&words.wanted)
+            )
+        })
+        .collect();
     CablingEntryText {
         says: format!("{} are in each other's ports", names.join(", ")),
         found: found.join(", "),
         wanted: String::new(),
         means: describe_wrong_port_effect(words),
-        next: vec![format!("unplug all of them at the switch, then move the plug in {}", moves.join(", the one in "))],
+        next: vec![format!(
+            "unplug all of them at the switch, then move the plug in {}",
+            moves.join(", the one in ")
+        )],
     }
 }
 
 fn wrong_port(words: &PlugDescription, file: &str) -> CablingEntryText {
-    let owner = words.owner.as_ref().map_or(String::new(), |owner| format!(", where {owner} belongs"));
+    let owner = words
+        .owner
+        .as_ref()
+        .map_or(String::new(), |owner| format!(", where {owner} belongs"));
     CablingEntryText {
         says: format!("{} is in a wrong port", format_nic_name(words)),
         found: format!("{}{owner}", format_port(&words.found)),
-        wanted: format!("{} ({})", format_port(&words.wanted), format_file_line(words, file)),
+        wanted: format!(
+            "{} ({})",
+            format_port(&words.wanted),
+            format_file_line(words, file)
+        ),
         means: describe_wrong_port_effect(std::slice::from_ref(words)),
-        next: vec![format!("move the plug in {} to {}", format_port(&words.found), format_port(&words.wanted))],
+        next: vec![format!(
+            "move the plug in {} to {}",
+            format_port(&words.found),
+            format_port(&words.wanted)
+        )],
     }
 }
 
 fn unknown_device(words: &PlugDescription, inventory: &str, file: &str) -> CablingEntryText {
-    let device = words.found.as_ref().map_or(String::new(), |end| one_line(&end.device, 120));
-    let wanted = words.wanted.as_ref().map_or(String::new(), |end| end.device.clone());
+    let device = words
+        .found
+        .as_ref()
+        .map_or(String::new(), |end| one_line(&end.device, 120));
+    let wanted = words
+        .wanted
+        .as_ref()
+        .map_or(String::new(), |end| end.device.clone());
     CablingEntryText {
-        says: format!("{} is in a device that the spec does not have", format_nic_name(words)),
+        says: format!(
+            "{} is in a device that the spec does not have",
+            format_nic_name(words)
+        ),
         found: format_port(&words.found),
-        wanted: format!("{} ({})", format_port(&words.wanted), format_file_line(words, file)),
-        means: "it is in another network than its rail, or the switch calls itself otherwise than the spec does".to_owned(),
+        wanted: format!(
+            "{} ({})",
+            format_port(&words.wanted),
+            format_file_line(words, file)
+        ),
+        means: "it is in another network than its rail, or the switch calls itself otherwise than \
+                the spec does"
+            .to_owned(),
         next: vec![
             format!("move the plug to {}", format_port(&words.wanted)),
-            format!("or, if {device} is {wanted}: give it that name, or write its own in `switches` and in {file}"),
-            format!("railwright discover cabling {inventory} tells by what names all switches are heard"),
+            format!(
+                "or, if {device} is {wanted}: give it that name, or write its own in `switches` \
+                 and in {file}"
+            ),
+            format!(
+                "railwright discover cabling {inventory} tells by what names all switches are \
+                 heard"
+            ),
         ],
     }
 }
 
 fn no_link(words: &PlugDescription, count: usize, file: &str) -> CablingEntryText {
-    let wanted =
-        words.wanted.as_ref().map_or(String::new(), |_| format!("{} ({})", format_port(&words.wanted), format_file_line(words, file)));
+    let wanted = words.wanted.as_ref().map_or(String::new(), |_| {
+        format!(
+            "{} ({})",
+            format_port(&words.wanted),
+            format_file_line(words, file)
+        )
+    });
     CablingEntryText {
-        says: format!("{} {} no link", format_nic_name(words), if count == 1 { "has" } else { "have" }),
-        found: "up, and no signal: the cable is not there, or its other end is in nothing or in a port that is off".to_owned(),
+        says: format!(
+            "{} {} no link",
+            format_nic_name(words),
+            if count == 1 { "has" } else { "have" }
+        ),
+        found: "up, and no signal: the cable is not there, or its other end is in nothing or in a \
+                port that is off"
+            .to_owned(),
         wanted,
         means: "this rail carries nothing".to_owned(),
-        next: vec!["look at both plugs, then at the port of the switch (is it up, same speed and FEC?)".to_owned()],
+        next: vec![
+            "look at both plugs, then at the port of the switch (is it up, same speed and FEC?)"
+                .to_owned(),
+        ],
     }
 }
 
 fn not_in_file(words: &PlugDescription, file: &str) -> CablingEntryText {
-    let owner = words.owner.as_ref().map_or(String::new(), |owner| format!(", where {owner} belongs"));
-    let (host, device) = (&words.host, words.found.as_ref().map_or("", |end| &end.device));
-    let line = format!("{host},{},{device},{}", words.nic, words.found.as_ref().map_or("", |end| &end.port));
+    let owner = words
+        .owner
+        .as_ref()
+        .map_or(String::new(), |owner| format!(", where {owner} belongs"));
+    let (host, device) = (
+        &words.host,
+        words.found.as_ref().map_or("", |end| &end.device),
+    );
+    let line = format!(
+        "{host},{},{device},{}",
+        words.nic,
+        words.found.as_ref().map_or("", |end| &end.port)
+    );
     let next = match &words.owner {
         Some(owner) => format!("move the plug in {} to {owner}", format_nic_name(words)),
         None => format!("write its line in {file} if it belongs there: {line}"),
     };
     CablingEntryText {
-        says: format!("{} is plugged in, and {file} has no line of it", format_nic_name(words)),
+        says: format!(
+            "{} is plugged in, and {file} has no line of it",
+            format_nic_name(words)
+        ),
         found: format!("{}{owner}", format_port(&words.found)),
         wanted: String::new(),
         means: "nobody compares where this NIC is plugged in".to_owned(),
@@ -157,24 +288,52 @@ fn not_in_file(words: &PlugDescription, file: &str) -> CablingEntryText {
     }
 }
 
-fn describe_unknown_cable(words: &PlugDescription, entry: &CablingEntry, inventory: &str, file: &str) -> CablingEntryText {
+fn describe_unknown_cable(
+    words: &PlugDescription,
+    entry: &CablingEntry,
+    inventory: &str,
+    file: &str,
+) -> CablingEntryText {
     let several = entry.count > 1;
     let (found, means, next) = match &entry.finding.why {
-        Some(UnknownCableReason::Absent) => ("there is no such port", "", format!("railwright verify {inventory} tells what is there")),
-        Some(UnknownCableReason::Down) => {
-            ("down, so that nobody can be heard", "", format!("railwright drift {inventory}; or ip link set up, on the host"))
-        }
+        Some(UnknownCableReason::Absent) => (
+            "there is no such port",
+            "",
+            format!("railwright verify {inventory} tells what is there"),
+        ),
+        Some(UnknownCableReason::Down) => (
+            "down, so that nobody can be heard",
+            "",
+            format!("railwright drift {inventory}; or ip link set up, on the host"),
+        ),
         Some(UnknownCableReason::Unclear { device, said }) => {
             let found = match said.is_empty() {
                 true => format!("hears {device}, which does not say which port it is"),
-                false => format!("hears {device}, which calls the port `{said}`: another sort of name than those of {file}"),
+                false => format!(
+                    "hears {device}, which calls the port `{said}`: another sort of name than \
+                     those of {file}"
+                ),
             };
-            let next = format!("railwright discover cabling {inventory} tells the names as they are heard; write those in {file}");
-            return CablingEntryText { says: format_nic_name(words), found, next: vec![next], ..CablingEntryText::default() };
+            let next = format!(
+                "railwright discover cabling {inventory} tells the names as they are heard; write \
+                 those in {file}"
+            );
+            return CablingEntryText {
+                says: format_nic_name(words),
+                found,
+                next: vec![next],
+                ..CablingEntryText::default()
+            };
         }
         Some(UnknownCableReason::Taken(other)) => {
-            let wanted = words.wanted.as_ref().map_or("the port that it belongs in".to_owned(), CableEnd::to_string);
-            let found = one_line(&format!("not in {wanted}, where {other} is; whatever it is in tells nothing"), 300);
+            let wanted = words.wanted.as_ref().map_or(
+                "the port that it belongs in".to_owned(),
+                CableEnd::to_string,
+            );
+            let found = one_line(
+                &format!("not in {wanted}, where {other} is; whatever it is in tells nothing"),
+                300,
+            );
             return CablingEntryText {
                 says: format_nic_name(words),
                 found,
@@ -185,14 +344,27 @@ fn describe_unknown_cable(words: &PlugDescription, entry: &CablingEntry, invento
         Some(UnknownCableReason::Nameless(chassis)) => {
             let found = format!("hears somebody who says no name, chassis {chassis}");
             let next = "have the switch send its name (LLDP: system name)".to_owned();
-            return CablingEntryText { says: format_nic_name(words), found, next: vec![next], ..CablingEntryText::default() };
+            return CablingEntryText {
+                says: format_nic_name(words),
+                found,
+                next: vec![next],
+                ..CablingEntryText::default()
+            };
         }
         _ => (
-            if several { "they have a link, and hear nobody" } else { "it has a link, and hears nobody" },
-            "the cable may well be right: an LLDP agent in the firmware of a ConnectX takes the frames, or the switch sends none",
+            if several {
+                "they have a link, and hear nobody"
+            } else {
+                "it has a link, and hears nobody"
+            },
+            "the cable may well be right: an LLDP agent in the firmware of a ConnectX takes the \
+             frames, or the switch sends none",
             format!(
                 "look who is on {} at the switch; railwright explain RW0835 tells the causes",
-                words.wanted.as_ref().map_or("its port".to_owned(), CableEnd::to_string)
+                words
+                    .wanted
+                    .as_ref()
+                    .map_or("its port".to_owned(), CableEnd::to_string)
             ),
         ),
     };
@@ -205,27 +377,45 @@ fn describe_unknown_cable(words: &PlugDescription, entry: &CablingEntry, invento
     }
 }
 
-fn describe_silent_host(words: &PlugDescription, entry: &CablingEntry, inventory: &str) -> CablingEntryText {
-    let Some(UnknownCableReason::Silent(silent)) = &entry.finding.why else { return CablingEntryText::default() };
+fn describe_silent_host(
+    words: &PlugDescription,
+    entry: &CablingEntry,
+    inventory: &str,
+) -> CablingEntryText {
+    let Some(UnknownCableReason::Silent(silent)) = &entry.finding.why else {
+        return CablingEntryText::default();
+    };
     let next = match silent {
         Silent::Unreached(trouble) => trouble.next.clone(),
         Silent::NoLldp => vec![
             format!(
-                "write `tuning: {{ lldp: true }}` in its node group, then railwright plan {inventory}: module lldpd installs and starts it"
+                "write `tuning: {{ lldp: true }}` in its node group, then railwright plan \
+                 {inventory}: module lldpd installs and starts it"
             ),
             "switches and hosts hear each other about 30 s after it starts".to_owned(),
         ],
         Silent::NoAnswer(_) => {
-            vec!["on the host: systemctl status lldpd".to_owned(), format!("railwright drift {inventory}, where the spec has lldp: true")]
+            vec![
+                "on the host: systemctl status lldpd".to_owned(),
+                format!("railwright drift {inventory}, where the spec has lldp: true"),
+            ]
         }
         Silent::OfSwitch { next, .. } => vec![next.clone()],
         Silent::Unread(_) => {
-            vec![format!("railwright sudoers {inventory} prints what a user without rights needs; else run the same command again")]
+            vec![format!(
+                "railwright sudoers {inventory} prints what a user without rights needs; else run \
+                 the same command again"
+            )]
         }
     };
     let found = match silent {
         Silent::Unreached(trouble) if entry.count <= 1 => trouble.message.clone(),
         other => other.alike(),
     };
-    CablingEntryText { says: words.host.clone(), found, next, ..CablingEntryText::default() }
+    CablingEntryText {
+        says: words.host.clone(),
+        found,
+        next,
+        ..CablingEntryText::default()
+    }
 }

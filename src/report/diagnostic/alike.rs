@@ -15,14 +15,21 @@ pub fn fold_diagnostics(diagnostics: &[Diagnostic]) -> Vec<Diagnostic> {
             Some(host) => {
                 let template = with_host(diagnostic, host, HOST);
                 let key = format!("{template:?}");
-                groups.entry(key).or_insert_with(|| (template, Vec::new())).1.push(host);
+                groups
+                    .entry(key)
+                    .or_insert_with(|| (template, Vec::new()))
+                    .1
+                    .push(host);
             }
             None => {
                 groups.insert(format!("{index}"), (diagnostic.clone(), Vec::new()));
             }
         }
     }
-    groups.into_values().map(|(template, hosts)| with_host(&template, HOST, &fold_node_set(&hosts))).collect()
+    groups
+        .into_values()
+        .map(|(template, hosts)| with_host(&template, HOST, &fold_node_set(&hosts)))
+        .collect()
 }
 
 /// The host of a subject such as `host/gpu-001, step reboot`.

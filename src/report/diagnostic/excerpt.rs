@@ -1,8 +1,11 @@
-//! The lines of a file around a finding, with carets, drawn by miette. Our own source gives it these lines only: its
-//! built-in one scans the file from the start for every label.
+//! The lines of a file around a finding, with carets, drawn by miette. Our own source gives it
+//! these lines only: its built-in one scans the file from the start for every label.
 
 use crate::out::ScreenStyle;
-use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
+use miette::{
+    GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents,
+    SourceCode, SourceSpan, SpanContents,
+};
 use railwright_base::text::{clean_line, one_line, orders};
 use railwright_base::{Diagnostic, Label, Severity};
 use railwright_knowledge::spec::{SourceText, Sources};
@@ -14,7 +17,8 @@ use unicode_width::UnicodeWidthChar as _;
 const LINES_MAX: usize = 12;
 /// Longer lines are cut around the caret, in bytes.
 const LINE_LENGTH_MAX: usize = 160;
-/// So are lines with a caret that ends further to the right, so that it is never where a screen has no columns.
+/// So are lines with a caret that ends further to the right, so that it is never where a screen has
+/// no columns.
 const CARET_MAX: usize = 86;
 /// The bytes of a line that is cut.
 const CUT: usize = 80;
@@ -31,67 +35,136 @@ pub struct Excerpt<'a> {
 
 impl<'a> Excerpt<'a> {
     /// What can be drawn around the first label, and the other labels in words.
-    pub fn split(diagnostic: &Diagnostic, sources: &'a Sources) -> (Option<Excerpt<'a>>, Vec<String>) {
-        let Some(first) = diagnostic.labels.first() else { return (None, Vec::new()) };
+    pub fn split(
+        diagnostic: &Diagnostic,
+        sources: &'a Sources,
+    ) -> (Option<Excerpt<'a>>, Vec<String>) {
+        let Some(first) = diagnostic.labels.first() else {
+            return (None, Vec::new());
+        };
         let Some(source) = sources.get(&first.file) else {
-            return (None, diagnostic.labels.iter().map(|label| in_words(label, sources)).collect());
+            return (
+                None,
+                diagnostic
+                    .labels
+                    .iter()
+                    .map(|label| in_words(label, sources))
+                    .collect(),
+            );
         };
         let home = source.line_of(first.span.start);
         let line_is_short = |line: usize| source.line_span(line).len() <= LINE_LENGTH_MAX;
         let near = |label: &&Label| {
             let line = source.line_of(label.span.start);
-            label.file == first.file && line.abs_diff(home) <= LINES_MAX && (line.min(home)..=line.max(home)).all(line_is_short)
+            label.file == first.file
+                && line.abs_diff(home) <= LINES_MAX
+                && (line.min(home)..=line.max(home)).all(line_is_short)
         };
-        let (drawn, elsewhere): (Vec<&Label>, Vec<&Label>) =
-            diagnostic.labels.iter().partition(|label| near(label) || std::ptr::eq(*label, first));
+        let (drawn, elsewhere): (Vec<&Label>, Vec<&Label>) = diagnostic
+            .labels
+            .iter()
+            .partition(|label| near(label) || std::ptr::eq(*label, first));
         let excerpt = Excerpt::around(source, &drawn);
-        (Some(excerpt), elsewhere.into_iter().map(|label| in_words(label, sources)).collect())
+        (
+            Some(excerpt),
+            elsewhere
+                .into_iter()
+                .map(|label| in_words(label, sources))
+                .collect(),
+        )
     }
 
     fn around(source: &'a SourceText, labels: &[&Label]) -> Excerpt<'a> {
         let lines = labels.iter().map(|label| source.line_of(label.span.start));
-        let (top, bottom) = lines.fold((usize::MAX, 0), |(top, bottom), line| (top.min(line), bottom.max(line)));
+        let (top, bottom) = lines.fold((usize::MAX, 0), |(top, bottom), line| {
+            (top.min(line), bottom.max(line))
+        });
         let first = source.line_span(top);
-        let is_far = labels[0].span.end.min(first.end).saturating_sub(first.start) > CARET_MAX;
+        let is_far = labels[0]
+            .span
+            .end
+            .min(first.end)
+            .saturating_sub(first.start)
+            > CARET_MAX;
         let range = if first.len() > LINE_LENGTH_MAX || (is_far && top == bottom) {
             cut_around(source, top, labels[0].span.start)
         } else {
             let is_short = |line: &usize| source.line_span(*line).len() <= LINE_LENGTH_MAX;
             let above = top.checked_sub(1).filter(is_short).unwrap_or(top);
-            let below = Some(bottom + 1).filter(|line| *line < source.line_count()).filter(is_short).unwrap_or(bottom);
+            let below = Some(bottom + 1)
+                .filter(|line| *line < source.line_count())
+                .filter(is_short)
+                .unwrap_or(bottom);
             source.line_span(above).start..source.line_span(below).end
         };
         let clip = |label: &&Label| {
-            let line_end = source.line_span(source.line_of(label.span.start)).end.min(range.end);
+            let line_end = source
+                .line_span(source.line_of(label.span.start))
+                .end
+                .min(range.end);
             let start = label.span.start.clamp(range.start, line_end);
-            (start..label.span.end.clamp(start, line_end), one_line(&label.text, 200))
+            (
+                start..label.span.end.clamp(start, line_end),
+                one_line(&label.text, 200),
+            )
         };
         let labels = labels.iter().map(clip).collect();
         let data = replace_control_characters(&source.text()[range.clone()]);
-        Excerpt { source, range, data, labels }
+        Excerpt {
+            source,
+            range,
+            data,
+            labels,
+        }
     }
 
     /// The lines with their carets.
     pub fn render(&self, severity: Severity, look: ScreenStyle) -> String {
-        let theme = if look.color { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
-        let handler = GraphicalReportHandler::new_themed(theme).with_width(look.width).with_links(false);
+        let theme = if look.color {
+            GraphicalTheme::unicode()
+        } else {
+            GraphicalTheme::unicode_nocolor()
+        };
+        let handler = GraphicalReportHandler::new_themed(theme)
+            .with_width(look.width)
+            .with_links(false);
         let mut out = String::new();
         // Drawing into a string cannot fail; were it to, the finding's words still stand above.
-        let drawn = handler.render_report(&mut out, &ExcerptDiagnostic { excerpt: self, severity }).is_ok();
-        // The first line is miette's own heading, empty here, because ours holds the code and the message.
-        let body = out.split_once('\n').map_or("", |(_, body)| body).trim_end_matches('\n');
-        let body: String = body.lines().map(|line| clip_line(line, look.width) + "\n").collect();
+        let drawn = handler
+            .render_report(
+                &mut out,
+                &ExcerptDiagnostic {
+                    excerpt: self,
+                    severity,
+                },
+            )
+            .is_ok();
+        // The first line is miette's own heading, empty here, because ours holds the code and the
+        // message.
+        let body = out
+            .split_once('\n')
+            .map_or("", |(_, body)| body)
+            .trim_end_matches('\n');
+        let body: String = body
+            .lines()
+            .map(|line| clip_line(line, look.width) + "\n")
+            .collect();
         if drawn { body } else { String::new() }
     }
 }
 
-/// A line of the file in a drawing, cut where the screen ends; what only colours it takes no column. Words below a line stay.
+/// A line of the file in a drawing, cut where the screen ends; what only colours it takes no
+/// column. Words below a line stay.
 fn clip_line(line: &str, width: usize) -> String {
     let mut is_colour = false;
     let mut columns = |c: char| {
         let is_shown = !is_colour && c != '\u{1b}';
         is_colour = (is_colour || c == '\u{1b}') && c != 'm';
-        if is_shown { c.width().unwrap_or_default() } else { 0 }
+        if is_shown {
+            c.width().unwrap_or_default()
+        } else {
+            0
+        }
     };
     let mut shown = String::new();
     let (mut taken, mut fits) = (0, 0);
@@ -108,12 +181,18 @@ fn clip_line(line: &str, width: usize) -> String {
     if taken <= width || !shown.trim_start().starts_with(|c: char| c.is_ascii_digit()) {
         return line.to_owned();
     }
-    let end = if line.contains('\u{1b}') { "\u{1b}[0m" } else { "" };
+    let end = if line.contains('\u{1b}') {
+        "\u{1b}[0m"
+    } else {
+        ""
+    };
     format!("{}…{end}", &line[..fits])
 }
 
 fn in_words(label: &Label, sources: &Sources) -> String {
-    let place = sources.get(&label.file).map(|source| source.line_column(label.span.start));
+    let place = sources
+        .get(&label.file)
+        .map(|source| source.line_column(label.span.start));
     let place = place.map_or(String::new(), |(line, column)| format!(":{line}:{column}"));
     format!("{}{place}: {}", clean_line(&label.file), label.text)
 }
@@ -122,7 +201,11 @@ fn in_words(label: &Label, sources: &Sources) -> String {
 fn cut_around(source: &SourceText, line: usize, offset: usize) -> Range<usize> {
     let span = source.line_span(line);
     let offset = offset.clamp(span.start, span.end);
-    let boundary = |wanted: usize| (wanted..=span.end).find(|at| source.text().is_char_boundary(*at)).unwrap_or(span.end);
+    let boundary = |wanted: usize| {
+        (wanted..=span.end)
+            .find(|at| source.text().is_char_boundary(*at))
+            .unwrap_or(span.end)
+    };
     let start = boundary(offset.saturating_sub(CUT / 2).max(span.start));
     let end = boundary((offset + CUT / 2).min(span.end));
     start..end.max(start)
@@ -143,17 +226,40 @@ fn replace_control_characters(text: &str) -> String {
             c => out.push(c),
         }
     }
-    orders(text).into_iter().for_each(|place| out.replace_range(place..=place, "?"));
+    orders(text)
+        .into_iter()
+        .for_each(|place| out.replace_range(place..=place, "?"));
     out
 }
 
 impl SourceCode for Excerpt<'_> {
-    fn read_span<'s>(&'s self, span: &SourceSpan, before: usize, after: usize) -> Result<Box<dyn SpanContents<'s> + 's>, MietteError> {
+    fn read_span<'s>(
+        &'s self,
+        span: &SourceSpan,
+        before: usize,
+        after: usize,
+    ) -> Result<Box<dyn SpanContents<'s> + 's>, MietteError> {
         let (start, end) = (span.offset(), span.offset() + span.len());
-        let (first, last) = (self.source.line_of(start).saturating_sub(before), self.source.line_of(end) + after);
-        let from = if before == 0 { start } else { self.source.line_span(first).start.max(self.range.start) };
-        let until = self.source.line_span(last.min(self.source.line_count() - 1)).end.min(self.range.end).max(from);
-        let bytes = self.data.as_bytes().get(from - self.range.start..until - self.range.start).ok_or(MietteError::OutOfBounds)?;
+        let (first, last) = (
+            self.source.line_of(start).saturating_sub(before),
+            self.source.line_of(end) + after,
+        );
+        let from = if before == 0 {
+            start
+        } else {
+            self.source.line_span(first).start.max(self.range.start)
+        };
+        let until = self
+            .source
+            .line_span(last.min(self.source.line_count() - 1))
+            .end
+            .min(self.range.end)
+            .max(from);
+        let bytes = self
+            .data
+            .as_bytes()
+            .get(from - self.range.start..until - self.range.start)
+            .ok_or(MietteError::OutOfBounds)?;
         let (line, column) = self.source.line_column(from);
         let contents = MietteSpanContents::new_named(
             clean_line(self.source.name()),
@@ -195,14 +301,19 @@ impl miette::Diagnostic for ExcerptDiagnostic<'_> {
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let labels = self.excerpt.labels.iter().enumerate().map(|(index, (span, text))| {
-            let at: SourceSpan = (span.start, span.len()).into();
-            if index == 0 {
-                LabeledSpan::new_primary_with_span(Some(text.clone()), at)
-            } else {
-                LabeledSpan::new_with_span(Some(text.clone()), at)
-            }
-        });
+        let labels = self
+            .excerpt
+            .labels
+            .iter()
+            .enumerate()
+            .map(|(index, (span, text))| {
+                let at: SourceSpan = (span.start, span.len()).into();
+                if index == 0 {
+                    LabeledSpan::new_primary_with_span(Some(text.clone()), at)
+                } else {
+                    LabeledSpan::new_with_span(Some(text.clone()), at)
+                }
+            });
         Some(Box::new(labels))
     }
 }

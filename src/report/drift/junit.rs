@@ -1,7 +1,11 @@
-//! The report as JUnit XML: a target is a suite, a resource a case. There is no standard of it; what most readers take is
-//! written down by Jenkins (https://github.com/jenkinsci/xunit-plugin, junit-10.xsd).
+//! The report as JUnit XML: a target is a suite, a resource a case. There is no standard of it;
+//! what most readers take is written down by Jenkins (https://github.com/jenkinsci/xunit-plugin,
+//! junit-10.xsd).
 
-use super::words::{describe_acceptance, describe_drift_reason, describe_drift_values, explain_drift_reason, format_finding_ages};
+use super::words::{
+    describe_acceptance, describe_drift_reason, describe_drift_values, explain_drift_reason,
+    format_finding_ages,
+};
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 use railwright_base::text::clean_line;
@@ -56,19 +60,34 @@ pub fn render_junit_document(report: &DriftReport) -> String {
 fn write_test_suites(writer: &mut Writer<Vec<u8>>, report: &DriftReport) -> io::Result<()> {
     writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
     let suites = collect_test_suites(report);
-    let name = format!("railwright drift {}", clean_xml_text(&report.inventory.path));
+    let name = format!(
+        "railwright drift {}",
+        clean_xml_text(&report.inventory.path)
+    );
     let counts = count_verdicts(suites.values().flatten());
     writer
         .create_element("testsuites")
         .with_attribute(("name", name.as_str()))
         .with_attributes(counts.iter().map(|(name, count)| (*name, count.as_str())))
-        .write_inner_content(|writer| suites.iter().try_for_each(|(target, cases)| write_test_suite(writer, report, target, cases)))?;
+        .write_inner_content(|writer| {
+            suites
+                .iter()
+                .try_for_each(|(target, cases)| write_test_suite(writer, report, target, cases))
+        })?;
     Ok(())
 }
 
 /// The attributes that say how many cases ended how.
-fn count_verdicts<'a>(cases: impl Iterator<Item = &'a JunitCase> + Clone) -> [(&'static str, String); 4] {
-    let of = |verdict: JunitVerdict| cases.clone().filter(|case| case.verdict == verdict).count().to_string();
+fn count_verdicts<'a>(
+    cases: impl Iterator<Item = &'a JunitCase> + Clone,
+) -> [(&'static str, String); 4] {
+    let of = |verdict: JunitVerdict| {
+        cases
+            .clone()
+            .filter(|case| case.verdict == verdict)
+            .count()
+            .to_string()
+    };
     [
         ("tests", cases.clone().count().to_string()),
         ("errors", of(JunitVerdict::Errored)),
@@ -77,7 +96,12 @@ fn count_verdicts<'a>(cases: impl Iterator<Item = &'a JunitCase> + Clone) -> [(&
     ]
 }
 
-fn write_test_suite(writer: &mut Writer<Vec<u8>>, report: &DriftReport, target: &Target, cases: &[JunitCase]) -> io::Result<()> {
+fn write_test_suite(
+    writer: &mut Writer<Vec<u8>>,
+    report: &DriftReport,
+    target: &Target,
+    cases: &[JunitCase],
+) -> io::Result<()> {
     let target = clean_xml_text(&target.to_string());
     let counts = count_verdicts(cases.iter());
     // Ant, from which this format comes, writes the time without a zone.
@@ -87,20 +111,30 @@ fn write_test_suite(writer: &mut Writer<Vec<u8>>, report: &DriftReport, target: 
         .with_attribute(("name", target.as_str()))
         .with_attributes(counts.iter().map(|(name, count)| (*name, count.as_str())))
         .with_attribute(("timestamp", at.as_str()))
-        .write_inner_content(|writer| cases.iter().try_for_each(|one| write_test_case(writer, &target, one)))?;
+        .write_inner_content(|writer| {
+            cases
+                .iter()
+                .try_for_each(|one| write_test_case(writer, &target, one))
+        })?;
     Ok(())
 }
 
 fn write_test_case(writer: &mut Writer<Vec<u8>>, target: &str, case: &JunitCase) -> io::Result<()> {
-    let element = writer.create_element("testcase").with_attributes([("classname", target), ("name", case.name.as_str())]);
+    let element = writer
+        .create_element("testcase")
+        .with_attributes([("classname", target), ("name", case.name.as_str())]);
     let Some(inner) = case.verdict.element() else {
         element.write_empty()?;
         return Ok(());
     };
     let message = case.lines.first().map_or("", String::as_str);
     element.write_inner_content(|writer| {
-        let inner = writer.create_element(inner).with_attributes([("type", case.kind), ("message", message)]);
-        inner.write_text_content(BytesText::new(&case.lines.join("\n"))).map(|_| ())
+        let inner = writer
+            .create_element(inner)
+            .with_attributes([("type", case.kind), ("message", message)]);
+        inner
+            .write_text_content(BytesText::new(&case.lines.join("\n")))
+            .map(|_| ())
     })?;
     Ok(())
 }
@@ -108,12 +142,22 @@ fn write_test_case(writer: &mut Writer<Vec<u8>>, target: &str, case: &JunitCase)
 fn collect_test_suites(report: &DriftReport) -> BTreeMap<Target, Vec<JunitCase>> {
     let mut found: BTreeMap<(&Target, &[String]), Vec<&DriftFinding>> = BTreeMap::new();
     for finding in &report.findings {
-        found.entry((&finding.address.target, &finding.address.path[..])).or_default().push(finding);
+        found
+            .entry((&finding.address.target, &finding.address.path[..]))
+            .or_default()
+            .push(finding);
     }
-    let mut suites: BTreeMap<Target, Vec<JunitCase>> = report.targets.iter().map(|target| (target.clone(), Vec::new())).collect();
-    let mut add = |target: &Target, case: JunitCase| suites.entry(target.clone()).or_default().push(case);
+    let mut suites: BTreeMap<Target, Vec<JunitCase>> = report
+        .targets
+        .iter()
+        .map(|target| (target.clone(), Vec::new()))
+        .collect();
+    let mut add =
+        |target: &Target, case: JunitCase| suites.entry(target.clone()).or_default().push(case);
     for address in &report.judged {
-        let findings = found.get(&(&address.target, &address.path[..])).map_or(&[][..], Vec::as_slice);
+        let findings = found
+            .get(&(&address.target, &address.path[..]))
+            .map_or(&[][..], Vec::as_slice);
         add(&address.target, of_resource(address, findings));
     }
     for address in &report.no_longer_wished {
@@ -129,9 +173,22 @@ fn collect_test_suites(report: &DriftReport) -> BTreeMap<Target, Vec<JunitCase>>
         );
     }
     for unread in &report.not_judged {
-        let Some((target, resource)) = unread.about() else { continue };
-        let name = resource.map_or_else(|| "the whole target".to_owned(), |address| clean_xml_text(&address.within_target()));
-        add(&target, JunitCase { name, verdict: JunitVerdict::Errored, kind: "not_judged", lines: vec![clean_xml_text(&unread.reason)] });
+        let Some((target, resource)) = unread.about() else {
+            continue;
+        };
+        let name = resource.map_or_else(
+            || "the whole target".to_owned(),
+            |address| clean_xml_text(&address.within_target()),
+        );
+        add(
+            &target,
+            JunitCase {
+                name,
+                verdict: JunitVerdict::Errored,
+                kind: "not_judged",
+                lines: vec![clean_xml_text(&unread.reason)],
+            },
+        );
     }
     suites
 }
@@ -145,9 +202,15 @@ fn of_resource(address: &Address, findings: &[&DriftFinding]) -> JunitCase {
     let mut sorted = findings.to_vec();
     sorted.sort_by_key(|finding| std::cmp::Reverse(verdict(finding)));
     let line = |finding: &&DriftFinding| {
-        let why = format!("{}: {}", describe_drift_reason(finding.reason).1.to_lowercase(), explain_drift_reason(finding.reason));
-        let since = format_finding_ages(&[*finding]).map_or(String::new(), |since| format!("; {since}"));
-        let accepted = describe_acceptance(finding).map_or(String::new(), |words| format!("; {words}"));
+        let why = format!(
+            "{}: {}",
+            describe_drift_reason(finding.reason).1.to_lowercase(),
+            explain_drift_reason(finding.reason)
+        );
+        let since =
+            format_finding_ages(&[*finding]).map_or(String::new(), |since| format!("; {since}"));
+        let accepted =
+            describe_acceptance(finding).map_or(String::new(), |words| format!("; {words}"));
         clean_xml_text(&format!(
             "{}, {}: {}; {why}{since}{accepted}",
             finding.attribute,
@@ -164,8 +227,8 @@ fn of_resource(address: &Address, findings: &[&DriftFinding]) -> JunitCase {
     }
 }
 
-/// One line without what XML 1.0 cannot hold at all, not even escaped: control characters and U+FFFE, U+FFFF
-/// (https://www.w3.org/TR/xml/#charsets).
+/// One line without what XML 1.0 cannot hold at all, not even escaped: control characters and
+/// U+FFFE, U+FFFF (https://www.w3.org/TR/xml/#charsets).
 fn clean_xml_text(text: &str) -> String {
     clean_line(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }
@@ -180,21 +243,56 @@ mod tests {
         let text = render_junit_document(&report());
         let xml = roxmltree::Document::parse(&text).unwrap();
         let root = xml.root_element();
-        let counts =
-            |node: &roxmltree::Node<'_, '_>| ["name", "tests", "failures", "errors"].map(|name| node.attribute(name).unwrap().to_owned());
+        let counts = |node: &roxmltree::Node<'_, '_>| {
+            ["name", "tests", "failures", "errors"]
+                .map(|name| node.attribute(name).unwrap().to_owned())
+        };
         assert_eq!(
             (root.tag_name().name(), counts(&root)),
-            ("testsuites", ["railwright drift inventories/lab", "10", "4", "2"].map(str::to_owned))
+            (
+                "testsuites",
+                ["railwright drift inventories/lab", "10", "4", "2"].map(str::to_owned)
+            )
         );
-        let suites: Vec<_> = root.children().filter(|node| node.is_element()).map(|node| counts(&node).join(" ")).collect();
-        assert_eq!(suites, ["host/n1 3 1 0", "host/n2 3 2 1", "host/n3 3 1 0", "host/n9 1 0 1"]);
-        let failure = xml.descendants().find(|node| node.has_tag_name("failure")).unwrap();
+        let suites: Vec<_> = root
+            .children()
+            .filter(|node| node.is_element())
+            .map(|node| counts(&node).join(" "))
+            .collect();
+        assert_eq!(
+            suites,
+            [
+                "host/n1 3 1 0",
+                "host/n2 3 2 1",
+                "host/n3 3 1 0",
+                "host/n9 1 0 1"
+            ]
+        );
+        let failure = xml
+            .descendants()
+            .find(|node| node.has_tag_name("failure"))
+            .unwrap();
         assert_eq!(failure.attribute("type"), Some("changed_outside"));
-        let said = "mtu, running: found 1500, wanted 9000 (as applied); changed outside: somebody else changed it since it was applied";
-        assert_eq!((failure.attribute("message"), failure.text()), (Some(said), Some(said)));
-        let of = |name: &str| xml.descendants().filter(|node| node.attribute("name") == Some(name)).collect::<Vec<_>>();
+        let said = "mtu, running: found 1500, wanted 9000 (as applied); changed outside: somebody \
+                    else changed it since it was applied";
+        assert_eq!(
+            (failure.attribute("message"), failure.text()),
+            (Some(said), Some(said))
+        );
+        let of = |name: &str| {
+            xml.descendants()
+                .filter(|node| node.attribute("name") == Some(name))
+                .collect::<Vec<_>>()
+        };
         assert_eq!(of("link/ens4").len(), 3);
-        assert_eq!(of("the whole target")[0].first_element_child().unwrap().tag_name().name(), "error");
+        assert_eq!(
+            of("the whole target")[0]
+                .first_element_child()
+                .unwrap()
+                .tag_name()
+                .name(),
+            "error"
+        );
     }
 
     #[test]
@@ -203,8 +301,17 @@ mod tests {
             let text = render_junit_document(&accepted(expired));
             let xml = roxmltree::Document::parse(&text).unwrap();
             let root = xml.root_element();
-            assert_eq!((root.attribute("skipped"), root.attribute("failures")), (Some(skipped), Some(failures)));
-            assert_eq!(xml.descendants().filter(|node| node.has_tag_name("skipped")).count().to_string(), skipped);
+            assert_eq!(
+                (root.attribute("skipped"), root.attribute("failures")),
+                (Some(skipped), Some(failures))
+            );
+            assert_eq!(
+                xml.descendants()
+                    .filter(|node| node.has_tag_name("skipped"))
+                    .count()
+                    .to_string(),
+                skipped
+            );
         }
     }
 
@@ -213,8 +320,19 @@ mod tests {
         let report = hostile();
         let text = render_junit_document(&report);
         let xml = roxmltree::Document::parse(&text).unwrap();
-        let messages: Vec<_> = xml.descendants().filter_map(|node| node.attribute("message")).collect();
-        assert!(messages.iter().any(|message| message.contains("<script>&amp;\"'\\ \u{fffd}[31m")), "{messages:?}");
-        assert!(!text.contains("<script>") && !text.contains('\u{1b}'), "{text}");
+        let messages: Vec<_> = xml
+            .descendants()
+            .filter_map(|node| node.attribute("message"))
+            .collect();
+        assert!(
+            messages
+                .iter()
+                .any(|message| message.contains("<script>&amp;\"'\\ \u{fffd}[31m")),
+            "{messages:?}"
+        );
+        assert!(
+            !text.contains("<script>") && !text.contains('\u{1b}'),
+            "{text}"
+        );
     }
 }

@@ -1,8 +1,10 @@
-//! The report for a comment of a pull request: tables folded by node-set, within what a comment may hold.
+//! The report for a comment of a pull request: tables folded by node-set, within what a comment may
+//! hold.
 
 use super::words::{
-    FoldedFindings, collect_undeclared_resources, describe_acceptance, describe_drift_reason, describe_drift_values, describe_outlier,
-    explain_drift_reason, fold_equal_findings, format_drift_summary, format_finding_ages,
+    FoldedFindings, collect_undeclared_resources, describe_acceptance, describe_drift_reason,
+    describe_drift_values, describe_outlier, explain_drift_reason, fold_equal_findings,
+    format_drift_summary, format_finding_ages,
 };
 use crate::unread;
 use indexmap::IndexMap;
@@ -11,7 +13,8 @@ use railwright_base::text::{clean_line, format_count, one_line};
 use railwright_drift::{DriftFinding, DriftReport, Outlier};
 
 /// What GitHub takes: "body is too long (maximum is 65536 characters)", as its API says
-/// (https://github.com/telia-oss/github-pr-resource/issues/259). Counted here in bytes, which are never fewer.
+/// (https://github.com/telia-oss/github-pr-resource/issues/259). Counted here in bytes, which are
+/// never fewer.
 const BUDGET: usize = 65_536;
 /// Kept free for the last line, which says what was left out.
 const TAIL: usize = 256;
@@ -49,34 +52,63 @@ impl BudgetedDocument {
 pub fn render_markdown_document(report: &DriftReport) -> String {
     let inventory = &report.inventory.word();
     let targets = format_count(report.targets.len(), "target");
-    let (resources, at) = (format_count(report.resources, "resource"), clean_line(&report.checked_at));
+    let (resources, at) = (
+        format_count(report.resources, "resource"),
+        clean_line(&report.checked_at),
+    );
     let origin = clean_line(&report.inventory.words());
     let head = format!(
         "### Drift of {}\n\n**{}** {resources} on {targets}, {origin}, {at}.\n",
         format_code_span(inventory),
         format_drift_summary(report)
     );
-    let mut out = BudgetedDocument { text: head, left_out: 0 };
+    let mut out = BudgetedDocument {
+        text: head,
+        left_out: 0,
+    };
     // What counts comes first, what is accepted last.
     let mut groups: IndexMap<String, Vec<FoldedFindings<'_>>> = IndexMap::new();
-    let (accepted, counting): (Vec<_>, Vec<_>) =
-        fold_equal_findings(&report.findings).into_iter().partition(|alike| alike.finding.is_accepted());
+    let (accepted, counting): (Vec<_>, Vec<_>) = fold_equal_findings(&report.findings)
+        .into_iter()
+        .partition(|alike| alike.finding.is_accepted());
     for alike in counting.into_iter().chain(accepted) {
-        groups.entry(format_headline(alike.finding)).or_default().push(alike);
+        groups
+            .entry(format_headline(alike.finding))
+            .or_default()
+            .push(alike);
     }
     for (headline, members) in &groups {
-        let title = format!("\n#### {headline}\n\n| targets | attribute | plane | what | since | spec |\n|---|---|---|---|---|---|\n");
+        let title = format!(
+            "\n#### {headline}\n\n| targets | attribute | plane | what | since | spec \
+             |\n|---|---|---|---|---|---|\n"
+        );
         out.table(&title, members.iter().map(render_finding_row));
     }
     let gone = collect_undeclared_resources(report);
     let row = |(resource, who): (&String, &Vec<&str>)| {
-        format!("| {} | {} |\n", format_code_span(&one_line(&fold_node_set(who), HOSTS)), format_code_span(resource))
+        format!(
+            "| {} | {} |\n",
+            format_code_span(&one_line(&fold_node_set(who), HOSTS)),
+            format_code_span(resource)
+        )
     };
-    out.table("\n#### No longer in the spec: applied, and still there\n\n| targets | resource |\n|---|---|\n", gone.iter().map(row));
+    out.table(
+        "\n#### No longer in the spec: applied, and still there\n\n| targets | resource \
+         |\n|---|---|\n",
+        gone.iter().map(row),
+    );
     let row = |one: &Outlier| format!("- {}\n", format_code_span(&describe_outlier(one)));
-    out.table("\n#### Outliers: a few hosts of a class differ in what is not managed; no drift\n\n", report.outliers.iter().map(row));
+    out.table(
+        "\n#### Outliers: a few hosts of a class differ in what is not managed; no drift\n\n",
+        report.outliers.iter().map(row),
+    );
     if !report.not_judged.is_empty() {
-        out.table("\n#### Not judged\n", std::iter::once(format_code_block(&unread::render_unknown_findings(&report.not_judged))));
+        out.table(
+            "\n#### Not judged\n",
+            std::iter::once(format_code_block(&unread::render_unknown_findings(
+                &report.not_judged,
+            ))),
+        );
     }
     if out.left_out > 0 {
         let left = out.left_out;
@@ -92,30 +124,55 @@ fn format_headline(finding: &DriftFinding) -> String {
     if finding.is_accepted() {
         return "Accepted: known, and no drift until the day is over".to_owned();
     }
-    format!("{}: {}", describe_drift_reason(finding.reason).1, explain_drift_reason(finding.reason))
+    format!(
+        "{}: {}",
+        describe_drift_reason(finding.reason).1,
+        explain_drift_reason(finding.reason)
+    )
 }
 
 fn render_finding_row(alike: &FoldedFindings<'_>) -> String {
     let finding = alike.finding;
-    let place = finding.places.first().map_or(String::new(), |place| format_code_span(&place.to_string()));
+    let place = finding
+        .places
+        .first()
+        .map_or(String::new(), |place| format_code_span(&place.to_string()));
     let targets = format_code_span(&one_line(&alike.targets(), HOSTS));
-    let what =
-        [Some(describe_drift_values(finding, VALUE)), describe_acceptance(finding)].into_iter().flatten().collect::<Vec<_>>().join("; ");
-    let (attribute, plane, what) = (format_code_span(&finding.address.within_target()), finding.plane.word(), format_code_span(&what));
-    format!("| {targets} | {attribute} | {plane} | {what} | {} | {place} |\n", format_finding_ages(&alike.members).unwrap_or_default())
+    let what = [
+        Some(describe_drift_values(finding, VALUE)),
+        describe_acceptance(finding),
+    ]
+    .into_iter()
+    .flatten()
+    .collect::<Vec<_>>()
+    .join("; ");
+    let (attribute, plane, what) = (
+        format_code_span(&finding.address.within_target()),
+        finding.plane.word(),
+        format_code_span(&what),
+    );
+    format!(
+        "| {targets} | {attribute} | {plane} | {what} | {} | {place} |\n",
+        format_finding_ages(&alike.members).unwrap_or_default()
+    )
 }
 
-/// Text as it is, whatever it holds: a code span whose fence is longer than any run of backticks in it
-/// (https://spec.commonmark.org/0.31.2/#code-spans). Within a table a bar must be escaped even there
-/// (https://github.github.com/gfm/#tables-extension-).
+/// Text as it is, whatever it holds: a code span whose fence is longer than any run of backticks in
+/// it (https://spec.commonmark.org/0.31.2/#code-spans). Within a table a bar must be escaped even
+/// there (https://github.github.com/gfm/#tables-extension-).
 fn format_code_span(text: &str) -> String {
     let text = clean_line(text).replace('|', "\\|");
     if text.trim().is_empty() {
         return String::new();
     }
     let fence = "`".repeat(longest_run(&text) + 1);
-    // One blank on each side is taken away again, and keeps a backtick at the border apart from the fence.
-    let blank = if text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']) { " " } else { "" };
+    // One blank on each side is taken away again, and keeps a backtick at the border apart from the
+    // fence.
+    let blank = if text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']) {
+        " "
+    } else {
+        ""
+    };
     format!("{fence}{blank}{text}{blank}{fence}")
 }
 
@@ -196,7 +253,14 @@ mod tests {
         ");
         assert_eq!(
             rows(&render_markdown_document(&report()))[0],
-            ["n[1-3]", "link/ens4#mtu", "running", "found 1500, wanted 9000 (as applied)", "", ""]
+            [
+                "n[1-3]",
+                "link/ens4#mtu",
+                "running",
+                "found 1500, wanted 9000 (as applied)",
+                "",
+                ""
+            ]
         );
     }
 
@@ -204,7 +268,11 @@ mod tests {
     fn what_is_accepted_comes_last_with_its_reason() {
         let text = render_markdown_document(&accepted(false));
         let rows = rows(&text);
-        assert_eq!(rows[2][3], "found 1500, wanted 9000 (as applied); accepted by ops until 2026-12-31: new cables", "{rows:#?}");
+        assert_eq!(
+            rows[2][3],
+            "found 1500, wanted 9000 (as applied); accepted by ops until 2026-12-31: new cables",
+            "{rows:#?}"
+        );
         assert!(text.find("#### Accepted").unwrap() > text.find("#### Unknown").unwrap());
     }
 
@@ -212,9 +280,16 @@ mod tests {
     fn whatever_a_host_says_stays_in_its_cell() {
         let text = render_markdown_document(&hostile());
         let rows = rows(&text);
-        // The header's cells are no rows for this reader; each finding is alone, as their values were made alike.
-        assert!(rows.iter().all(|row| [2, 6].contains(&row.len())), "{rows:#?}");
-        assert!(rows[0][3].contains("a|b `c` ``d`` <script>&amp;"), "{rows:#?}");
+        // The header's cells are no rows for this reader; each finding is alone, as their values
+        // were made alike.
+        assert!(
+            rows.iter().all(|row| [2, 6].contains(&row.len())),
+            "{rows:#?}"
+        );
+        assert!(
+            rows[0][3].contains("a|b `c` ``d`` <script>&amp;"),
+            "{rows:#?}"
+        );
         assert!(!text.contains('\u{1b}'));
     }
 
@@ -222,14 +297,25 @@ mod tests {
     fn ten_thousand_findings_fit_in_a_comment() {
         let mut report = report();
         report.findings = (0..10_000)
-            .map(|i| finding(&format!("host/n1/sysctl/a.b{i}#value"), Plane::Running, DriftReason::ChangedOutside, Reading::is(i)))
+            .map(|i| {
+                finding(
+                    &format!("host/n1/sysctl/a.b{i}#value"),
+                    Plane::Running,
+                    DriftReason::ChangedOutside,
+                    Reading::is(i),
+                )
+            })
             .collect();
         let text = render_markdown_document(&report);
-        assert!(text.len() <= BUDGET && text.len() > BUDGET - 2 * TAIL, "{}", text.len());
-        let shown = rows(&text).len();
         assert!(
-            text.trim_end()
-                .ends_with(&format!("and {} more, for which there is no room here: `railwright drift inventories/lab`", 10_001 - shown))
+            text.len() <= BUDGET && text.len() > BUDGET - 2 * TAIL,
+            "{}",
+            text.len()
         );
+        let shown = rows(&text).len();
+        assert!(text.trim_end().ends_with(&format!(
+            "and {} more, for which there is no room here: `railwright drift inventories/lab`",
+            10_001 - shown
+        )));
     }
 }

@@ -1,7 +1,8 @@
 //! The report as metrics, in the text format of Prometheus
-//! (https://prometheus.io/docs/instrumenting/exposition_formats/), for the textfile collector of the node exporter. That
-//! one refuses samples with a timestamp of their own (https://github.com/prometheus/node_exporter/pull/769), so the time
-//! of the check is a metric: an alert on its age tells that nobody has looked.
+//! (https://prometheus.io/docs/instrumenting/exposition_formats/), for the textfile collector of
+//! the node exporter. That one refuses samples with a timestamp of their own
+//! (https://github.com/prometheus/node_exporter/pull/769), so the time of the check is a metric: an
+//! alert on its age tells that nobody has looked.
 
 use railwright_base::{Target, TargetKind};
 use railwright_drift::{DriftFinding, DriftReport, Outlier};
@@ -14,24 +15,45 @@ type Sample = (Vec<(&'static str, String)>, String);
 pub fn render_prometheus_document(report: &DriftReport, duration_s: f64) -> String {
     let mut out = String::new();
     let one = |value: String| vec![(build_cluster_label(report), value)];
-    let mut metric = |name: &str, help: &str, samples: Vec<Sample>| out.push_str(&render_metric_family(name, help, samples));
+    let mut metric = |name: &str, help: &str, samples: Vec<Sample>| {
+        out.push_str(&render_metric_family(name, help, samples))
+    };
     metric(
         "findings",
         "Attributes that are not as the spec wants them, by host, resource kind and plane.",
-        by_place(report, report.findings.iter().filter(|finding| finding.is_drift())),
+        by_place(
+            report,
+            report.findings.iter().filter(|finding| finding.is_drift()),
+        ),
     );
     metric(
         "unknown_attributes",
         "Attributes that could not be found out, of hosts that answered.",
-        by_place(report, report.findings.iter().filter(|finding| finding.is_unknown())),
+        by_place(
+            report,
+            report
+                .findings
+                .iter()
+                .filter(|finding| finding.is_unknown()),
+        ),
     );
     metric(
         "accepted_findings",
         "Attributes that are not as the spec wants them, which the spec accepts for now.",
-        by_place(report, report.findings.iter().filter(|finding| finding.is_accepted())),
+        by_place(
+            report,
+            report
+                .findings
+                .iter()
+                .filter(|finding| finding.is_accepted()),
+        ),
     );
     let expired = |finding: &&DriftFinding| finding.is_drift() && finding.accepted.is_some();
-    metric("acceptances_expired", "Findings whose acceptance is over.", one(report.findings.iter().filter(expired).count().to_string()));
+    metric(
+        "acceptances_expired",
+        "Findings whose acceptance is over.",
+        one(report.findings.iter().filter(expired).count().to_string()),
+    );
     metric(
         "oldest_finding_seconds",
         "Since when the oldest finding of a host is there; hosts without one are left out.",
@@ -39,17 +61,52 @@ pub fn render_prometheus_document(report: &DriftReport, duration_s: f64) -> Stri
     );
     let outlier = |one: &Outlier| {
         let labels = vec![("class", one.class.clone()), ("what", one.what.clone())];
-        ([build_cluster_label(report), labels].concat(), one.others.iter().map(|held| held.count).sum::<usize>().to_string())
+        (
+            [build_cluster_label(report), labels].concat(),
+            one.others
+                .iter()
+                .map(|held| held.count)
+                .sum::<usize>()
+                .to_string(),
+        )
     };
-    metric("outliers", "Hosts that differ from most of their class in what is not managed.", report.outliers.iter().map(outlier).collect());
-    metric("resources_judged", "Resources that were judged.", one(report.resources.to_string()));
-    metric("resources_no_longer_in_spec", "Resources that were applied and left the spec.", one(report.no_longer_wished.len().to_string()));
-    metric("host_answered", "1 when the host answered, 0 when it is not known how it is.", collect_answered_samples(report));
-    metric("hosts_unknown", "Hosts that gave no answer.", one(collect_silent_targets(report).len().to_string()));
+    metric(
+        "outliers",
+        "Hosts that differ from most of their class in what is not managed.",
+        report.outliers.iter().map(outlier).collect(),
+    );
+    metric(
+        "resources_judged",
+        "Resources that were judged.",
+        one(report.resources.to_string()),
+    );
+    metric(
+        "resources_no_longer_in_spec",
+        "Resources that were applied and left the spec.",
+        one(report.no_longer_wished.len().to_string()),
+    );
+    metric(
+        "host_answered",
+        "1 when the host answered, 0 when it is not known how it is.",
+        collect_answered_samples(report),
+    );
+    metric(
+        "hosts_unknown",
+        "Hosts that gave no answer.",
+        one(collect_silent_targets(report).len().to_string()),
+    );
     if let Ok(at) = report.checked_at.parse::<jiff::Timestamp>() {
-        metric("last_check_timestamp_seconds", "When the hosts were looked at, in seconds since 1970.", one(at.as_second().to_string()));
+        metric(
+            "last_check_timestamp_seconds",
+            "When the hosts were looked at, in seconds since 1970.",
+            one(at.as_second().to_string()),
+        );
     }
-    metric("check_duration_seconds", "How long the look took.", one(format!("{duration_s:.3}")));
+    metric(
+        "check_duration_seconds",
+        "How long the look took.",
+        one(format!("{duration_s:.3}")),
+    );
     out
 }
 
@@ -58,16 +115,29 @@ fn build_cluster_label(report: &DriftReport) -> Vec<(&'static str, String)> {
 }
 
 fn collect_silent_targets(report: &DriftReport) -> BTreeSet<Target> {
-    report.not_judged.iter().filter_map(|unread| unread.subject.parse().ok()).collect()
+    report
+        .not_judged
+        .iter()
+        .filter_map(|unread| unread.subject.parse().ok())
+        .collect()
 }
 
 fn collect_answered_samples(report: &DriftReport) -> Vec<Sample> {
     let silent = collect_silent_targets(report);
     let sample = |target: &Target| {
-        let labels = [build_cluster_label(report), vec![("host", target.name.to_string())]].concat();
+        let labels = [
+            build_cluster_label(report),
+            vec![("host", target.name.to_string())],
+        ]
+        .concat();
         (labels, u8::from(!silent.contains(target)).to_string())
     };
-    report.targets.iter().filter(|target| target.kind == TargetKind::Host).map(sample).collect()
+    report
+        .targets
+        .iter()
+        .filter(|target| target.kind == TargetKind::Host)
+        .map(sample)
+        .collect()
 }
 
 /// By host; none where ages are not kept.
@@ -78,18 +148,39 @@ fn collect_oldest_age_samples(report: &DriftReport) -> Vec<Sample> {
         let age = oldest.entry(&finding.address.target.name).or_default();
         *age = seen.age_s.max(*age);
     }
-    let sample = |(host, age): (&str, u64)| ([build_cluster_label(report), vec![("host", host.to_owned())]].concat(), age.to_string());
+    let sample = |(host, age): (&str, u64)| {
+        (
+            [build_cluster_label(report), vec![("host", host.to_owned())]].concat(),
+            age.to_string(),
+        )
+    };
     oldest.into_iter().map(sample).collect()
 }
 
-fn by_place<'a>(report: &DriftReport, findings: impl Iterator<Item = &'a DriftFinding>) -> Vec<Sample> {
+fn by_place<'a>(
+    report: &DriftReport,
+    findings: impl Iterator<Item = &'a DriftFinding>,
+) -> Vec<Sample> {
     let mut counts: BTreeMap<(&str, &str, &str), usize> = BTreeMap::new();
     for finding in findings {
-        *counts.entry((&finding.address.target.name, finding.address.kind(), format_plane_label(finding))).or_default() += 1;
+        *counts
+            .entry((
+                &finding.address.target.name,
+                finding.address.kind(),
+                format_plane_label(finding),
+            ))
+            .or_default() += 1;
     }
     let sample = |((host, kind, plane), count): ((&str, &str, &str), usize)| {
-        let place = vec![("host", host.to_owned()), ("kind", kind.to_owned()), ("plane", plane.to_owned())];
-        ([build_cluster_label(report), place].concat(), count.to_string())
+        let place = vec![
+            ("host", host.to_owned()),
+            ("kind", kind.to_owned()),
+            ("plane", plane.to_owned()),
+        ];
+        (
+            [build_cluster_label(report), place].concat(),
+            count.to_string(),
+        )
     };
     counts.into_iter().map(sample).collect()
 }
@@ -105,17 +196,26 @@ fn format_plane_label(finding: &DriftFinding) -> &'static str {
 
 /// All lines of one metric, as one group; a metric without a sample says its type all the same.
 fn render_metric_family(name: &str, help: &str, samples: Vec<Sample>) -> String {
-    let mut out = format!("# HELP railwright_drift_{name} {help}\n# TYPE railwright_drift_{name} gauge\n");
+    let mut out =
+        format!("# HELP railwright_drift_{name} {help}\n# TYPE railwright_drift_{name} gauge\n");
     for (labels, value) in samples {
-        let labels: Vec<String> = labels.iter().map(|(name, text)| format!("{name}=\"{}\"", escape_label_value(text))).collect();
-        out.push_str(&format!("railwright_drift_{name}{{{}}} {value}\n", labels.join(",")));
+        let labels: Vec<String> = labels
+            .iter()
+            .map(|(name, text)| format!("{name}=\"{}\"", escape_label_value(text)))
+            .collect();
+        out.push_str(&format!(
+            "railwright_drift_{name}{{{}}} {value}\n",
+            labels.join(",")
+        ));
     }
     out
 }
 
 /// Backslash, quote and line feed, as the format wants them; all else may stand as it is.
 fn escape_label_value(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    text.replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
 }
 
 #[cfg(test)]
@@ -123,20 +223,36 @@ mod tests {
     use super::super::sample_for_tests::{accepted, hostile, report};
     use super::*;
 
-    /// A reader of the format, written from its description: every sample by name and sorted labels.
+    /// A reader of the format, written from its description: every sample by name and sorted
+    /// labels.
     fn read(text: &str) -> BTreeMap<String, f64> {
-        assert!(text.ends_with('\n'), "the last line must end with a line feed");
-        let (mut types, mut helps, mut order, mut samples) = (BTreeSet::new(), BTreeSet::new(), Vec::new(), BTreeMap::new());
+        assert!(
+            text.ends_with('\n'),
+            "the last line must end with a line feed"
+        );
+        let (mut types, mut helps, mut order, mut samples) = (
+            BTreeSet::new(),
+            BTreeSet::new(),
+            Vec::new(),
+            BTreeMap::new(),
+        );
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             if let Some(comment) = line.strip_prefix("# ") {
                 let mut words = comment.splitn(3, ' ');
-                let (word, name, rest) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
+                let (word, name, rest) = (
+                    words.next().unwrap(),
+                    words.next().unwrap(),
+                    words.next().unwrap(),
+                );
                 assert!(is_name(name), "{line}");
                 match word {
                     "HELP" => assert!(helps.insert(name.to_owned()), "twice: {line}"),
                     "TYPE" => {
                         assert!(types.insert(name.to_owned()), "twice: {line}");
-                        assert!(["counter", "gauge", "histogram", "summary", "untyped"].contains(&rest), "{line}");
+                        assert!(
+                            ["counter", "gauge", "histogram", "summary", "untyped"].contains(&rest),
+                            "{line}"
+                        );
                     }
                     other => panic!("an unexpected comment: {other}"),
                 }
@@ -144,16 +260,29 @@ mod tests {
             }
             let end = line.find(['{', ' ']).unwrap();
             let name = &line[..end];
-            assert!(is_name(name) && types.contains(name) && helps.contains(name), "the type comes first: {line}");
+            assert!(
+                is_name(name) && types.contains(name) && helps.contains(name),
+                "the type comes first: {line}"
+            );
             let (labels, rest) = labels(&line[end..]);
             if order.last().is_none_or(|last: &String| last != name) {
-                assert!(!order.contains(&name.to_owned()), "one group a metric: {line}");
+                assert!(
+                    !order.contains(&name.to_owned()),
+                    "one group a metric: {line}"
+                );
                 order.push(name.to_owned());
             }
             let mut rest = rest.split_whitespace();
             let value: f64 = rest.next().unwrap().parse().unwrap();
-            assert_eq!(rest.next(), None, "the textfile collector takes no timestamps: {line}");
-            assert!(samples.insert(format!("{name}{labels:?}"), value).is_none(), "the same labels twice: {line}");
+            assert_eq!(
+                rest.next(),
+                None,
+                "the textfile collector takes no timestamps: {line}"
+            );
+            assert!(
+                samples.insert(format!("{name}{labels:?}"), value).is_none(),
+                "the same labels twice: {line}"
+            );
         }
         samples
     }
@@ -166,7 +295,9 @@ mod tests {
     /// The labels, unescaped, and what follows them.
     fn labels(text: &str) -> (BTreeMap<String, String>, &str) {
         let mut out = BTreeMap::new();
-        let Some(mut rest) = text.strip_prefix('{') else { return (out, text) };
+        let Some(mut rest) = text.strip_prefix('{') else {
+            return (out, text);
+        };
         loop {
             if let Some(after) = rest.strip_prefix('}') {
                 return (out, after);
@@ -185,7 +316,10 @@ mod tests {
                     (_, c) => value.push(c),
                 }
             };
-            assert!(out.insert(name.to_owned(), value).is_none(), "a label twice: {name}");
+            assert!(
+                out.insert(name.to_owned(), value).is_none(),
+                "a label twice: {name}"
+            );
             rest = after[end..].strip_prefix(',').unwrap_or(&after[end..]);
         }
     }
@@ -234,16 +368,38 @@ mod tests {
         railwright_drift_check_duration_seconds{cluster="lab"} 1.500
         "#);
         let samples = read(&render_prometheus_document(&report(), 1.5));
-        let sum = |name: &str| samples.iter().filter(|(key, _)| key.starts_with(name)).map(|(_, value)| value).sum::<f64>();
-        assert_eq!((sum("railwright_drift_findings{"), sum("railwright_drift_unknown_attributes{")), (4.0, 1.0));
+        let sum = |name: &str| {
+            samples
+                .iter()
+                .filter(|(key, _)| key.starts_with(name))
+                .map(|(_, value)| value)
+                .sum::<f64>()
+        };
+        assert_eq!(
+            (
+                sum("railwright_drift_findings{"),
+                sum("railwright_drift_unknown_attributes{")
+            ),
+            (4.0, 1.0)
+        );
     }
 
     #[test]
     fn what_is_accepted_is_counted_apart() {
         for (expired, counts) in [(false, [1.0, 3.0, 0.0]), (true, [4.0, 0.0, 3.0])] {
             let samples = read(&render_prometheus_document(&accepted(expired), 0.0));
-            let sum = |name: &str| samples.iter().filter(|(key, _)| key.starts_with(name)).map(|(_, value)| value).sum::<f64>();
-            let names = ["railwright_drift_findings{", "railwright_drift_accepted_findings{", "railwright_drift_acceptances_expired{"];
+            let sum = |name: &str| {
+                samples
+                    .iter()
+                    .filter(|(key, _)| key.starts_with(name))
+                    .map(|(_, value)| value)
+                    .sum::<f64>()
+            };
+            let names = [
+                "railwright_drift_findings{",
+                "railwright_drift_accepted_findings{",
+                "railwright_drift_acceptances_expired{",
+            ];
             assert_eq!(names.map(sum), counts, "{expired}");
         }
     }
@@ -252,11 +408,23 @@ mod tests {
     fn the_oldest_finding_of_a_host_is_its_age() {
         let mut report = report();
         for (finding, age_s) in report.findings.iter_mut().zip([7, 3600, 5, 60, 9999]) {
-            finding.seen = Some(railwright_drift::FindingAge { first: String::new(), last: String::new(), age_s });
+            finding.seen = Some(railwright_drift::FindingAge {
+                first: String::new(),
+                last: String::new(),
+                age_s,
+            });
         }
         let samples = read(&render_prometheus_document(&report, 0.0));
-        let ages: Vec<f64> = samples.iter().filter(|(key, _)| key.contains("oldest_finding")).map(|(_, age)| *age).collect();
-        assert_eq!(ages, [7.0, 3600.0, 5.0], "n1, n2 without what is unknown, n3");
+        let ages: Vec<f64> = samples
+            .iter()
+            .filter(|(key, _)| key.contains("oldest_finding"))
+            .map(|(_, age)| *age)
+            .collect();
+        assert_eq!(
+            ages,
+            [7.0, 3600.0, 5.0],
+            "n1, n2 without what is unknown, n3"
+        );
     }
 
     #[test]
@@ -266,7 +434,17 @@ mod tests {
         std::sync::Arc::make_mut(&mut report.findings[0].address.path)[0] = report.cluster.clone();
         let samples = read(&render_prometheus_document(&report, 0.0));
         let nasty = format!("{:?}", report.cluster);
-        assert!(samples.keys().any(|key| key.contains(&format!("\"kind\": {nasty}"))), "{samples:?}");
-        assert!(samples.keys().all(|key| key.contains(&format!("\"cluster\": {nasty}"))), "{samples:?}");
+        assert!(
+            samples
+                .keys()
+                .any(|key| key.contains(&format!("\"kind\": {nasty}"))),
+            "{samples:?}"
+        );
+        assert!(
+            samples
+                .keys()
+                .all(|key| key.contains(&format!("\"cluster\": {nasty}"))),
+            "{samples:?}"
+        );
     }
 }

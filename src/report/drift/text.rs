@@ -1,9 +1,10 @@
-//! The screen of `drift`: grouped by why, folded by node-set; per attribute and plane what is wanted, what was applied
-//! last and what is found. Text without colour.
+//! The screen of `drift`: grouped by why, folded by node-set; per attribute and plane what is
+//! wanted, what was applied last and what is found. Text without colour.
 
 use super::words::{
-    collect_undeclared_resources, describe_acceptance, describe_drift_reason, describe_drift_values, describe_last_applied,
-    describe_outlier, explain_drift_reason, format_age, format_drift_summary, format_finding_ages, format_finding_target,
+    collect_undeclared_resources, describe_acceptance, describe_drift_reason,
+    describe_drift_values, describe_last_applied, describe_outlier, explain_drift_reason,
+    format_age, format_drift_summary, format_finding_ages, format_finding_target,
 };
 use crate::knowledge::render_waived_rules;
 use crate::value::{WIDE, differ_unseen, format_reading};
@@ -19,23 +20,31 @@ use std::collections::BTreeSet;
 /// The most characters of a value in a row.
 const VALUE: usize = 44;
 
-/// More attributes than this of targets where nothing was applied yet are counted instead of listed.
+/// More attributes than this of targets where nothing was applied yet are counted instead of
+/// listed.
 const LISTED: usize = 12;
 
 /// The whole screen.
 pub fn render_drift_screen(report: &DriftReport) -> String {
     let inventory = report.inventory.word();
     let targets = format_count(report.targets.len(), "target");
-    let mut out =
-        format!("drift {inventory}   {} on {targets}   {}\n", format_count(report.resources, "resource"), report.inventory.words());
+    let mut out = format!(
+        "drift {inventory}   {} on {targets}   {}\n",
+        format_count(report.resources, "resource"),
+        report.inventory.words()
+    );
     let mut groups: IndexMap<DriftReason, Vec<&DriftFinding>> = IndexMap::new();
     let is_first = |finding: &&DriftFinding| {
         let first = finding.is_drift() && finding.reason != DriftReason::NotGivenBack;
         first && report.never_applied.contains(&finding.address.target)
     };
     let many = report.findings.iter().filter(is_first).count() > LISTED;
-    let (first, later): (Vec<_>, Vec<_>) = report.findings.iter().partition(|finding| many && is_first(finding));
-    let (accepted, counting): (Vec<_>, Vec<_>) = later.into_iter().partition(|finding| finding.is_accepted());
+    let (first, later): (Vec<_>, Vec<_>) = report
+        .findings
+        .iter()
+        .partition(|finding| many && is_first(finding));
+    let (accepted, counting): (Vec<_>, Vec<_>) =
+        later.into_iter().partition(|finding| finding.is_accepted());
     for finding in counting {
         groups.entry(finding.reason).or_default().push(finding);
     }
@@ -44,36 +53,61 @@ pub fn render_drift_screen(report: &DriftReport) -> String {
         out.push_str(&render_drift_entries(findings));
     }
     if !first.is_empty() {
-        out.push_str(&render_heading("NEVER APPLIED: all that an apply has yet to do; a plan shows it"));
+        out.push_str(&render_heading(
+            "NEVER APPLIED: all that an apply has yet to do; a plan shows it",
+        ));
         out.push_str(&never_applied(&first));
     }
     if !accepted.is_empty() {
-        out.push_str(&render_heading("ACCEPTED: known, and no drift until the day is over"));
+        out.push_str(&render_heading(
+            "ACCEPTED: known, and no drift until the day is over",
+        ));
         out.push_str(&render_drift_entries(&accepted));
     }
     if !report.no_longer_wished.is_empty() {
-        out.push_str(&render_heading("NO LONGER IN THE SPEC: applied, and still there; a plan takes it back"));
+        out.push_str(&render_heading(
+            "NO LONGER IN THE SPEC: applied, and still there; a plan takes it back",
+        ));
         out.extend(
             collect_undeclared_resources(report)
                 .into_iter()
-                .map(|(resource, who)| format!(" - {:<14} {}\n", nodeset::fold_node_set(&who), clean_line(&resource))),
+                .map(|(resource, who)| {
+                    format!(
+                        " - {:<14} {}\n",
+                        nodeset::fold_node_set(&who),
+                        clean_line(&resource)
+                    )
+                }),
         );
     }
-    out.push_str(&out_of_service::render_out_of_service_section(&report.out_of_service));
+    out.push_str(&out_of_service::render_out_of_service_section(
+        &report.out_of_service,
+    ));
     if !report.not_judged.is_empty() {
         out.push_str(&render_heading("NOT JUDGED"));
         out.push_str(&unread::render_unknown_findings(&report.not_judged));
     }
     if !report.last_known.is_empty() {
-        out.push_str(&render_heading("LAST KNOWN of what could not be judged now"));
+        out.push_str(&render_heading(
+            "LAST KNOWN of what could not be judged now",
+        ));
         out.push_str(&last_known(report));
     }
     if !report.outliers.is_empty() {
-        out.push_str(&render_heading("OUTLIERS: a few hosts of a class differ in what is not managed; no drift"));
-        out.extend(report.outliers.iter().map(|one| wrap_labelled_text(" . ", &describe_outlier(one), 100)));
+        out.push_str(&render_heading(
+            "OUTLIERS: a few hosts of a class differ in what is not managed; no drift",
+        ));
+        out.extend(
+            report
+                .outliers
+                .iter()
+                .map(|one| wrap_labelled_text(" . ", &describe_outlier(one), 100)),
+        );
     }
     if !report.no_ssh.is_empty() {
-        out.push_str(&render_heading("NO SSH, by the spec: these hosts were not asked"));
+        out.push_str(&render_heading(
+            "NO SSH, by the spec: these hosts were not asked",
+        ));
         out.push_str(&format!(" . {}\n", clean_line(&report.no_ssh)));
     }
     out.push_str(&render_waived_rules(&report.waived));
@@ -82,30 +116,54 @@ pub fn render_drift_screen(report: &DriftReport) -> String {
 }
 
 fn format_reason_title(reason: DriftReason) -> String {
-    format!("{}: {}", describe_drift_reason(reason).1.to_uppercase(), explain_drift_reason(reason))
+    format!(
+        "{}: {}",
+        describe_drift_reason(reason).1.to_uppercase(),
+        explain_drift_reason(reason)
+    )
 }
 
-/// How much of which kind is other than wished on targets where nothing was applied: a line a kind, folded over them.
+/// How much of which kind is other than wished on targets where nothing was applied: a line a kind,
+/// folded over them.
 fn never_applied(findings: &[&DriftFinding]) -> String {
     let mut counts: IndexMap<String, IndexMap<&str, BTreeSet<&str>>> = IndexMap::new();
     for finding in findings {
-        counts.entry(format_finding_target(finding)).or_default().entry(finding.address.kind()).or_default().insert(finding.address.name());
+        counts
+            .entry(format_finding_target(finding))
+            .or_default()
+            .entry(finding.address.kind())
+            .or_default()
+            .insert(finding.address.name());
     }
     let mut folded: IndexMap<String, Vec<String>> = IndexMap::new();
     for (who, kinds) in counts {
-        let kinds: Vec<String> = kinds.into_iter().map(|(kind, names)| format!("{} ({})", clean_line(kind), names.len())).collect();
+        let kinds: Vec<String> = kinds
+            .into_iter()
+            .map(|(kind, names)| format!("{} ({})", clean_line(kind), names.len()))
+            .collect();
         folded.entry(kinds.join(", ")).or_default().push(who);
     }
     folded
         .into_iter()
-        .map(|(kinds, who)| wrap_labelled_text(&format!(" + {:<14} ", nodeset::fold_node_set(&who)), &kinds, COLUMNS))
+        .map(|(kinds, who)| {
+            wrap_labelled_text(
+                &format!(" + {:<14} ", nodeset::fold_node_set(&who)),
+                &kinds,
+                COLUMNS,
+            )
+        })
         .collect()
 }
 
-/// A resource without its target; as people say it where its name has characters that addresses write otherwise (`Ethernet1/1`).
+/// A resource without its target; as people say it where its name has characters that addresses
+/// write otherwise (`Ethernet1/1`).
 fn shown_as(resource: &Address) -> String {
     let address = resource.within_target();
-    if address.contains('%') { resource.words() } else { address }
+    if address.contains('%') {
+        resource.words()
+    } else {
+        address
+    }
 }
 
 /// A target and its findings of one resource.
@@ -118,21 +176,50 @@ fn render_drift_entries(findings: &[&DriftFinding]) -> String {
         let who = format_finding_target(finding);
         let mut resource = finding.address.clone();
         resource.attribute = None;
-        by_resource.entry((who, shown_as(&resource))).or_default().push(finding);
+        by_resource
+            .entry((who, shown_as(&resource)))
+            .or_default()
+            .push(finding);
     }
     // Rows are compared without their ages: what is the same since another time is still the same.
     let mut folded: IndexMap<(String, String), Vec<Member<'_>>> = IndexMap::new();
     for ((who, resource), members) in by_resource {
-        let rows: String = members.iter().map(|finding| render_drift_row(finding, None)).collect();
-        folded.entry((resource, rows)).or_default().push((who, members));
+        let rows: String = members
+            .iter()
+            .map(|finding| render_drift_row(finding, None))
+            .collect();
+        folded
+            .entry((resource, rows))
+            .or_default()
+            .push((who, members));
     }
-    let mark = if findings.iter().all(|finding| finding.is_unknown()) { '?' } else { '~' };
+    let mark = if findings.iter().all(|finding| finding.is_unknown()) {
+        '?'
+    } else {
+        '~'
+    };
     let entry = |((resource, _), alike): ((String, String), Vec<Member<'_>>)| {
         let who: Vec<&str> = alike.iter().map(|(who, _)| who.as_str()).collect();
-        let first = alike.first().map_or(&[][..], |(_, members)| members.as_slice());
-        let since = |at: usize| format_finding_ages(&alike.iter().filter_map(|(_, members)| members.get(at).copied()).collect::<Vec<_>>());
-        let rows: String = first.iter().enumerate().map(|(at, finding)| render_drift_row(finding, since(at))).collect();
-        format!(" {mark} {:<14} {resource}\n{rows}", nodeset::fold_node_set(&who))
+        let first = alike
+            .first()
+            .map_or(&[][..], |(_, members)| members.as_slice());
+        let since = |at: usize| {
+            format_finding_ages(
+                &alike
+                    .iter()
+                    .filter_map(|(_, members)| members.get(at).copied())
+                    .collect::<Vec<_>>(),
+            )
+        };
+        let rows: String = first
+            .iter()
+            .enumerate()
+            .map(|(at, finding)| render_drift_row(finding, since(at)))
+            .collect();
+        format!(
+            " {mark} {:<14} {resource}\n{rows}",
+            nodeset::fold_node_set(&who)
+        )
     };
     folded.into_iter().map(entry).collect()
 }
@@ -141,8 +228,10 @@ fn render_drift_entries(findings: &[&DriftFinding]) -> String {
 fn last_known(report: &DriftReport) -> String {
     let mut folded: IndexMap<String, Vec<&str>> = IndexMap::new();
     for known in &report.last_known {
-        let (first, last) =
-            (compute_seconds_between(&known.first, &report.checked_at), compute_seconds_between(&known.last, &report.checked_at));
+        let (first, last) = (
+            compute_seconds_between(&known.first, &report.checked_at),
+            compute_seconds_between(&known.last, &report.checked_at),
+        );
         let words = format!(
             "{}, {}   since {}, last seen {} ago",
             known.address.within_target(),
@@ -150,41 +239,87 @@ fn last_known(report: &DriftReport) -> String {
             format_age(first),
             format_age(last)
         );
-        folded.entry(words).or_default().push(&known.address.target.name);
+        folded
+            .entry(words)
+            .or_default()
+            .push(&known.address.target.name);
     }
-    folded.into_iter().map(|(words, who)| format!(" ? {:<14} {}\n", nodeset::fold_node_set(&who), clean_line(&words))).collect()
+    folded
+        .into_iter()
+        .map(|(words, who)| {
+            format!(
+                " ? {:<14} {}\n",
+                nodeset::fold_node_set(&who),
+                clean_line(&words)
+            )
+        })
+        .collect()
 }
 
 /// `mtu, running: found 1500, wanted 9000 (as applied)`; long values get lines of their own.
 fn render_drift_row(finding: &DriftFinding, since: Option<String>) -> String {
-    let place = finding.places.first().map_or(String::new(), |p| format!("   {p}"));
-    let place = format!("{place}{}", since.map_or(String::new(), |since| format!("   {since}")));
-    let head = format!("       {}, {}: ", clean_line(&finding.attribute), finding.plane.word());
+    let place = finding
+        .places
+        .first()
+        .map_or(String::new(), |p| format!("   {p}"));
+    let place = format!(
+        "{place}{}",
+        since.map_or(String::new(), |since| format!("   {since}"))
+    );
+    let head = format!(
+        "       {}, {}: ",
+        clean_line(&finding.attribute),
+        finding.plane.word()
+    );
     let tail = format!("{}{place}", describe_drift_values(finding, VALUE));
-    let accepted = describe_acceptance(finding).map_or(String::new(), |words| wrap_labelled_text("         ", &words, 100));
+    let accepted = describe_acceptance(finding).map_or(String::new(), |words| {
+        wrap_labelled_text("         ", &words, 100)
+    });
     let words = format_reading(&finding.found, WIDE);
-    // What is unknown, and what is waited for, is told in words that say what to do: they are not cut.
-    let in_full = matches!(finding.reason, DriftReason::Unknown | DriftReason::NotReady) && words != format_reading(&finding.found, VALUE);
-    if differ_unseen(&finding.found, &finding.wanted) || (!in_full && (head.chars().count() + tail.chars().count()) <= 100) {
+    // What is unknown, and what is waited for, is told in words that say what to do: they are not
+    // cut.
+    let in_full = matches!(finding.reason, DriftReason::Unknown | DriftReason::NotReady)
+        && words != format_reading(&finding.found, VALUE);
+    if differ_unseen(&finding.found, &finding.wanted)
+        || (!in_full && (head.chars().count() + tail.chars().count()) <= 100)
+    {
         return format!("{head}{tail}\n{accepted}");
     }
     if in_full {
-        let (found, wanted) = (wrap_labelled_text("         found   ", &words, COLUMNS), format_reading(&finding.wanted, VALUE));
+        let (found, wanted) = (
+            wrap_labelled_text("         found   ", &words, COLUMNS),
+            format_reading(&finding.wanted, VALUE),
+        );
         let last = describe_last_applied(finding, VALUE);
-        return format!("{}\n{found}         wanted  {wanted} ({last}){place}\n{accepted}", head.trim_end());
+        return format!(
+            "{}\n{found}         wanted  {wanted} ({last}){place}\n{accepted}",
+            head.trim_end()
+        );
     }
-    let (found, wanted) = (format_reading(&finding.found, VALUE), format_reading(&finding.wanted, VALUE));
+    let (found, wanted) = (
+        format_reading(&finding.found, VALUE),
+        format_reading(&finding.wanted, VALUE),
+    );
     let last = describe_last_applied(finding, VALUE);
-    format!("{}\n         found   {found}\n         wanted  {wanted}\n         ({last}){place}\n{accepted}", head.trim_end())
+    format!(
+        "{}\n         found   {found}\n         wanted  {wanted}\n         \
+         ({last}){place}\n{accepted}",
+        head.trim_end()
+    )
 }
 
 fn render_drift_conclusion(report: &DriftReport, inventory: &str) -> String {
     let next = match (report.has_drift(), report.is_partly_unread()) {
         (true, _) => format!("next: railwright plan {inventory}\n"),
         (false, false) if !report.out_of_service.is_empty() => {
-            format!("next: railwright apply {inventory}, whose first gate verifies what is out of service\n")
+            format!(
+                "next: railwright apply {inventory}, whose first gate verifies what is out of \
+                 service\n"
+            )
         }
-        (false, true) => format!("next: mend what could not be read, then railwright drift {inventory}\n"),
+        (false, true) => {
+            format!("next: mend what could not be read, then railwright drift {inventory}\n")
+        }
         (false, false) => String::new(),
     };
     format!("\n{}\n{next}", format_drift_summary(report))
@@ -234,9 +369,16 @@ mod tests {
                mtu, running: found 1500, wanted 9000 (as applied)
                  accepted by ops until 2026-12-31: new cables
         ");
-        assert!(text.contains("\n1 attribute not as the spec wants. 3 attributes accepted.\n"), "{text}");
+        assert!(
+            text.contains("\n1 attribute not as the spec wants. 3 attributes accepted.\n"),
+            "{text}"
+        );
         let over = render_drift_screen(&accepted(true));
-        assert!(!over.contains("ACCEPTED") && over.contains("until 2026-12-31, which is over: new cables"), "{over}");
+        assert!(
+            !over.contains("ACCEPTED")
+                && over.contains("until 2026-12-31, which is over: new cables"),
+            "{over}"
+        );
     }
 
     /// The names of fields come from the cluster as they are.
@@ -253,7 +395,10 @@ mod tests {
             last: String::new(),
         }];
         let text = render_drift_screen(&report);
-        assert!(text.contains("::error::x") && !text.lines().any(|line| line.starts_with("::")), "{text}");
+        assert!(
+            text.contains("::error::x") && !text.lines().any(|line| line.starts_with("::")),
+            "{text}"
+        );
         assert!(!text.contains(['\u{1b}', '\r', '\u{9b}']), "{text:?}");
     }
 
@@ -261,7 +406,11 @@ mod tests {
     fn ages_are_told_and_do_not_part_what_is_alike() {
         let mut report = report();
         for (finding, hours) in report.findings.iter_mut().zip([0, 3, 50, 3]) {
-            finding.seen = Some(FindingAge { first: String::new(), last: String::new(), age_s: hours * 3600 });
+            finding.seen = Some(FindingAge {
+                first: String::new(),
+                last: String::new(),
+                age_s: hours * 3600,
+            });
         }
         report.last_known = vec![LastKnown {
             address: "host/n9/link/ens4#mtu".parse().unwrap(),
@@ -270,17 +419,37 @@ mod tests {
             last: "2025-12-31T21:00:00Z".into(),
         }];
         let text = render_drift_screen(&report);
-        let lines = |word: &str| text.lines().filter(|line| line.contains(word)).map(str::trim).collect::<Vec<_>>();
-        assert_eq!(lines("mtu, running: "), ["mtu, running: found 1500, wanted 9000 (as applied)   since 0 min to 2 d"]);
-        assert_eq!(lines("content, persisted"), ["content, persisted: found absent, wanted 9000 (as applied)   since 3 h"]);
-        assert_eq!(lines("last seen"), ["? n9             link/ens4#mtu, running   since 2 d, last seen 3 h ago"]);
+        let lines = |word: &str| {
+            text.lines()
+                .filter(|line| line.contains(word))
+                .map(str::trim)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            lines("mtu, running: "),
+            ["mtu, running: found 1500, wanted 9000 (as applied)   since 0 min to 2 d"]
+        );
+        assert_eq!(
+            lines("content, persisted"),
+            ["content, persisted: found absent, wanted 9000 (as applied)   since 3 h"]
+        );
+        assert_eq!(
+            lines("last seen"),
+            ["? n9             link/ens4#mtu, running   since 2 d, last seen 3 h ago"]
+        );
     }
 
     #[test]
     fn outliers_are_told_and_are_no_drift() {
-        let report = DriftReport { findings: vec![], not_judged: vec![], outliers: vec![outlier()], ..report() };
+        let report = DriftReport {
+            findings: vec![],
+            not_judged: vec![],
+            outliers: vec![outlier()],
+            ..report()
+        };
         assert!(
-            render_drift_screen(&report).contains("\n . kernel: 6.1.0-18 on gpu[01-15], 6.1.0-17 on gpu16\n\nNo drift.\n"),
+            render_drift_screen(&report)
+                .contains("\n . kernel: 6.1.0-18 on gpu[01-15], 6.1.0-17 on gpu16\n\nNo drift.\n"),
             "{}",
             render_drift_screen(&report)
         );
@@ -289,10 +458,18 @@ mod tests {
 
     #[test]
     fn nothing_found_is_one_line_and_json_says_whether_it_drifted() {
-        let none = DriftReport { findings: vec![], not_judged: vec![], ..report() };
+        let none = DriftReport {
+            findings: vec![],
+            not_judged: vec![],
+            ..report()
+        };
         assert!(render_drift_screen(&none).ends_with("\nNo drift.\n"));
-        let value: serde_json::Value = serde_json::from_str(&crate::drift::render_drift_json(&report())).unwrap();
-        assert_eq!((value["drift"].as_bool(), value["incomplete"].as_bool()), (Some(true), Some(true)));
+        let value: serde_json::Value =
+            serde_json::from_str(&crate::drift::render_drift_json(&report())).unwrap();
+        assert_eq!(
+            (value["drift"].as_bool(), value["incomplete"].as_bool()),
+            (Some(true), Some(true))
+        );
         assert_eq!(value["findings"][0]["found"]["is"], 1500);
     }
 }

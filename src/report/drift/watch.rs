@@ -23,14 +23,22 @@ struct DriftWatchLine {
 }
 
 impl DriftWatchHistory {
-    /// Takes in a look at some targets; says what is new, what is other than before, and what is gone.
+    /// Takes in a look at some targets; says what is new, what is other than before, and what is
+    /// gone.
     pub fn take(&mut self, report: &DriftReport) -> Vec<String> {
-        let mut now: BTreeMap<Target, BTreeMap<String, DriftWatchLine>> =
-            report.targets.iter().map(|target| (target.clone(), BTreeMap::new())).collect();
+        let mut now: BTreeMap<Target, BTreeMap<String, DriftWatchLine>> = report
+            .targets
+            .iter()
+            .map(|target| (target.clone(), BTreeMap::new()))
+            .collect();
         for (target, key, line) in collect_report_lines(report) {
             now.entry(target).or_default().insert(key, line);
         }
-        let unread: BTreeSet<&str> = report.not_judged.iter().map(|unread| unread.subject.as_str()).collect();
+        let unread: BTreeSet<&str> = report
+            .not_judged
+            .iter()
+            .map(|unread| unread.subject.as_str())
+            .collect();
         let mut changes = Vec::new();
         for (target, mut now) in now {
             let before = self.told.remove(&target).unwrap_or_default();
@@ -38,7 +46,9 @@ impl DriftWatchHistory {
             for (key, line) in &now {
                 match before.get(key) {
                     None => changes.push(format_change_line(report, "new ", line)),
-                    Some(known) if known != line => changes.push(format_change_line(report, "now ", line)),
+                    Some(known) if known != line => {
+                        changes.push(format_change_line(report, "now ", line))
+                    }
                     Some(_) => {}
                 }
             }
@@ -64,10 +74,23 @@ fn format_change_line(report: &DriftReport, word: &str, line: &DriftWatchLine) -
 fn collect_report_lines(report: &DriftReport) -> Vec<(Target, String, DriftWatchLine)> {
     let mut out = Vec::new();
     for finding in &report.findings {
-        let resource = Address { attribute: None, ..finding.address.clone() }.to_string();
-        let accepted = describe_acceptance(finding).map_or(String::new(), |words| format!("; {words}"));
-        let what = format!("{} {}, {}", format_finding_target(finding), finding.address.within_target(), finding.plane.word());
-        let text = clean_line(&format!("{what}: {}{accepted}", describe_drift_values(finding, VALUE)));
+        let resource = Address {
+            attribute: None,
+            ..finding.address.clone()
+        }
+        .to_string();
+        let accepted =
+            describe_acceptance(finding).map_or(String::new(), |words| format!("; {words}"));
+        let what = format!(
+            "{} {}, {}",
+            format_finding_target(finding),
+            finding.address.within_target(),
+            finding.plane.word()
+        );
+        let text = clean_line(&format!(
+            "{what}: {}{accepted}",
+            describe_drift_values(finding, VALUE)
+        ));
         out.push((
             finding.address.target.clone(),
             format!("{} {}", finding.address, finding.plane.word()),
@@ -75,15 +98,42 @@ fn collect_report_lines(report: &DriftReport) -> Vec<(Target, String, DriftWatch
         ));
     }
     for address in &report.no_longer_wished {
-        let text = clean_line(&format!("{} {}: applied, and no longer in the spec", address.target.name, address.within_target()));
-        out.push((address.target.clone(), address.to_string(), DriftWatchLine { resource: address.to_string(), text }));
+        let text = clean_line(&format!(
+            "{} {}: applied, and no longer in the spec",
+            address.target.name,
+            address.within_target()
+        ));
+        out.push((
+            address.target.clone(),
+            address.to_string(),
+            DriftWatchLine {
+                resource: address.to_string(),
+                text,
+            },
+        ));
     }
     for unread in &report.not_judged {
-        let Some((target, resource)) = unread.about() else { continue };
-        let what = resource.map_or_else(|| target.name.to_string(), |address| format!("{} {}", target.name, address.within_target()));
-        let text = format!("{}: not judged: {}", clean_line(&what), one_line(&unread.reason, 200));
+        let Some((target, resource)) = unread.about() else {
+            continue;
+        };
+        let what = resource.map_or_else(
+            || target.name.to_string(),
+            |address| format!("{} {}", target.name, address.within_target()),
+        );
+        let text = format!(
+            "{}: not judged: {}",
+            clean_line(&what),
+            one_line(&unread.reason, 200)
+        );
         // Being silent is gone as soon as something is said.
-        out.push((target, format!("not judged {}", unread.subject), DriftWatchLine { resource: String::new(), text }));
+        out.push((
+            target,
+            format!("not judged {}", unread.subject),
+            DriftWatchLine {
+                resource: String::new(),
+                text,
+            },
+        ));
     }
     out
 }
@@ -98,10 +148,25 @@ mod tests {
 
     /// A look at n1 that found these MTUs, or nothing because of this.
     fn look(mtus: &[u32], unread: Option<&str>) -> DriftReport {
-        let mtu = |mtu: &u32| finding("host/n1/link/ens4#mtu", Plane::Running, DriftReason::ChangedOutside, Reading::is(*mtu));
-        let not_judged = unread.map(|subject| UnknownFinding::new(subject, "no answer")).into_iter().collect();
+        let mtu = |mtu: &u32| {
+            finding(
+                "host/n1/link/ens4#mtu",
+                Plane::Running,
+                DriftReason::ChangedOutside,
+                Reading::is(*mtu),
+            )
+        };
+        let not_judged = unread
+            .map(|subject| UnknownFinding::new(subject, "no answer"))
+            .into_iter()
+            .collect();
         let findings: Vec<DriftFinding> = mtus.iter().map(mtu).collect();
-        DriftReport { findings, not_judged, targets: vec![Target::host("n1")], ..report() }
+        DriftReport {
+            findings,
+            not_judged,
+            targets: vec![Target::host("n1")],
+            ..report()
+        }
     }
 
     #[test]
@@ -118,9 +183,17 @@ mod tests {
             look(&[], None),
         ]
         .iter()
-        .map(|report| lines.take(report).iter().map(|line| line.replace("2026-01-01T00:00:00Z ", "")).collect())
+        .map(|report| {
+            lines
+                .take(report)
+                .iter()
+                .map(|line| line.replace("2026-01-01T00:00:00Z ", ""))
+                .collect()
+        })
         .collect();
-        let mtu = |word: &str, mtu: u32| format!("{word} n1 link/ens4#mtu, running: found {mtu}, wanted 9000 (as applied)");
+        let mtu = |word: &str, mtu: u32| {
+            format!("{word} n1 link/ens4#mtu, running: found {mtu}, wanted 9000 (as applied)")
+        };
         assert_eq!(
             told,
             [
@@ -131,7 +204,10 @@ mod tests {
                 vec![],
                 vec!["gone n1: not judged: no answer".to_owned()],
                 vec!["new  n1 link/ens4: not judged: no answer".to_owned()],
-                vec![mtu("gone", 4200), "gone n1 link/ens4: not judged: no answer".to_owned()],
+                vec![
+                    mtu("gone", 4200),
+                    "gone n1 link/ens4: not judged: no answer".to_owned()
+                ],
             ]
         );
     }
@@ -140,8 +216,18 @@ mod tests {
     fn hosts_do_not_speak_for_each_other_and_nothing_begins_a_line_of_its_own() {
         let mut lines = DriftWatchHistory::default();
         assert_eq!(lines.take(&look(&[1500], None)).len(), 1);
-        let other = DriftReport { findings: vec![], not_judged: vec![], targets: vec![Target::host("n2")], ..report() };
+        let other = DriftReport {
+            findings: vec![],
+            not_judged: vec![],
+            targets: vec![Target::host("n2")],
+            ..report()
+        };
         assert_eq!(lines.take(&other), Vec::<String>::new());
-        assert!(DriftWatchHistory::default().take(&hostile()).iter().all(|line| line.lines().count() == 1 && !line.contains('\u{1b}')));
+        assert!(
+            DriftWatchHistory::default()
+                .take(&hostile())
+                .iter()
+                .all(|line| line.lines().count() == 1 && !line.contains('\u{1b}'))
+        );
     }
 }

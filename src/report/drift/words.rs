@@ -34,7 +34,9 @@ pub fn explain_drift_reason(reason: DriftReason) -> &'static str {
         DriftReason::WillBeLostAtReboot => "in effect, but no longer written down",
         DriftReason::OwedRestart => "written down, but not in effect yet",
         DriftReason::NotReady => "what comes about by itself, and has not yet or no longer",
-        DriftReason::NotGivenBack => "a run of ours took it out of service, and no run has given it back",
+        DriftReason::NotGivenBack => {
+            "a run of ours took it out of service, and no run has given it back"
+        }
         DriftReason::SpecNewer => "no drift of the target, apply was not run",
         DriftReason::Unknown => "could not be found out",
     }
@@ -55,19 +57,29 @@ pub fn describe_last_applied(finding: &DriftFinding, width: usize) -> String {
     }
 }
 
-/// `found 1500, wanted 9000 (as applied)`, each value cut at `width` characters; secrets are not shown.
+/// `found 1500, wanted 9000 (as applied)`, each value cut at `width` characters; secrets are not
+/// shown.
 pub fn describe_drift_values(finding: &DriftFinding, width: usize) -> String {
     let applied = describe_last_applied(finding, width);
     if differ_unseen(&finding.found, &finding.wanted) {
         return format!("differs ({}; {applied})", seal::VEIL);
     }
-    format!("found {}, wanted {} ({applied})", format_reading(&finding.found, width), format_reading(&finding.wanted, width))
+    format!(
+        "found {}, wanted {} ({applied})",
+        format_reading(&finding.found, width),
+        format_reading(&finding.wanted, width)
+    )
 }
 
-/// `since 3 h`, `since 3 h to 2 d` where they differ, `new` for what was seen now for the first time; nothing where that
-/// is not kept.
+/// `since 3 h`, `since 3 h to 2 d` where they differ, `new` for what was seen now for the first
+/// time; nothing where that is not kept.
 pub fn format_finding_ages(members: &[&DriftFinding]) -> Option<String> {
-    let ages = || members.iter().filter_map(|member| member.seen.as_ref()).map(|seen| seen.age_s);
+    let ages = || {
+        members
+            .iter()
+            .filter_map(|member| member.seen.as_ref())
+            .map(|seen| seen.age_s)
+    };
     let (youngest, oldest) = (ages().min()?, ages().max()?);
     let (youngest, oldest) = (format_age(youngest), format_age(oldest));
     Some(match youngest == oldest {
@@ -88,26 +100,52 @@ pub fn format_age(seconds: u64) -> String {
 
 /// `accepted by ops until 2026-12-31: why`; says so where the day is over.
 pub fn describe_acceptance(finding: &DriftFinding) -> Option<String> {
-    let accepted = finding.accepted.as_ref().filter(|_| !finding.is_unknown())?;
-    let over = if accepted.expired { ", which is over" } else { "" };
-    Some(clean_line(&format!("accepted by {} until {}{over}: {}", accepted.owner, accepted.until, accepted.reason)))
+    let accepted = finding
+        .accepted
+        .as_ref()
+        .filter(|_| !finding.is_unknown())?;
+    let over = if accepted.expired {
+        ", which is over"
+    } else {
+        ""
+    };
+    Some(clean_line(&format!(
+        "accepted by {} until {}{over}: {}",
+        accepted.owner, accepted.until, accepted.reason
+    )))
 }
 
 /// `kernel: 6.1.0-18 on gpu[01-15], 6.1.0-17 on gpu16`.
 pub fn describe_outlier(outlier: &Outlier) -> String {
     let held = |held: &OutlierValue| {
-        let hosts = if held.hosts.len() <= HOSTS { held.hosts.clone() } else { format_count(held.count, "host") };
+        let hosts = if held.hosts.len() <= HOSTS {
+            held.hosts.clone()
+        } else {
+            format_count(held.count, "host")
+        };
         format!("{} on {hosts}", format_reading(&held.value, VALUE))
     };
-    let all: Vec<String> = std::iter::once(&outlier.usual).chain(&outlier.others).take(VALUES).map(held).collect();
-    let more = if outlier.others.len() >= VALUES { ", and more" } else { "" };
+    let all: Vec<String> = std::iter::once(&outlier.usual)
+        .chain(&outlier.others)
+        .take(VALUES)
+        .map(held)
+        .collect();
+    let more = if outlier.others.len() >= VALUES {
+        ", and more"
+    } else {
+        ""
+    };
     clean_line(&format!("{}: {}{more}", outlier.what, all.join(", ")))
 }
 
 /// A target's name on a screen: hosts by their name alone.
 pub fn format_finding_target(finding: &DriftFinding) -> String {
     let target = &finding.address.target;
-    if target.kind == TargetKind::Host { target.name.to_string() } else { target.to_string() }
+    if target.kind == TargetKind::Host {
+        target.name.to_string()
+    } else {
+        target.to_string()
+    }
 }
 
 /// The findings of many targets that say the same: told once.
@@ -121,7 +159,13 @@ pub struct FoldedFindings<'a> {
 impl FoldedFindings<'_> {
     /// The targets as a node-set.
     pub fn targets(&self) -> String {
-        fold_node_set(&self.members.iter().map(|member| format_finding_target(member)).collect::<Vec<_>>())
+        fold_node_set(
+            &self
+                .members
+                .iter()
+                .map(|member| format_finding_target(member))
+                .collect::<Vec<_>>(),
+        )
     }
 }
 
@@ -130,10 +174,27 @@ pub fn fold_equal_findings(findings: &[DriftFinding]) -> Vec<FoldedFindings<'_>>
     let mut folded: IndexMap<String, FoldedFindings<'_>> = IndexMap::new();
     for finding in findings {
         // Values are compared in full, not as a screen cuts them.
-        let values =
-            serde_json::to_string(&(&finding.found, &finding.wanted, &finding.last_applied, &finding.accepted)).unwrap_or_default();
-        let key = format!("{:?} {} {} {values}", finding.reason, finding.address.within_target(), finding.plane.word());
-        folded.entry(key).or_insert(FoldedFindings { finding, members: Vec::new() }).members.push(finding);
+        let values = serde_json::to_string(&(
+            &finding.found,
+            &finding.wanted,
+            &finding.last_applied,
+            &finding.accepted,
+        ))
+        .unwrap_or_default();
+        let key = format!(
+            "{:?} {} {} {values}",
+            finding.reason,
+            finding.address.within_target(),
+            finding.plane.word()
+        );
+        folded
+            .entry(key)
+            .or_insert(FoldedFindings {
+                finding,
+                members: Vec::new(),
+            })
+            .members
+            .push(finding);
     }
     folded.into_values().collect()
 }
@@ -142,31 +203,57 @@ pub fn fold_equal_findings(findings: &[DriftFinding]) -> Vec<FoldedFindings<'_>>
 pub fn collect_undeclared_resources(report: &DriftReport) -> IndexMap<String, Vec<&str>> {
     let mut folded: IndexMap<String, Vec<&str>> = IndexMap::new();
     for address in &report.no_longer_wished {
-        folded.entry(address.within_target()).or_default().push(&address.target.name);
+        folded
+            .entry(address.within_target())
+            .or_default()
+            .push(&address.target.name);
     }
     folded
 }
 
 /// The one line that says how it stands.
 pub fn format_drift_summary(report: &DriftReport) -> String {
-    let drifted = report.findings.iter().filter(|finding| finding.is_drift()).count();
+    let drifted = report
+        .findings
+        .iter()
+        .filter(|finding| finding.is_drift())
+        .count();
     let gone = report.no_longer_wished.len();
-    let accepted = match report.findings.iter().filter(|finding| finding.is_accepted()).count() {
+    let accepted = match report
+        .findings
+        .iter()
+        .filter(|finding| finding.is_accepted())
+        .count()
+    {
         0 => String::new(),
         count => format!(" {} accepted.", format_count(count, "attribute")),
     };
     let stands = match (drifted, gone, report.is_partly_unread()) {
         (0, 0, false) => "No drift.".to_owned(),
         (0, 0, true) => "No drift in what could be read.".to_owned(),
-        (0, gone, _) => format!("{} no longer in the spec.", format_count(gone, "applied resource")),
-        (count, ..) => format!("{} not as the spec wants.", format_count(count, "attribute")),
+        (0, gone, _) => format!(
+            "{} no longer in the spec.",
+            format_count(gone, "applied resource")
+        ),
+        (count, ..) => format!(
+            "{} not as the spec wants.",
+            format_count(count, "attribute")
+        ),
     };
     format!("{stands}{accepted}")
 }
 
-/// A path of this machine as a relative reference of RFC 3986: everything but unreserved characters and `/` is encoded
-/// byte by byte.
+/// A path of this machine as a relative reference of RFC 3986: everything but unreserved characters
+/// and `/` is encoded byte by byte.
 pub fn relative_uri(path: &str) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(byte);
-    path.bytes().map(|byte| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+    path.bytes()
+        .map(|byte| {
+            if plain(&byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
 }

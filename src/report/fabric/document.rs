@@ -18,9 +18,11 @@ pub struct FabricDocument<'a> {
     inventory: &'a str,
     /// When what is judged was recorded, where nobody was asked.
     recorded_at: Option<&'a str>,
-    /// The worst of all: `failed` where something is known to be wrong, `unknown` where nobody can tell, else `passed`.
+    /// The worst of all: `failed` where something is known to be wrong, `unknown` where nobody can
+    /// tell, else `passed`.
     verdict: CheckVerdict,
-    /// The shortest time between two readings of a device, in seconds; nothing where counters were not looked at.
+    /// The shortest time between two readings of a device, in seconds; nothing where counters were
+    /// not looked at.
     seconds: Option<f64>,
     /// What is wrong or unknown, alike ones folded, worst first.
     findings: Vec<FabricFindingDocument<'a>>,
@@ -80,7 +82,14 @@ impl<'a> FabricDocument<'a> {
             verdict: report.verdict(),
             seconds: report.seconds,
             findings: report.findings.iter().map(finding).collect(),
-            links: report.links.iter().map(|report| LinkDocument { verdict: report.verdict(), report }).collect(),
+            links: report
+                .links
+                .iter()
+                .map(|report| LinkDocument {
+                    verdict: report.verdict(),
+                    report,
+                })
+                .collect(),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! `verify fabric`: the whole fabric as one picture, in text and as SVG, then what is wrong in it, folded; and the same as JSON.
+//! `verify fabric`: the whole fabric as one picture, in text and as SVG, then what is wrong in it,
+//! folded; and the same as JSON.
 
 pub mod document;
 mod picture;

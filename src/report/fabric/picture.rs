@@ -1,11 +1,14 @@
-//! The fabric as a picture: which rows of links there are between which devices, alike ones folded. Text and SVG draw the same one.
+//! The fabric as a picture: which rows of links there are between which devices, alike ones folded.
+//! Text and SVG draw the same one.
 
 use railwright_base::nodeset::{fold_node_set, natural_order};
 use railwright_knowledge::spec::cabling::write;
 use railwright_resource::Fact;
 use railwright_resource::counters::names::Meter;
 use railwright_verify::fabric::judge::format_priorities;
-use railwright_verify::fabric::{DesiredFabricSettings, EndFacts, LinkProblemKind, LinkReport, Tier};
+use railwright_verify::fabric::{
+    DesiredFabricSettings, EndFacts, LinkProblemKind, LinkReport, Tier,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What makes links alike: what their ends are set to, and what is wrong with them.
@@ -86,48 +89,92 @@ impl Picture {
     /// Of these links.
     pub fn of(links: &[LinkReport], wanted: &DesiredFabricSettings) -> Self {
         let is_of_host = |place: &usize| links[*place].link.from.tier == Tier::Host;
-        let (of_hosts, of_switches): (Vec<usize>, Vec<usize>) = (0..links.len()).partition(is_of_host);
+        let (of_hosts, of_switches): (Vec<usize>, Vec<usize>) =
+            (0..links.len()).partition(is_of_host);
         let mut hosts_of: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for link in of_hosts.iter().map(|place| &links[*place].link) {
-            hosts_of.entry(&link.to.device).or_default().insert(&link.from.device);
+            hosts_of
+                .entry(&link.to.device)
+                .or_default()
+                .insert(&link.from.device);
         }
         let mut pods: BTreeMap<&BTreeSet<&str>, Vec<usize>> = BTreeMap::new();
         for place in of_hosts {
-            pods.entry(&hosts_of[links[place].link.to.device.as_str()]).or_default().push(place);
+            pods.entry(&hosts_of[links[place].link.to.device.as_str()])
+                .or_default()
+                .push(place);
         }
         let mut blocks: BTreeMap<_, Block> = BTreeMap::new();
         for (hosts, places) in &pods {
-            let leaves: BTreeSet<String> = places.iter().map(|place| links[*place].link.to.device.clone()).collect();
+            let leaves: BTreeSet<String> = places
+                .iter()
+                .map(|place| links[*place].link.to.device.clone())
+                .collect();
             let rows = fold_links_into_rows(links, places, wanted);
-            let shape: Vec<_> = rows.iter().map(|row| (row.rails.clone(), row.links.len(), row.cells.clone())).collect();
-            let none = || Block { pods: 0, hosts: BTreeSet::new(), leaves: BTreeSet::new(), rows: Vec::new() };
-            let block = blocks.entry((hosts.len(), leaves.len(), shape)).or_insert_with(none);
+            let shape: Vec<_> = rows
+                .iter()
+                .map(|row| (row.rails.clone(), row.links.len(), row.cells.clone()))
+                .collect();
+            let none = || Block {
+                pods: 0,
+                hosts: BTreeSet::new(),
+                leaves: BTreeSet::new(),
+                rows: Vec::new(),
+            };
+            let block = blocks
+                .entry((hosts.len(), leaves.len(), shape))
+                .or_insert_with(none);
             block.pods += 1;
-            block.hosts.extend(hosts.iter().map(|host| (*host).to_owned()));
+            block
+                .hosts
+                .extend(hosts.iter().map(|host| (*host).to_owned()));
             block.leaves.extend(leaves);
             match block.rows.is_empty() {
                 true => block.rows = rows,
-                false => block.rows.iter_mut().zip(rows).for_each(|(row, other)| row.links.extend(other.links)),
+                false => block
+                    .rows
+                    .iter_mut()
+                    .zip(rows)
+                    .for_each(|(row, other)| row.links.extend(other.links)),
             }
         }
         let mut blocks: Vec<Block> = blocks.into_values().collect();
-        let first = |names: &BTreeSet<String>| names.iter().min_by(|a, b| natural_order(a, b)).cloned().unwrap_or_default();
+        let first = |names: &BTreeSet<String>| {
+            names
+                .iter()
+                .min_by(|a, b| natural_order(a, b))
+                .cloned()
+                .unwrap_or_default()
+        };
         blocks.sort_by(|one, other| natural_order(&first(&one.leaves), &first(&other.leaves)));
         // What ends on the same spines stands together.
-        let (of_peers, of_uplinks): (Vec<usize>, Vec<usize>) =
-            of_switches.into_iter().partition(|place| links[*place].link.from.tier == links[*place].link.to.tier);
+        let (of_peers, of_uplinks): (Vec<usize>, Vec<usize>) = of_switches
+            .into_iter()
+            .partition(|place| links[*place].link.from.tier == links[*place].link.to.tier);
         let mut uplinks = fold_links_into_rows(links, &of_uplinks, wanted);
         uplinks.sort_by_cached_key(|row| row.side(links, false).0);
-        Picture { uplinks, peers: fold_links_into_rows(links, &of_peers, wanted), blocks }
+        Picture {
+            uplinks,
+            peers: fold_links_into_rows(links, &of_peers, wanted),
+            blocks,
+        }
     }
 }
 
 /// Links that are alike are one row, in the order of the first of each.
-fn fold_links_into_rows(links: &[LinkReport], places: &[usize], wanted: &DesiredFabricSettings) -> Vec<FabricLinkRow> {
+fn fold_links_into_rows(
+    links: &[LinkReport],
+    places: &[usize],
+    wanted: &DesiredFabricSettings,
+) -> Vec<FabricLinkRow> {
     let mut rows: indexmap::IndexMap<Cells, FabricLinkRow> = indexmap::IndexMap::new();
     for place in places {
         let cells = build_link_cells(&links[*place], wanted);
-        let row = rows.entry(cells.clone()).or_insert_with(|| FabricLinkRow { rails: BTreeSet::new(), links: Vec::new(), cells });
+        let row = rows.entry(cells.clone()).or_insert_with(|| FabricLinkRow {
+            rails: BTreeSet::new(),
+            links: Vec::new(),
+            cells,
+        });
         row.rails.extend(links[*place].link.rail);
         row.links.push(*place);
     }
@@ -138,20 +185,37 @@ fn build_link_cells(report: &LinkReport, wanted: &DesiredFabricSettings) -> Cell
     let ends = [&report.from, &report.to];
     let each = |say: &dyn Fn(&EndFacts) -> String| join_both_ends(ends.map(say));
     let map = |map: &BTreeMap<u8, u8>| {
-        let one = |dscp: &u8| format!("{dscp}>{}", map.get(dscp).map_or_else(|| "-".to_owned(), u8::to_string));
+        let one = |dscp: &u8| {
+            format!(
+                "{dscp}>{}",
+                map.get(dscp).map_or_else(|| "-".to_owned(), u8::to_string)
+            )
+        };
         wanted.dscp.keys().map(one).collect::<Vec<_>>().join(" ")
     };
     let marking = |facts: &EndFacts| {
         format_fact(&facts.marking, |marking| {
             let kb = |bytes: u64| bytes.div_ceil(1000);
-            format!("{}-{} kB {} %", kb(marking.min_bytes), kb(marking.max_bytes), marking.probability_percent)
+            format!(
+                "{}-{} kB {} %",
+                kb(marking.min_bytes),
+                kb(marking.max_bytes),
+                marking.probability_percent
+            )
         })
     };
-    let marks: Vec<String> =
-        ends.iter().filter(|facts| !matches!(facts.marking, Fact::NotApplicable(_))).map(|facts| marking(facts)).collect();
+    let marks: Vec<String> = ends
+        .iter()
+        .filter(|facts| !matches!(facts.marking, Fact::NotApplicable(_)))
+        .map(|facts| marking(facts))
+        .collect();
     Cells {
         mtu: each(&|facts| format_fact(&facts.mtu, u64::to_string)),
-        dscp: if wanted.dscp.is_empty() { String::new() } else { each(&|facts| format_fact(&facts.dscp, map)) },
+        dscp: if wanted.dscp.is_empty() {
+            String::new()
+        } else {
+            each(&|facts| format_fact(&facts.dscp, map))
+        },
         pfc: each(&|facts| format_fact(&facts.pfc, format_priorities)),
         ecn: match marks.as_slice() {
             [] => String::new(),
@@ -163,7 +227,11 @@ fn build_link_cells(report: &LinkReport, wanted: &DesiredFabricSettings) -> Cell
 }
 
 fn join_both_ends([one, other]: [String; 2]) -> String {
-    if one == other { one } else { format!("{one} | {other}") }
+    if one == other {
+        one
+    } else {
+        format!("{one} | {other}")
+    }
 }
 
 fn format_fact<T>(fact: &Fact<T>, say: impl Fn(&T) -> String) -> String {
@@ -202,11 +270,26 @@ impl std::fmt::Display for Sum {
 
 /// The devices and ports of one side of these links, folded.
 pub fn fold_link_side(places: &[usize], links: &[LinkReport], is_from: bool) -> (String, String) {
-    let ends = places.iter().map(|place| if is_from { &links[*place].link.from } else { &links[*place].link.to });
-    let (devices, ports): (BTreeSet<&str>, BTreeSet<&str>) = ends.map(|end| (end.device.as_str(), end.port.as_str())).unzip();
+    let ends = places.iter().map(|place| {
+        if is_from {
+            &links[*place].link.from
+        } else {
+            &links[*place].link.to
+        }
+    });
+    let (devices, ports): (BTreeSet<&str>, BTreeSet<&str>) = ends
+        .map(|end| (end.device.as_str(), end.port.as_str()))
+        .unzip();
     let mut ports: Vec<&str> = ports.into_iter().collect();
     ports.sort_by(|a, b| natural_order(a, b));
-    (fold_node_set(&devices.into_iter().collect::<Vec<_>>()), if is_from { fold_node_set(&ports) } else { write::fold_port_names(&ports) })
+    (
+        fold_node_set(&devices.into_iter().collect::<Vec<_>>()),
+        if is_from {
+            fold_node_set(&ports)
+        } else {
+            write::fold_port_names(&ports)
+        },
+    )
 }
 
 impl FabricLinkRow {
@@ -214,7 +297,10 @@ impl FabricLinkRow {
     pub fn sums(&self, links: &[LinkReport], wanted: &DesiredFabricSettings) -> Sums {
         let mut sums = Sums::default();
         for report in self.links.iter().map(|place| &links[*place]) {
-            for (tier, facts) in [(report.link.from.tier, &report.from), (report.link.to.tier, &report.to)] {
+            for (tier, facts) in [
+                (report.link.from.tier, &report.from),
+                (report.link.to.tier, &report.to),
+            ] {
                 sums.add(tier, facts, wanted);
             }
         }
@@ -229,14 +315,21 @@ impl FabricLinkRow {
     /// `ok`, or the codes of what is wrong.
     pub fn state(&self) -> String {
         let codes: Vec<&str> = self.cells.kinds.iter().map(|kind| kind.code()).collect();
-        if codes.is_empty() { "ok".to_owned() } else { codes.join(" ") }
+        if codes.is_empty() {
+            "ok".to_owned()
+        } else {
+            codes.join(" ")
+        }
     }
 }
 
 impl Sums {
     /// True where a number is of some ends alone, and of the others nobody can tell.
     pub fn is_in_part(&self) -> bool {
-        self.told_to_wait.values().chain([&self.marked, &self.notified, &self.lost]).any(|sum| sum.is_unsure && sum.is_counted)
+        self.told_to_wait
+            .values()
+            .chain([&self.marked, &self.notified, &self.lost])
+            .any(|sum| sum.is_unsure && sum.is_counted)
     }
 
     fn add(&mut self, tier: Tier, facts: &EndFacts, wanted: &DesiredFabricSettings) {
@@ -251,7 +344,10 @@ impl Sums {
             }
             _ => return,
         };
-        let is_lossless = |priority: u8| wanted.lossless == Some(priority) || facts.pfc.value().is_some_and(|pfc| pfc.contains(&priority));
+        let is_lossless = |priority: u8| {
+            wanted.lossless == Some(priority)
+                || facts.pfc.value().is_some_and(|pfc| pfc.contains(&priority))
+        };
         for rise in &counted.rises {
             match (rise.meter, rise.priority) {
                 (Meter::PauseReceived, _) => waits.add(&rise.rose),

@@ -8,7 +8,12 @@ use unicode_width::UnicodeWidthStr as _;
 
 fn with<T>(fabric: &Fabric, show: impl Fn(&FabricSubject) -> T) -> T {
     let (wanted, report) = fabric.judged();
-    show(&FabricSubject { inventory: "inv", recorded: None, wanted: &wanted, report: &report })
+    show(&FabricSubject {
+        inventory: "inv",
+        recorded: None,
+        wanted: &wanted,
+        report: &report,
+    })
 }
 
 /// The screen, of which no line is too long.
@@ -20,16 +25,31 @@ fn shown(fabric: &Fabric) -> String {
 }
 
 fn one_host() -> Fabric {
-    Fabric::of(Size { pods: 1, hosts: 1, rails: 2, spines: 0 })
+    Fabric::of(Size {
+        pods: 1,
+        hosts: 1,
+        rails: 2,
+        spines: 0,
+    })
 }
 
 fn two_pods() -> Fabric {
-    Fabric::of(Size { pods: 2, hosts: 8, rails: 8, spines: 4 })
+    Fabric::of(Size {
+        pods: 2,
+        hosts: 8,
+        rails: 8,
+        spines: 4,
+    })
 }
 
 /// Pods of 40 hosts, 25 of them.
 fn thousand() -> Fabric {
-    Fabric::of(Size { pods: 25, hosts: 40, rails: 8, spines: 8 })
+    Fabric::of(Size {
+        pods: 25,
+        hosts: 40,
+        rails: 8,
+        spines: 8,
+    })
 }
 
 #[test]
@@ -47,11 +67,24 @@ fn two_pods_with_something_of_everything() {
     let mut fabric = two_pods();
     let running = "switch:running";
     fabric.bend("leaf3", running, "\"mtu\":\"9216\"", "\"mtu\":\"1500\"");
-    fabric.bend("leaf9", running, "\"pfc_enable\":\"3\"", "\"pfc_enable\":\"4\"");
-    fabric.bend("gpu12", "link_counters:second", "rx_prio3_buf_discard 0", "rx_prio3_buf_discard 17");
+    fabric.bend(
+        "leaf9",
+        running,
+        "\"pfc_enable\":\"3\"",
+        "\"pfc_enable\":\"4\"",
+    );
+    fabric.bend(
+        "gpu12",
+        "link_counters:second",
+        "rx_prio3_buf_discard 0",
+        "rx_prio3_buf_discard 17",
+    );
     fabric.bend("gpu13", "link_qos:ens6f0np0", "[26,3]", "[26,0]");
     fabric.bend("spine2", "switch_counters:second", "operational", "stormed");
-    fabric.devices.insert("leaf12".to_owned(), FabricDevice::Silent("is not reachable: no route to host (RW0401)".to_owned()));
+    fabric.devices.insert(
+        "leaf12".to_owned(),
+        FabricDevice::Silent("is not reachable: no route to host (RW0401)".to_owned()),
+    );
     insta::assert_snapshot!(shown(&fabric));
 }
 
@@ -77,7 +110,10 @@ fn parses(text: &str) {
             _ => {}
         }
     }
-    assert!(open == 0 && lines > 0 && text.contains("xmlns=\"http://www.w3.org/2000/svg\""), "{text}");
+    assert!(
+        open == 0 && lines > 0 && text.contains("xmlns=\"http://www.w3.org/2000/svg\""),
+        "{text}"
+    );
 }
 
 #[test]
@@ -86,15 +122,29 @@ fn the_picture_is_xml_whatever_devices_say() {
     parses(&with(&two_pods(), svg::render_fabric_svg));
     parses(&with(&thousand(), svg::render_fabric_svg));
     let mut fabric = one_host();
-    fabric.devices.insert("leaf1".to_owned(), FabricDevice::Silent("<b>&\u{1b}[2J\u{ffff}".to_owned()));
+    fabric.devices.insert(
+        "leaf1".to_owned(),
+        FabricDevice::Silent("<b>&\u{1b}[2J\u{ffff}".to_owned()),
+    );
     parses(&with(&fabric, svg::render_fabric_svg));
     assert!(!shown(&fabric).contains('\u{1b}'));
 }
 
 #[test]
 fn the_document_has_all_links() {
-    let json = with(&two_pods(), |subject| serde_json::to_value(FabricDocument::of(subject)).unwrap());
-    assert_eq!((json["links"].as_array().unwrap().len(), &json["verdict"]), (192, &"passed".into()));
-    assert_eq!(json["links"][0]["from"]["mtu"], serde_json::json!({ "is": 9000 }));
-    assert_eq!(json["links"][0]["from"]["marking"], serde_json::json!({ "not_applicable": "a NIC marks nothing" }));
+    let json = with(&two_pods(), |subject| {
+        serde_json::to_value(FabricDocument::of(subject)).unwrap()
+    });
+    assert_eq!(
+        (json["links"].as_array().unwrap().len(), &json["verdict"]),
+        (192, &"passed".into())
+    );
+    assert_eq!(
+        json["links"][0]["from"]["mtu"],
+        serde_json::json!({ "is": 9000 })
+    );
+    assert_eq!(
+        json["links"][0]["from"]["marking"],
+        serde_json::json!({ "not_applicable": "a NIC marks nothing" })
+    );
 }

@@ -19,87 +19,167 @@ pub struct FabricFindingText {
 }
 
 /// A finding in words.
-pub fn describe_fabric_finding(finding: &FabricFinding, subject: &FabricSubject) -> FabricFindingText {
+pub fn describe_fabric_finding(
+    finding: &FabricFinding,
+    subject: &FabricSubject,
+) -> FabricFindingText {
     let means = match finding.kind {
         LinkProblemKind::Down => "this link carries nothing",
-        LinkProblemKind::Mtu => "packets above the smaller one are dropped at that end, without a word to whoever sent them",
-        LinkProblemKind::MtuOfSpec => {
-            "the ends take each other's packets, of another size than the spec says: what relies on it, such as the next link or a job, may not get through"
+        LinkProblemKind::Mtu => {
+            "packets above the smaller one are dropped at that end, without a word to whoever sent \
+             them"
         }
-        LinkProblemKind::Dscp => "RoCE packets change their class on the way: where they are in a lossy one, they are dropped under load",
-        LinkProblemKind::Pfc => "a pause of one end means nothing to the other: it goes on sending, and packets are dropped",
-        LinkProblemKind::Ecn => "senders are not told to slow down before the queue is full, so that all is left to pauses, which spread",
-        LinkProblemKind::Lost => "packets that must not be lost were: RDMA sends whole windows again, and slows down to a fraction",
-        LinkProblemKind::PausedElsewhere => "one end has PFC on for a class that the other drops in, or another device pauses on this port",
+        LinkProblemKind::MtuOfSpec => {
+            "the ends take each other's packets, of another size than the spec says: what relies \
+             on it, such as the next link or a job, may not get through"
+        }
+        LinkProblemKind::Dscp => {
+            "RoCE packets change their class on the way: where they are in a lossy one, they are \
+             dropped under load"
+        }
+        LinkProblemKind::Pfc => {
+            "a pause of one end means nothing to the other: it goes on sending, and packets are \
+             dropped"
+        }
+        LinkProblemKind::Ecn => {
+            "senders are not told to slow down before the queue is full, so that all is left to \
+             pauses, which spread"
+        }
+        LinkProblemKind::Lost => {
+            "packets that must not be lost were: RDMA sends whole windows again, and slows down to \
+             a fraction"
+        }
+        LinkProblemKind::PausedElsewhere => {
+            "one end has PFC on for a class that the other drops in, or another device pauses on \
+             this port"
+        }
         LinkProblemKind::Watchdog => {
-            "somebody pauses without end: a NIC or a switch that hangs; what the watchdog does meanwhile loses packets"
+            "somebody pauses without end: a NIC or a switch that hangs; what the watchdog does \
+             meanwhile loses packets"
         }
         LinkProblemKind::Unknown => "whatever is not known may be wrong",
     };
-    FabricFindingText { means: means.to_owned(), next: list_next_steps(finding, subject) }
+    FabricFindingText {
+        means: means.to_owned(),
+        next: list_next_steps(finding, subject),
+    }
 }
 
 fn list_next_steps(finding: &FabricFinding, subject: &FabricSubject) -> Vec<String> {
     let inventory = subject.inventory;
-    let plan = format!("railwright plan {inventory} shows what both ends are to have, and changes the one that has not");
+    let plan = format!(
+        "railwright plan {inventory} shows what both ends are to have, and changes the one that \
+         has not"
+    );
     match finding.kind {
-        LinkProblemKind::Down => vec![format!("railwright verify cabling {inventory} tells where the cable is; then look at both plugs")],
-        LinkProblemKind::Mtu | LinkProblemKind::Dscp | LinkProblemKind::Pfc | LinkProblemKind::Ecn => vec![plan],
-        LinkProblemKind::MtuOfSpec => vec![format!("railwright plan {inventory} shows what is to be there, and changes it")],
+        LinkProblemKind::Down => vec![format!(
+            "railwright verify cabling {inventory} tells where the cable is; then look at both \
+             plugs"
+        )],
+        LinkProblemKind::Mtu
+        | LinkProblemKind::Dscp
+        | LinkProblemKind::Pfc
+        | LinkProblemKind::Ecn => vec![plan],
+        LinkProblemKind::MtuOfSpec => vec![format!(
+            "railwright plan {inventory} shows what is to be there, and changes it"
+        )],
         LinkProblemKind::Lost => vec![
-            "where the ends agree on PFC: is the length of the cable right on the switch (`cable_length_m`), which sizes the buffer?"
+            "where the ends agree on PFC: is the length of the cable right on the switch \
+             (`cable_length_m`), which sizes the buffer?"
                 .to_owned(),
-            format!("railwright explain {} tells the other causes", finding.kind.code()),
+            format!(
+                "railwright explain {} tells the other causes",
+                finding.kind.code()
+            ),
         ],
         LinkProblemKind::PausedElsewhere => {
-            vec![format!("railwright drift {inventory} tells which end has PFC that the spec does not want")]
+            vec![format!(
+                "railwright drift {inventory} tells which end has PFC that the spec does not want"
+            )]
         }
         LinkProblemKind::Watchdog => {
             vec![format!(
-                "look at the end that sends the pauses: its NIC's firmware, a host that hangs; railwright explain {}",
+                "look at the end that sends the pauses: its NIC's firmware, a host that hangs; \
+                 railwright explain {}",
                 finding.kind.code()
             )]
         }
         LinkProblemKind::Unknown if finding.said.contains("counts no pause frames") => {
-            vec!["on SONiC: `counterpoll show` has to tell port, queue and pg-drop enabled; on a host: ethtool -S NETDEV".to_owned()]
+            vec![
+                "on SONiC: `counterpoll show` has to tell port, queue and pg-drop enabled; on a \
+                 host: ethtool -S NETDEV"
+                    .to_owned(),
+            ]
         }
-        LinkProblemKind::Unknown if finding.said.contains("set back") || finding.said.contains("between the readings") => {
-            vec![format!("railwright verify fabric {inventory} again, while nobody clears counters")]
+        LinkProblemKind::Unknown
+            if finding.said.contains("set back")
+                || finding.said.contains("between the readings") =>
+        {
+            vec![format!(
+                "railwright verify fabric {inventory} again, while nobody clears counters"
+            )]
         }
         LinkProblemKind::Unknown if finding.said.ends_with("tells nothing of the port") => {
             vec!["enter this command on the switch: it tells why".to_owned()]
         }
         LinkProblemKind::Unknown if finding.said.contains("dropped as they came") => {
-            vec![format!("railwright verify fabric {inventory} again without traffic; railwright explain {}", finding.kind.code())]
+            vec![format!(
+                "railwright verify fabric {inventory} again without traffic; railwright explain {}",
+                finding.kind.code()
+            )]
         }
         LinkProblemKind::Unknown if finding.said.ends_with(NO_COUNTERS) => {
-            let rest = subject.recorded.map(|(file, _)| format!(" --observations {}", one_line(file, 200))).unwrap_or_default();
+            let rest = subject
+                .recorded
+                .map(|(file, _)| format!(" --observations {}", one_line(file, 200)))
+                .unwrap_or_default();
             vec![
                 format!("railwright verify fabric {inventory} --for 0{rest} judges the rest"),
-                format!("railwright verify fabric {inventory} --record {RECORDING} reads its devices twice, and keeps both readings"),
+                format!(
+                    "railwright verify fabric {inventory} --record {RECORDING} reads its devices \
+                     twice, and keeps both readings"
+                ),
             ]
         }
         LinkProblemKind::Unknown => {
-            vec![format!("railwright drift {inventory} tells what cannot be reached or read; railwright explain RW0847")]
+            vec![format!(
+                "railwright drift {inventory} tells what cannot be reached or read; railwright \
+                 explain RW0847"
+            )]
         }
     }
 }
 
 /// ` (+12)`: packets, bytes or events, as the vendor counts them; nothing where nothing is counted.
 pub fn format_finding_count(finding: &FabricFinding) -> String {
-    finding.count.map_or_else(String::new, |count| format!(" (+{count})"))
+    finding
+        .count
+        .map_or_else(String::new, |count| format!(" (+{count})"))
 }
 
-/// `gpu[001-016] ens0f0np0 - leaf1 Ethernet[0-60/4] (16 links)`; those to hosts apart from those between switches.
+/// `gpu[001-016] ens0f0np0 - leaf1 Ethernet[0-60/4] (16 links)`; those to hosts apart from those
+/// between switches.
 pub fn format_finding_links(finding: &FabricFinding, links: &[LinkReport]) -> String {
     let mut tiers: BTreeMap<[Tier; 2], Vec<usize>> = BTreeMap::new();
     for place in &finding.links {
         let link = &links[*place].link;
-        tiers.entry([link.from.tier, link.to.tier]).or_default().push(*place);
+        tiers
+            .entry([link.from.tier, link.to.tier])
+            .or_default()
+            .push(*place);
     }
     let told = |places: Vec<usize>| {
-        let ((host, nic), (switch, port)) = (fold_link_side(&places, links, true), fold_link_side(&places, links, false));
-        format!("{host} {nic} - {switch} {port} ({})", format_count(places.len(), "link"))
+        let ((host, nic), (switch, port)) = (
+            fold_link_side(&places, links, true),
+            fold_link_side(&places, links, false),
+        );
+        format!(
+            "{host} {nic} - {switch} {port} ({})",
+            format_count(places.len(), "link")
+        )
     };
-    one_line(&tiers.into_values().map(told).collect::<Vec<_>>().join("; "), 1000)
+    one_line(
+        &tiers.into_values().map(told).collect::<Vec<_>>().join("; "),
+        1000,
+    )
 }

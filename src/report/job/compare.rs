@@ -1,4 +1,5 @@
-//! The screen of `job compare` and its JSON: the answer first, then topic by topic, the figures, and the profiler that goes on.
+//! The screen of `job compare` and its JSON: the answer first, then topic by topic, the figures,
+//! and the profiler that goes on.
 
 use super::render_result_row;
 use crate::document as documents;
@@ -31,13 +32,25 @@ pub struct JobComparisonView<'a> {
 
 /// The whole screen.
 pub fn render_comparison_screen(compared: &JobComparisonView<'_>) -> String {
-    let JobComparisonView { names, comparison, profilers, .. } = compared;
+    let JobComparisonView {
+        names,
+        comparison,
+        profilers,
+        ..
+    } = compared;
     let mut out = format!("job compare {} and {}\n", names[0], names[1]);
     out.push_str(&render_heading(&format_comparison_title(comparison)));
-    out.extend(comparison.topics.iter().map(|(topic, judgement)| render_result_row(topic.word(), judgement)));
+    out.extend(
+        comparison
+            .topics
+            .iter()
+            .map(|(topic, judgement)| render_result_row(topic.word(), judgement)),
+    );
     if !comparison.figures.is_empty() {
         out.push_str(&render_heading("SECONDS"));
-        out.push_str("   of               rdma         tcp          gain      busbw rdma, tcp (GB/s)\n");
+        out.push_str(
+            "   of               rdma         tcp          gain      busbw rdma, tcp (GB/s)\n",
+        );
         out.extend(comparison.figures.iter().map(render_figure_row));
     }
     if !profilers.is_empty() {
@@ -54,14 +67,20 @@ pub fn render_comparison_json(compared: &JobComparisonView<'_>) -> String {
 
 fn format_comparison_title(comparison: &LogComparison) -> String {
     match (comparison.proven, comparison.figure()) {
-        (Proven::Proven, Some(figure)) => format!("COMPARED: {:.2} times as fast with RDMA", figure.gain),
-        (Proven::Proven, None) | (Proven::NotKnown, _) => "NOT KNOWN: the logs do not say enough".to_owned(),
+        (Proven::Proven, Some(figure)) => {
+            format!("COMPARED: {:.2} times as fast with RDMA", figure.gain)
+        }
+        (Proven::Proven, None) | (Proven::NotKnown, _) => {
+            "NOT KNOWN: the logs do not say enough".to_owned()
+        }
         (Proven::Disproven, _) => "NO COMPARISON: the two are no such pair".to_owned(),
     }
 }
 
 fn render_figure_row(figure: &Figure) -> String {
-    let busbw = figure.busbw.map_or(String::new(), |(rdma, tcp)| format!("{rdma}, {tcp}"));
+    let busbw = figure
+        .busbw
+        .map_or(String::new(), |(rdma, tcp)| format!("{rdma}, {tcp}"));
     let line = format!(
         "   {:<16} {:<12} {:<12} {:<9} {busbw}",
         figure.of.word(),
@@ -73,8 +92,15 @@ fn render_figure_row(figure: &Figure) -> String {
 }
 
 fn render_profiler_entry(row: &ProfilerRow) -> String {
-    let rows = [("shows", &row.shows), ("run", &row.run), ("source", &row.source)];
-    let below: String = rows.iter().map(|(word, text)| wrap_labelled_text(&format!("       {word:<8}"), text, COLUMNS)).collect();
+    let rows = [
+        ("shows", &row.shows),
+        ("run", &row.run),
+        ("source", &row.source),
+    ];
+    let below: String = rows
+        .iter()
+        .map(|(word, text)| wrap_labelled_text(&format!("       {word:<8}"), text, COLUMNS))
+        .collect();
     format!("   {}\n{below}", clean_line(&row.name))
 }
 
@@ -137,7 +163,11 @@ impl<'a> ComparisonDocument<'a> {
             format_version: FORMAT_VERSION,
             verdict: comparison.proven,
             logs: [log(0), log(1)],
-            topics: comparison.topics.iter().map(build_comparison_topic_document).collect(),
+            topics: comparison
+                .topics
+                .iter()
+                .map(build_comparison_topic_document)
+                .collect(),
             figures: &comparison.figures,
             gain: comparison.figure().map(|figure| figure.gain),
             profilers: &compared.profilers,
@@ -145,7 +175,9 @@ impl<'a> ComparisonDocument<'a> {
     }
 }
 
-fn build_comparison_topic_document((topic, judgement): &(LogComparisonTopic, CheckOutcome)) -> ComparisonTopicDocument<'_> {
+fn build_comparison_topic_document(
+    (topic, judgement): &(LogComparisonTopic, CheckOutcome),
+) -> ComparisonTopicDocument<'_> {
     ComparisonTopicDocument {
         topic: *topic,
         verdict: judgement.verdict,

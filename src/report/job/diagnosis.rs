@@ -1,5 +1,5 @@
-//! The screen of `doctor` and its JSON: the layers that show nothing, the first cause with its lines and the next command, then what
-//! follows from it or comes after it, one line each.
+//! The screen of `doctor` and its JSON: the layers that show nothing, the first cause with its
+//! lines and the next command, then what follows from it or comes after it, one line each.
 
 use crate::document as documents;
 use crate::wrap::{COLUMNS, render_heading, wrap_labelled_text};
@@ -14,10 +14,15 @@ use serde::Serialize;
 /// The version of the document.
 const FORMAT_VERSION: &str = "1.0";
 
-/// The whole screen; `name` is what the log is called, `words` those by which a command that goes on finds it.
+/// The whole screen; `name` is what the log is called, `words` those by which a command that goes
+/// on finds it.
 pub fn render_diagnosis_screen(diagnosis: &Diagnosis, name: &str, words: &str) -> String {
     let log = &diagnosis.log;
-    let mut out = format!("doctor {name}   {}, transport {}\n", format_count(log.lines as usize, "line"), diagnosis.proof.transport.word());
+    let mut out = format!(
+        "doctor {name}   {}, transport {}\n",
+        format_count(log.lines as usize, "line"),
+        diagnosis.proof.transport.word()
+    );
     let Some((first, rest)) = diagnosis.found.split_first() else {
         out.push_str(&render_no_cause_found(diagnosis, words));
         return out;
@@ -25,7 +30,14 @@ pub fn render_diagnosis_screen(diagnosis: &Diagnosis, name: &str, words: &str) -
     out.push_str(&render_heading("FIRST CAUSE"));
     let sound: Vec<&str> = diagnosis.sound_layers().map(Layer::word).collect();
     if !sound.is_empty() {
-        out.push_str(&wrap_labelled_text("   layers ", &format!("{}: nothing in the log speaks against them", sound.join(", ")), COLUMNS));
+        out.push_str(&wrap_labelled_text(
+            "   layers ",
+            &format!(
+                "{}: nothing in the log speaks against them",
+                sound.join(", ")
+            ),
+            COLUMNS,
+        ));
     }
     out.push_str(&render_first_cause(first));
     if !rest.is_empty() {
@@ -43,52 +55,98 @@ pub fn render_diagnosis_json(diagnosis: &Diagnosis, name: &str) -> String {
 fn render_no_cause_found(diagnosis: &Diagnosis, words: &str) -> String {
     let (title, next) = match diagnosis.proof.proven {
         Proven::Proven if !diagnosis.job_goes() => (
-            "NOT KNOWN: RDMA was set up between hosts, and no line that can be read says that the job goes on",
-            "take the log again once the job has gone on for a while; of one that hangs, `py-spy dump` or the stacks of its ranks tell more"
+            "NOT KNOWN: RDMA was set up between hosts, and no line that can be read says that the \
+             job goes on",
+            "take the log again once the job has gone on for a while; of one that hangs, `py-spy \
+             dump` or the stacks of its ranks tell more"
                 .to_owned(),
         ),
         Proven::Proven if list_proof_warnings(diagnosis).next().is_some() => (
             "THE JOB GOES: the log proves that RDMA was used, and not all is as it should be",
             format!("railwright job prove {words} tells more"),
         ),
-        Proven::Proven => ("NOTHING WRONG: the log proves that RDMA was used", format!("railwright job prove {words} tells more")),
+        Proven::Proven => (
+            "NOTHING WRONG: the log proves that RDMA was used",
+            format!("railwright job prove {words} tells more"),
+        ),
         _ => (
             "NOT KNOWN: no symptom that railwright knows is in the log",
             format!(
-                "railwright job prove {words} says what is missing; the log of another rank, of the operator or of the node may show it"
+                "railwright job prove {words} says what is missing; the log of another rank, of \
+                 the operator or of the node may show it"
             ),
         ),
     };
     let doubts: String = list_proof_warnings(diagnosis)
-        .map(|(aspect, code, measured)| wrap_labelled_text(&format!(" ~ {:<12} {code}   ", aspect.word()), measured, COLUMNS))
+        .map(|(aspect, code, measured)| {
+            wrap_labelled_text(
+                &format!(" ~ {:<12} {code}   ", aspect.word()),
+                measured,
+                COLUMNS,
+            )
+        })
         .collect();
-    format!("{}{doubts}{}", render_heading(title), wrap_labelled_text("   next     ", &next, COLUMNS))
+    format!(
+        "{}{doubts}{}",
+        render_heading(title),
+        wrap_labelled_text("   next     ", &next, COLUMNS)
+    )
 }
 
 /// What the proof warns of: no cause for a job that does not go, and yet not as it should be.
-fn list_proof_warnings(diagnosis: &Diagnosis) -> impl Iterator<Item = (Aspect, &'static str, &str)> {
-    let warned = diagnosis.proof.aspects.iter().filter(|(_, judgement)| judgement.verdict == CheckVerdict::Warning);
-    warned.filter_map(|(aspect, judgement)| Some((*aspect, judgement.code?, judgement.measured.as_str())))
+fn list_proof_warnings(
+    diagnosis: &Diagnosis,
+) -> impl Iterator<Item = (Aspect, &'static str, &str)> {
+    let warned = diagnosis
+        .proof
+        .aspects
+        .iter()
+        .filter(|(_, judgement)| judgement.verdict == CheckVerdict::Warning);
+    warned.filter_map(|(aspect, judgement)| {
+        Some((*aspect, judgement.code?, judgement.measured.as_str()))
+    })
 }
 
 fn render_first_cause(found: &SymptomFinding) -> String {
     let symptom = &found.symptom;
-    let mut out = wrap_labelled_text(&format!(" ! {:<12} {}   ", symptom.layer.word(), symptom.code), &symptom.title, COLUMNS);
+    let mut out = wrap_labelled_text(
+        &format!(" ! {:<12} {}   ", symptom.layer.word(), symptom.code),
+        &symptom.title,
+        COLUMNS,
+    );
     for seen in &found.lines {
-        let often = if seen.lines > 1 { format!(" ({} times)", seen.lines) } else { String::new() };
-        out.push_str(&wrap_labelled_text(&format!("       line {:<5}", seen.line), &format!("{}{often}", seen.text), COLUMNS));
+        let often = if seen.lines > 1 {
+            format!(" ({} times)", seen.lines)
+        } else {
+            String::new()
+        };
+        out.push_str(&wrap_labelled_text(
+            &format!("       line {:<5}", seen.line),
+            &format!("{}{often}", seen.text),
+            COLUMNS,
+        ));
     }
     let mut rows = vec![("cause", &symptom.cause), ("means", &symptom.means)];
     rows.extend(symptom.next.iter().map(|next| ("next", next)));
     rows.push(("source", &symptom.source));
-    out.extend(rows.into_iter().map(|(word, text)| wrap_labelled_text(&format!("       {word:<8}"), text, COLUMNS)));
+    out.extend(
+        rows.into_iter()
+            .map(|(word, text)| wrap_labelled_text(&format!("       {word:<8}"), text, COLUMNS)),
+    );
     out
 }
 
 fn render_later_symptom(found: &SymptomFinding) -> String {
     let symptom = &found.symptom;
-    let line = found.lines.first().map_or(String::new(), |seen| format!(" (line {})", seen.line));
-    wrap_labelled_text(&format!(" ~ {:<12} {}   ", symptom.layer.word(), symptom.code), &format!("{}{line}", symptom.title), COLUMNS)
+    let line = found
+        .lines
+        .first()
+        .map_or(String::new(), |seen| format!(" (line {})", seen.line));
+    wrap_labelled_text(
+        &format!(" ~ {:<12} {}   ", symptom.layer.word(), symptom.code),
+        &format!("{}{line}", symptom.title),
+        COLUMNS,
+    )
 }
 
 /// `doctor --json`.
@@ -167,6 +225,14 @@ fn of_found(found: &SymptomFinding) -> FoundDocument<'_> {
         means: &symptom.means,
         next: &symptom.next,
         source: &symptom.source,
-        seen: found.lines.iter().map(|seen| SeenDocument { line: seen.line, text: clean_line(&seen.text), times: seen.lines }).collect(),
+        seen: found
+            .lines
+            .iter()
+            .map(|seen| SeenDocument {
+                line: seen.line,
+                text: clean_line(&seen.text),
+                times: seen.lines,
+            })
+            .collect(),
     }
 }

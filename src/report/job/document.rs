@@ -168,7 +168,10 @@ impl<'a> ProofDocument<'a> {
             versions: &log.versions,
             ranks: log.world,
             hosts: log.hosts(),
-            devices: devices::group_hosts_by_devices(log).into_iter().map(build_devices_document).collect(),
+            devices: devices::group_hosts_by_devices(log)
+                .into_iter()
+                .map(build_devices_document)
+                .collect(),
             channels: log.channels(),
             environment: &log.environment,
             runs: log.runs.iter().map(build_nccl_run_document).collect(),
@@ -177,7 +180,13 @@ impl<'a> ProofDocument<'a> {
                 first_epoch: training.epochs.0,
                 last_epoch: training.epochs.1,
             }),
-            perftest: log.perftest.map(|(runs, least_gbps, most_gbps)| PerftestDocument { runs, least_gbps, most_gbps }),
+            perftest: log
+                .perftest
+                .map(|(runs, least_gbps, most_gbps)| PerftestDocument {
+                    runs,
+                    least_gbps,
+                    most_gbps,
+                }),
             failures: log.failures.iter().map(build_failure_document).collect(),
             failed_lines: log.failed,
             warnings: log.warnings.0,
@@ -186,7 +195,9 @@ impl<'a> ProofDocument<'a> {
     }
 }
 
-fn build_aspect_document((aspect, judgement): &(Aspect, railwright_verify::result::CheckOutcome)) -> AspectDocument<'_> {
+fn build_aspect_document(
+    (aspect, judgement): &(Aspect, railwright_verify::result::CheckOutcome),
+) -> AspectDocument<'_> {
     AspectDocument {
         aspect: *aspect,
         verdict: judgement.verdict,
@@ -199,8 +210,17 @@ fn build_aspect_document((aspect, judgement): &(Aspect, railwright_verify::resul
 }
 
 fn build_devices_document(group: HostDeviceGroup) -> DevicesDocument {
-    let devices = group.devices.into_iter().map(|(port, link)| DeviceDocument { port, link }).collect();
-    DevicesDocument { hosts: group.hosts, processes: group.processes, ranks: group.ranks, devices }
+    let devices = group
+        .devices
+        .into_iter()
+        .map(|(port, link)| DeviceDocument { port, link })
+        .collect();
+    DevicesDocument {
+        hosts: group.hosts,
+        processes: group.processes,
+        ranks: group.ranks,
+        devices,
+    }
 }
 
 fn build_nccl_run_document(run: &CollectiveRun) -> NcclRunDocument<'_> {
@@ -218,5 +238,10 @@ fn build_nccl_run_document(run: &CollectiveRun) -> NcclRunDocument<'_> {
 }
 
 fn build_failure_document(failure: &NcclLogFailure) -> FailureDocument<'_> {
-    FailureDocument { line: failure.line, host: failure.host.as_deref(), trouble: &failure.trouble, text: &failure.text }
+    FailureDocument {
+        line: failure.line,
+        host: failure.host.as_deref(),
+        trouble: &failure.trouble,
+        text: &failure.text,
+    }
 }

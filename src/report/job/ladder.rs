@@ -1,4 +1,5 @@
-//! The screen of `doctor --ladder`: a line a trial, and what stands between the last that goes and the first that does not.
+//! The screen of `doctor --ladder`: a line a trial, and what stands between the last that goes and
+//! the first that does not.
 
 use crate::document as documents;
 use crate::wrap::{COLUMNS, render_heading, wrap_labelled_text};
@@ -17,24 +18,45 @@ pub fn render_trial(rung: Rung, outcome: &TrialOutcome) -> String {
         TrialOutcome::Fails(found) => ('!', found),
         TrialOutcome::NotKnown(found) => ('?', found),
     };
-    wrap_labelled_text(&format!(" {mark} {:<27}", rung.word()), &clean_line(found), COLUMNS)
+    wrap_labelled_text(
+        &format!(" {mark} {:<27}", rung.word()),
+        &clean_line(found),
+        COLUMNS,
+    )
 }
 
 /// What all of them say.
 pub fn render_ladder_conclusion(ladder: &Ladder, inventory: &str) -> String {
     let rows = |title: &str, rows: &[(&str, &str)]| {
-        let rows = rows.iter().map(|(word, text)| wrap_labelled_text(&format!("   {word:<8}"), text, COLUMNS));
-        format!("\n{}{}", render_heading(title).trim_start_matches('\n'), rows.collect::<String>())
+        let rows = rows
+            .iter()
+            .map(|(word, text)| wrap_labelled_text(&format!("   {word:<8}"), text, COLUMNS));
+        format!(
+            "\n{}{}",
+            render_heading(title).trim_start_matches('\n'),
+            rows.collect::<String>()
+        )
     };
     match ladder.first_that_fails() {
         Some((rung, _)) => {
             let title = format!("FIRST THAT FAILS: {}", rung.word());
-            rows(&title, &[("cause", rung.cause()), ("next", &rung.next(inventory))])
+            rows(
+                &title,
+                &[("cause", rung.cause()), ("next", &rung.next(inventory))],
+            )
         }
-        None if ladder.goes() => {
-            rows("ALL TRIALS GO", &[("next", "a job of yours that fails differs from these: compare image, environment and devices")])
-        }
-        None => rows("NOT KNOWN", &[("means", "no trial failed, and not all could be made")]),
+        None if ladder.goes() => rows(
+            "ALL TRIALS GO",
+            &[(
+                "next",
+                "a job of yours that fails differs from these: compare image, environment and \
+                 devices",
+            )],
+        ),
+        None => rows(
+            "NOT KNOWN",
+            &[("means", "no trial failed, and not all could be made")],
+        ),
     }
 }
 
@@ -65,7 +87,14 @@ pub fn render_ladder_json(ladder: &Ladder) -> String {
     let first = ladder.first_that_fails().map(|(rung, _)| rung);
     documents::render_json_document(&LadderDocument {
         format_version: FORMAT_VERSION,
-        trials: ladder.rungs.iter().map(|(trial, outcome)| TrialDocument { trial: *trial, outcome }).collect(),
+        trials: ladder
+            .rungs
+            .iter()
+            .map(|(trial, outcome)| TrialDocument {
+                trial: *trial,
+                outcome,
+            })
+            .collect(),
         first_that_fails: first,
         cause: first.map(Rung::cause),
     })

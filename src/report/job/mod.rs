@@ -1,5 +1,5 @@
-//! The screen of `job prove`: the answer first, then each aspect with what was found, what it means and what to do, then what else the
-//! log says of the job.
+//! The screen of `job prove`: the answer first, then each aspect with what was found, what it means
+//! and what to do, then what else the log says of the job.
 
 pub mod compare;
 pub mod diagnosis;
@@ -15,7 +15,11 @@ use railwright_verify::nccl::{Aspect, NcclExpectations, NcclLog, NcclProof, Prov
 use railwright_verify::result::CheckOutcome;
 
 /// The whole screen.
-pub fn render_proof_screen(log: &NcclLog, proof: &NcclProof, expected: &NcclExpectations) -> String {
+pub fn render_proof_screen(
+    log: &NcclLog,
+    proof: &NcclProof,
+    expected: &NcclExpectations,
+) -> String {
     let mut out = format!("job prove {}   {}\n", expected.log, describe_log_size(log));
     let title = match proof.proven {
         Proven::Proven => "PROVEN: RDMA was used",
@@ -27,7 +31,11 @@ pub fn render_proof_screen(log: &NcclLog, proof: &NcclProof, expected: &NcclExpe
     let facts = collect_job_facts(log);
     if !facts.is_empty() {
         out.push_str(&render_heading("THE JOB"));
-        out.extend(facts.iter().map(|(word, text)| wrap_labelled_text(&format!("   {word:<12} "), text, COLUMNS)));
+        out.extend(
+            facts
+                .iter()
+                .map(|(word, text)| wrap_labelled_text(&format!("   {word:<12} "), text, COLUMNS)),
+        );
     }
     out
 }
@@ -39,8 +47,14 @@ pub fn render_proof_json(log: &NcclLog, proof: &NcclProof, expected: &NcclExpect
 
 fn describe_log_size(log: &NcclLog) -> String {
     let hosts = log.hosts().len();
-    let named = if hosts == 0 { String::new() } else { format!(", {}", format_count(hosts, "host")) };
-    let ranks = log.world.map_or(String::new(), |world| format!(", {}", format_count(world as usize, "rank")));
+    let named = if hosts == 0 {
+        String::new()
+    } else {
+        format!(", {}", format_count(hosts, "host"))
+    };
+    let ranks = log.world.map_or(String::new(), |world| {
+        format!(", {}", format_count(world as usize, "rank"))
+    });
     format!("{}{named}{ranks}", format_count(log.lines as usize, "line"))
 }
 
@@ -58,12 +72,25 @@ fn render_result_row(word: &str, judgement: &CheckOutcome) -> String {
         CheckVerdict::Passed => ' ',
     };
     let Some(code) = judgement.code else {
-        return wrap_labelled_text(&format!(" {mark} {word:<12} "), &judgement.measured, COLUMNS);
+        return wrap_labelled_text(
+            &format!(" {mark} {word:<12} "),
+            &judgement.measured,
+            COLUMNS,
+        );
     };
     let mut out = format!(" {mark} {word:<12} {code}\n");
-    let rows = [("found", &judgement.measured), ("wanted", &judgement.expected), ("means", &judgement.effect), ("next", &judgement.next)];
+    let rows = [
+        ("found", &judgement.measured),
+        ("wanted", &judgement.expected),
+        ("means", &judgement.effect),
+        ("next", &judgement.next),
+    ];
     for (word, text) in rows.into_iter().filter(|(_, text)| !text.is_empty()) {
-        out.push_str(&wrap_labelled_text(&format!("       {word:<8}"), text, COLUMNS));
+        out.push_str(&wrap_labelled_text(
+            &format!("       {word:<8}"),
+            text,
+            COLUMNS,
+        ));
     }
     out
 }
@@ -72,18 +99,36 @@ fn render_result_row(word: &str, judgement: &CheckOutcome) -> String {
 fn collect_job_facts(log: &NcclLog) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if log.is_of_ring() {
-        let ring = "a ring of MPI's ranks, with no GPU and no NCCL: of those nothing is proven, of fabric, pods and MPI it is";
+        let ring = "a ring of MPI's ranks, with no GPU and no NCCL: of those nothing is proven, of \
+                    fabric, pods and MPI it is";
         facts.push(("program", ring.to_owned()));
     }
     if !log.versions.is_empty() {
-        facts.push(("NCCL", log.versions.iter().cloned().collect::<Vec<_>>().join(", ")));
+        facts.push((
+            "NCCL",
+            log.versions.iter().cloned().collect::<Vec<_>>().join(", "),
+        ));
     }
     for group in devices::group_hosts_by_devices(log).iter().take(8) {
-        let on = if group.hosts.is_empty() { String::new() } else { format!(" on {}", one_line(&group.hosts, 300)) };
+        let on = if group.hosts.is_empty() {
+            String::new()
+        } else {
+            format!(" on {}", one_line(&group.hosts, 300))
+        };
         let plural = if group.processes == 1 { "" } else { "es" };
-        let ranks = if group.ranks.is_empty() { String::new() } else { format!(", rank {}", group.ranks) };
-        facts
-            .push(("devices", format!("{}{on}, {} process{plural}{ranks}", devices::format_device_names(&group.devices), group.processes)));
+        let ranks = if group.ranks.is_empty() {
+            String::new()
+        } else {
+            format!(", rank {}", group.ranks)
+        };
+        facts.push((
+            "devices",
+            format!(
+                "{}{on}, {} process{plural}{ranks}",
+                devices::format_device_names(&group.devices),
+                group.processes
+            ),
+        ));
     }
     let channels = log.channels();
     if channels.all() > 0 {
@@ -95,21 +140,44 @@ fn collect_job_facts(log: &NcclLog) -> Vec<(&'static str, String)> {
             (channels.peer, "from GPU to GPU"),
             (channels.shared, "over shared memory"),
         ];
-        let words: Vec<String> = ways.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
+        let words: Vec<String> = ways
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, word)| format!("{count} {word}"))
+            .collect();
         facts.push(("channels", words.join(", ")));
     }
     for (name, values) in log.environment.iter().take(24) {
-        let value = values.iter().map(|value| if value.is_empty() { "(empty)" } else { value }).collect::<Vec<_>>().join(" or ");
+        let value = values
+            .iter()
+            .map(|value| if value.is_empty() { "(empty)" } else { value })
+            .collect::<Vec<_>>()
+            .join(" or ");
         facts.push(("environment", format!("{name}={value}")));
     }
     if let Some((runs, least, most)) = log.perftest {
-        facts.push(("perftest", format!("{} of ib_write_bw: {least} to {most} Gb/s", format_count(runs as usize, "run"))));
+        facts.push((
+            "perftest",
+            format!(
+                "{} of ib_write_bw: {least} to {most} Gb/s",
+                format_count(runs as usize, "run")
+            ),
+        ));
     }
     if let (warnings, Some((line, text))) = &log.warnings {
-        facts.push(("warnings", format!("{warnings} of NCCL, the first in line {line}: {text}")));
+        facts.push((
+            "warnings",
+            format!("{warnings} of NCCL, the first in line {line}: {text}"),
+        ));
     }
     if log.cut > 0 {
-        facts.push(("cut", format!("{} too long, looked at in part", format_count(log.cut as usize, "line"))));
+        facts.push((
+            "cut",
+            format!(
+                "{} too long, looked at in part",
+                format_count(log.cut as usize, "line")
+            ),
+        ));
     }
     facts
 }

@@ -6,7 +6,9 @@ use crate::wrap::render_heading;
 use railwright_base::text::{clean_line, one_line};
 use railwright_verify::CheckVerdict;
 use railwright_verify::nccl::Proven;
-use railwright_verify::ray::{Crossing, DeviceTrafficResult, RayClusterFacts, RayProof, RayProofTopic};
+use railwright_verify::ray::{
+    Crossing, DeviceTrafficResult, RayClusterFacts, RayProof, RayProofTopic,
+};
 use railwright_verify::result::CheckOutcome;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -22,12 +24,24 @@ pub fn render_ray_proof_screen(namespace: &str, name: &str, proof: &RayProof) ->
         Proven::Disproven => "DISPROVEN: not as it must be",
         Proven::NotKnown => "NOT KNOWN: not all could be found out",
     };
-    let rows: String = proof.topics.iter().map(|(topic, judgement)| render_result_row(&topic.word(), judgement)).collect();
-    format!("job prove RayCluster {namespace}/{name}\n{}{rows}", render_heading(title))
+    let rows: String = proof
+        .topics
+        .iter()
+        .map(|(topic, judgement)| render_result_row(&topic.word(), judgement))
+        .collect();
+    format!(
+        "job prove RayCluster {namespace}/{name}\n{}{rows}",
+        render_heading(title)
+    )
 }
 
 /// The same as JSON.
-pub fn render_ray_proof_json(namespace: &str, name: &str, found: &RayClusterFacts, proof: &RayProof) -> String {
+pub fn render_ray_proof_json(
+    namespace: &str,
+    name: &str,
+    found: &RayClusterFacts,
+    proof: &RayProof,
+) -> String {
     documents::render_json_document(&RayProofDocument::of(namespace, name, found, proof))
 }
 
@@ -90,13 +104,22 @@ pub struct RayTrafficDocument {
 
 impl<'a> RayProofDocument<'a> {
     /// Of a cluster.
-    pub fn of(namespace: &'a str, name: &'a str, found: &'a RayClusterFacts, proof: &'a RayProof) -> Self {
+    pub fn of(
+        namespace: &'a str,
+        name: &'a str,
+        found: &'a RayClusterFacts,
+        proof: &'a RayProof,
+    ) -> Self {
         let pod = |looked: &'a railwright_verify::ray::InspectedRayPod| RayPodDocument {
             name: one_line(&looked.pod.name, 253),
             node: looked.pod.node.as_ref().map(|node| one_line(node, 253)),
             role: looked.pod.role.as_ref().map(|role| one_line(role, 40)),
             asks: &looked.pod.asks,
-            devices: looked.inside.as_ref().ok().map(|inside| inside.devices.as_slice()),
+            devices: looked
+                .inside
+                .as_ref()
+                .ok()
+                .map(|inside| inside.devices.as_slice()),
         };
         RayProofDocument {
             format_version: FORMAT_VERSION,
@@ -110,7 +133,9 @@ impl<'a> RayProofDocument<'a> {
     }
 }
 
-fn build_ray_topic_document((topic, judgement): &(RayProofTopic, CheckOutcome)) -> RayTopicDocument<'_> {
+fn build_ray_topic_document(
+    (topic, judgement): &(RayProofTopic, CheckOutcome),
+) -> RayTopicDocument<'_> {
     RayTopicDocument {
         topic,
         verdict: judgement.verdict,
@@ -123,10 +148,16 @@ fn build_ray_topic_document((topic, judgement): &(RayProofTopic, CheckOutcome)) 
 }
 
 fn build_ray_traffic_documents(crossing: &Crossing) -> Vec<RayTrafficDocument> {
-    let Crossing::Tried { pods, passed, .. } = crossing else { return Vec::new() };
+    let Crossing::Tried { pods, passed, .. } = crossing else {
+        return Vec::new();
+    };
     let one = |passed: &DeviceTrafficResult| {
         let [from, to] = [0, 1].map(|end| [pods[end].clone(), passed.devices[end].clone()]);
-        RayTrafficDocument { from, to, gbps: passed.gbps.as_ref().ok().copied() }
+        RayTrafficDocument {
+            from,
+            to,
+            gbps: passed.gbps.as_ref().ok().copied(),
+        }
     };
     passed.iter().map(one).collect()
 }

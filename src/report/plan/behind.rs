@@ -1,4 +1,5 @@
-//! How many hosts stand behind the switches that change: what goes wrong with such a switch goes wrong for all of them.
+//! How many hosts stand behind the switches that change: what goes wrong with such a switch goes
+//! wrong for all of them.
 
 use crate::wrap::{COLUMNS, wrap_labelled_text};
 use indexmap::IndexMap;
@@ -10,12 +11,19 @@ use std::collections::BTreeSet;
 /// So many lines are shown; of more switches their number is.
 const SHOWN: usize = 6;
 
-/// A line for each set of hosts, with the switches that they are plugged into; nothing where no switch changes.
+/// A line for each set of hosts, with the switches that they are plugged into; nothing where no
+/// switch changes.
 pub fn render_attached_hosts(open: &[&PlanNode], policy: &RolloutPolicy) -> String {
-    let switches = open.iter().filter_map(|node| node.target.as_ref()).filter(|target| target.kind == TargetKind::Switch);
+    let switches = open
+        .iter()
+        .filter_map(|node| node.target.as_ref())
+        .filter(|target| target.kind == TargetKind::Switch);
     let mut alike: IndexMap<&str, BTreeSet<&str>> = IndexMap::new();
     for switch in switches.filter(|_| !policy.behind.is_empty()) {
-        alike.entry(policy.behind.get(&*switch.name).map_or("", String::as_str)).or_default().insert(&switch.name);
+        alike
+            .entry(policy.behind.get(&*switch.name).map_or("", String::as_str))
+            .or_default()
+            .insert(&switch.name);
     }
     let line = |(hosts, switches): (&&str, &BTreeSet<&str>)| {
         let count = nodeset::expand_node_set(hosts).map_or(0, |all| all.len());
@@ -23,15 +31,30 @@ pub fn render_attached_hosts(open: &[&PlanNode], policy: &RolloutPolicy) -> Stri
             (0, 1) => "no host is plugged into it; all are on its way".to_owned(),
             (0, _) => "no host is plugged into them; all are on their way".to_owned(),
             (_, 1) => format!("{}: {}", format_count(count, "host"), clean_line(hosts)),
-            _ => format!("{} each: {}", format_count(count, "host"), clean_line(hosts)),
+            _ => format!(
+                "{} each: {}",
+                format_count(count, "host"),
+                clean_line(hosts)
+            ),
         };
-        format!("{}: {who}", nodeset::fold_node_set(&switches.iter().collect::<Vec<_>>()))
+        format!(
+            "{}: {who}",
+            nodeset::fold_node_set(&switches.iter().collect::<Vec<_>>())
+        )
     };
     let lines: Vec<String> = alike.iter().map(line).collect();
     let label = |n: usize| if n == 0 { "behind   " } else { "         " };
-    let mut out: String = lines.iter().take(SHOWN).enumerate().map(|(n, line)| wrap_labelled_text(label(n), line, COLUMNS)).collect();
+    let mut out: String = lines
+        .iter()
+        .take(SHOWN)
+        .enumerate()
+        .map(|(n, line)| wrap_labelled_text(label(n), line, COLUMNS))
+        .collect();
     if lines.len() > SHOWN {
-        out.push_str(&format!("         and {} more: --json has every switch\n", format_count(lines.len() - SHOWN, "line")));
+        out.push_str(&format!(
+            "         and {} more: --json has every switch\n",
+            format_count(lines.len() - SHOWN, "line")
+        ));
     }
     out
 }

@@ -1,4 +1,5 @@
-//! The lines below the entries: words that need explaining, rules of the rollout, the numbers, and how to go on.
+//! The lines below the entries: words that need explaining, rules of the rollout, the numbers, and
+//! how to go on.
 
 use super::{PlanNextSteps, count_adopted_resources, entry};
 use crate::wrap;
@@ -12,9 +13,21 @@ use unicode_width::UnicodeWidthStr as _;
 
 /// What the words in brackets mean, where some stand above.
 pub fn render_plane_legend(open: &[&PlanNode], held: &[&PlanNode]) -> String {
-    let told = |member: &Member| !matches!(member.reason, Reason::New | Reason::KnownAfter { .. }) && !member.differences.is_empty();
-    match open.iter().chain(held).flat_map(|node| node.members()).any(told) {
-        true => "planes   persisted: written to disk; running: in effect now; next boot: waits for a boot\n".to_owned(),
+    let told = |member: &Member| {
+        !matches!(member.reason, Reason::New | Reason::KnownAfter { .. })
+            && !member.differences.is_empty()
+    };
+    match open
+        .iter()
+        .chain(held)
+        .flat_map(|node| node.members())
+        .any(told)
+    {
+        true => {
+            "planes   persisted: written to disk; running: in effect now; next boot: waits for a \
+             boot\n"
+                .to_owned()
+        }
         false => String::new(),
     }
 }
@@ -27,13 +40,19 @@ pub fn rollout_rules(plan: &Plan) -> String {
         let windows: Vec<String> = rollout.windows.iter().map(Window::words).collect();
         let what = match least {
             Disruption::None => "every step".to_owned(),
-            least => format!("what disturbs as much as a {} or more", least.word().replace('_', " ")),
+            least => format!(
+                "what disturbs as much as a {} or more",
+                least.word().replace('_', " ")
+            ),
         };
         let text = format!("{}; for {what}", windows.join("; "));
         out.push_str(&wrap::wrap_labelled_text("windows  ", &text, 100));
     }
     if let Some(seconds) = rollout.deadline_s {
-        out.push_str(&format!("deadline {} after the run begins\n", text::format_duration(seconds)));
+        out.push_str(&format!(
+            "deadline {} after the run begins\n",
+            text::format_duration(seconds)
+        ));
     }
     out
 }
@@ -42,10 +61,16 @@ pub fn rollout_rules(plan: &Plan) -> String {
 pub fn render_plan_summary(plan: &Plan, open: &[&PlanNode], held: &[&PlanNode]) -> String {
     let count = |class: Disruption, kind: TargetKind| {
         let of_class = open.iter().filter(|n| n.disruption == class);
-        of_class.filter_map(|n| n.target.as_ref().filter(|t| t.kind == kind)).collect::<BTreeSet<_>>().len()
+        of_class
+            .filter_map(|n| n.target.as_ref().filter(|t| t.kind == kind))
+            .collect::<BTreeSet<_>>()
+            .len()
     };
     let mut parts = Vec::new();
-    let emptied = open.iter().filter(|n| matches!(n.kind, NodeKind::Drain { .. })).count();
+    let emptied = open
+        .iter()
+        .filter(|n| matches!(n.kind, NodeKind::Drain { .. }))
+        .count();
     if emptied > 0 {
         parts.push(format!("{} emptied first", format_count(emptied, "node")));
     }
@@ -61,13 +86,19 @@ pub fn render_plan_summary(plan: &Plan, open: &[&PlanNode], held: &[&PlanNode]) 
         }
     }
     let members = || open.iter().flat_map(|n| n.members());
-    let looked = members().filter(|m| matches!(m.reason, Reason::Disturbed { .. })).count();
+    let looked = members()
+        .filter(|m| matches!(m.reason, Reason::Disturbed { .. }))
+        .count();
     let forgotten = members().filter(|m| entry::is_forgotten(m)).count();
     let removed = members().filter(|m| m.removal).count() - forgotten;
     let waited = members().filter(|m| m.reason == Reason::NotReady).count();
     let changed = members().count() - looked - removed - forgotten - waited;
     if changed > 0 {
-        parts.push(format!("{} change{}", format_count(changed, "resource"), if changed == 1 { "s" } else { "" }));
+        parts.push(format!(
+            "{} change{}",
+            format_count(changed, "resource"),
+            if changed == 1 { "s" } else { "" }
+        ));
     }
     for (number, words) in [
         (removed, "removed"),
@@ -83,7 +114,11 @@ pub fn render_plan_summary(plan: &Plan, open: &[&PlanNode], held: &[&PlanNode]) 
     }
     let unchanged: usize = plan.unchanged.values().sum();
     let noted = count_adopted_resources(plan);
-    let noted = if noted > 0 { format!(" ({noted} recorded so for the first time)") } else { String::new() };
+    let noted = if noted > 0 {
+        format!(" ({noted} recorded so for the first time)")
+    } else {
+        String::new()
+    };
     parts.push(format!("{unchanged} as they should be{noted}"));
     format!("summary  {}\n", wrap_comma_list(&parts))
 }
@@ -93,7 +128,11 @@ fn wrap_comma_list(parts: &[String]) -> String {
     let mut out = String::new();
     let mut column = 9;
     for (n, part) in parts.iter().enumerate() {
-        let text = if n + 1 < parts.len() { format!("{part}, ") } else { part.clone() };
+        let text = if n + 1 < parts.len() {
+            format!("{part}, ")
+        } else {
+            part.clone()
+        };
         if n > 0 && column + text.trim_end().chars().count() > 100 {
             out = format!("{}\n         ", out.trim_end());
             column = 9;
@@ -104,7 +143,8 @@ fn wrap_comma_list(parts: &[String]) -> String {
     out
 }
 
-/// The narrowing of this plan for a command line, so that what is copied from the screen is not wider than what was seen.
+/// The narrowing of this plan for a command line, so that what is copied from the screen is not
+/// wider than what was seen.
 pub fn format_narrowing(plan: &Plan) -> String {
     match plan.narrowed.len() {
         0 => String::new(),
@@ -116,16 +156,23 @@ pub fn format_narrowing(plan: &Plan) -> String {
 /// What goes on with a plan of which nothing may be carried out.
 const HELD: &str = "mend what holds it, then plan again";
 
-/// The commands that bring hosts back which an earlier run left out of service, where nothing else is to be done.
+/// The commands that bring hosts back which an earlier run left out of service, where nothing else
+/// is to be done.
 pub fn go_on_with_outages(plan: &Plan, next: &PlanNextSteps) -> String {
     let first = plan.verified_first();
     if first.is_empty() || next.inventory.is_empty() {
         return String::new();
     }
-    let hosts = clean_line(&nodeset::fold_node_set(&first.into_iter().collect::<Vec<_>>()));
-    let apply = next.file.clone().unwrap_or_else(|| format!("{}{}", next.inventory, format_narrowing(plan)));
+    let hosts = clean_line(&nodeset::fold_node_set(
+        &first.into_iter().collect::<Vec<_>>(),
+    ));
+    let apply = next
+        .file
+        .clone()
+        .unwrap_or_else(|| format!("{}{}", next.inventory, format_narrowing(plan)));
     format!(
-        "\nnext: railwright apply {apply}   (its gate verifies {hosts})\nor as they are: railwright state return-to-service {} '{hosts}' --reason TEXT\n",
+        "\nnext: railwright apply {apply}   (its gate verifies {hosts})\nor as they are: \
+         railwright state return-to-service {} '{hosts}' --reason TEXT\n",
         next.inventory
     )
 }
@@ -137,17 +184,33 @@ pub fn go_on(plan: &Plan, next: &PlanNextSteps) -> String {
     let can_go_on = plan.has_work();
     match &next.file {
         Some(file) => {
-            let command = |example: &str| format!("         one resource in full: railwright show {file} {example}\n");
-            let mut examples = plan.nodes.iter().flat_map(|node| node.members()).map(entry::format_member_argument);
-            let short = examples.find(|example| command(example).trim_end().width() <= wrap::COLUMNS);
+            let command = |example: &str| {
+                format!("         one resource in full: railwright show {file} {example}\n")
+            };
+            let mut examples = plan
+                .nodes
+                .iter()
+                .flat_map(|node| node.members())
+                .map(entry::format_member_argument);
+            let short =
+                examples.find(|example| command(example).trim_end().width() <= wrap::COLUMNS);
             let example = command(&short.unwrap_or_else(|| "HOST KIND NAME".to_owned()));
-            let apply = if can_go_on { format!("railwright apply {file}") } else { HELD.to_owned() };
+            let apply = if can_go_on {
+                format!("railwright apply {file}")
+            } else {
+                HELD.to_owned()
+            };
             format!("digest   {digest}\nnext     {apply}\n{example}")
         }
         None if next.inventory.is_empty() => format!("digest   {digest}\n"),
-        None if !can_go_on => format!("digest   {digest}\nnext     {HELD}: railwright plan {}{}\n", next.inventory, format_narrowing(plan)),
+        None if !can_go_on => format!(
+            "digest   {digest}\nnext     {HELD}: railwright plan {}{}\n",
+            next.inventory,
+            format_narrowing(plan)
+        ),
         None => format!(
-            "digest   {digest}\nnext     railwright plan {0} -o FILE, then railwright apply FILE\n         or in one go: railwright apply {0}\n",
+            "digest   {digest}\nnext     railwright plan {0} -o FILE, then railwright apply FILE\n         \
+             or in one go: railwright apply {0}\n",
             format!("{}{}", next.inventory, format_narrowing(plan))
         ),
     }

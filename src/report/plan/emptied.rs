@@ -11,8 +11,15 @@ use std::collections::{BTreeMap, BTreeSet};
 pub fn find_drained_hosts(plan: &Plan) -> BTreeSet<&Target> {
     let is_drain = |kind: &NodeKind| matches!(kind, NodeKind::Drain { .. });
     // Where only what disturbs more empties a node, the rest is done before that.
-    let early = plan.rollout.drain.as_ref().is_none_or(|policy| policy.from > Disruption::Drain);
-    let emptied = plan.nodes.iter().filter(|node| !early && node.held.is_none() && is_drain(&node.kind));
+    let early = plan
+        .rollout
+        .drain
+        .as_ref()
+        .is_none_or(|policy| policy.from > Disruption::Drain);
+    let emptied = plan
+        .nodes
+        .iter()
+        .filter(|node| !early && node.held.is_none() && is_drain(&node.kind));
     emptied.filter_map(|node| node.target.as_ref()).collect()
 }
 
@@ -25,14 +32,21 @@ pub fn not_emptied(plan: &Plan) -> String {
         nodes.push(&one.node);
     }
     let entry = |(cluster, (hosts, nodes)): (&Target, (Vec<&str>, Vec<&str>))| {
-        let (hosts, nodes) = (clean_line(&nodeset::fold_node_set(&hosts)), clean_line(&nodeset::fold_node_set(&nodes)));
-        let why = format!("{cluster} has no node {nodes}; under another name, kubernetes_node in the spec has to say it");
+        let (hosts, nodes) = (
+            clean_line(&nodeset::fold_node_set(&hosts)),
+            clean_line(&nodeset::fold_node_set(&nodes)),
+        );
+        let why = format!(
+            "{cluster} has no node {nodes}; under another name, kubernetes_node in the spec has to \
+             say it"
+        );
         wrap_labelled_text(&format!(" ! {hosts:<14} "), &why, COLUMNS)
     };
     match folded.is_empty() {
         true => String::new(),
         false => {
-            render_heading("NOT EMPTIED: disturbed as they are, whatever runs on them") + &folded.into_iter().map(entry).collect::<String>()
+            render_heading("NOT EMPTIED: disturbed as they are, whatever runs on them")
+                + &folded.into_iter().map(entry).collect::<String>()
         }
     }
 }

@@ -1,5 +1,6 @@
-//! Folds what is the same on many hosts into one entry with a node-set, resources of the same hosts whose names count on (the
-//! rails' netdevs) into one with all names, and what is much alike on the same hosts into a list.
+//! Folds what is the same on many hosts into one entry with a node-set, resources of the same hosts
+//! whose names count on (the rails' netdevs) into one with all names, and what is much alike on the
+//! same hosts into a list.
 
 use super::{entry, list, shape};
 use indexmap::IndexMap;
@@ -24,13 +25,16 @@ fn group_nodes_by_shape<'a>(nodes: &[&'a PlanNode]) -> Vec<PlanEntryNodes<'a>> {
     let mut known: FxHashMap<shape::Parts<'a>, usize> = FxHashMap::default();
     for node in nodes {
         let parts = shape::build_shape_parts(node);
-        let place = parts.as_ref().and_then(|parts| known.get(parts).copied()).unwrap_or_else(|| {
-            let entry = shapes.entry(shape::build_node_shape(node));
-            let place = entry.index();
-            entry.or_default().unlike.push(node);
-            known.extend(parts.map(|parts| (parts, place)));
-            place
-        });
+        let place = parts
+            .as_ref()
+            .and_then(|parts| known.get(parts).copied())
+            .unwrap_or_else(|| {
+                let entry = shapes.entry(shape::build_node_shape(node));
+                let place = entry.index();
+                entry.or_default().unlike.push(node);
+                known.extend(parts.map(|parts| (parts, place)));
+                place
+            });
         shapes[place].names.push(entry::format_node_target(node));
     }
     shapes.into_values().collect()
@@ -55,7 +59,12 @@ impl<'a> NodeSets<'a> {
     fn text(&mut self, numbers: &[usize]) -> String {
         let number = match numbers {
             [only] => *only,
-            all => self.number(all.iter().flat_map(|number| self.0.get_index(*number)).flat_map(|(names, _)| names.clone()).collect()),
+            all => self.number(
+                all.iter()
+                    .flat_map(|number| self.0.get_index(*number))
+                    .flat_map(|(names, _)| names.clone())
+                    .collect(),
+            ),
         };
         format!("{:<14}", clean_line(&self.0[number]))
     }
@@ -82,11 +91,19 @@ pub fn render_plan_entries(nodes: &[&PlanNode]) -> String {
         alike.push((unlike, set, heading));
     }
     lists.retain(|_, lines| list::is_list(lines));
-    let in_list = |heading: &Option<list::Heading>| heading.as_ref().and_then(|heading| lists.get_key_value(heading));
+    let in_list = |heading: &Option<list::Heading>| {
+        heading
+            .as_ref()
+            .and_then(|heading| lists.get_key_value(heading))
+    };
     let mut by_name: IndexMap<(String, usize), ByName> = IndexMap::new();
     let mut place_of = Vec::with_capacity(alike.len());
     for (unlike, set, heading) in &alike {
-        let nameless = if in_list(heading).is_none() { shape::build_nameless_shape(unlike) } else { None };
+        let nameless = if in_list(heading).is_none() {
+            shape::build_nameless_shape(unlike)
+        } else {
+            None
+        };
         place_of.push(nameless.map(|(shape, name)| {
             let entry = by_name.entry((shape, *set));
             let place = entry.index();
@@ -102,13 +119,20 @@ pub fn render_plan_entries(nodes: &[&PlanNode]) -> String {
         let body = match in_list(heading) {
             None => match place.map(|(place, name)| (&by_name[place], name)) {
                 Some((all, name)) if all.names.len() > 1 && all.names[0] != name => continue,
-                Some((all, _)) if all.names.len() > 1 => entry::render_entry_body(&all.nodes, Some(&nodeset::fold_node_set(&all.names))),
+                Some((all, _)) if all.names.len() > 1 => {
+                    entry::render_entry_body(&all.nodes, Some(&nodeset::fold_node_set(&all.names)))
+                }
                 _ => entry::render_entry_body(unlike, None),
             },
-            Some((heading, lines)) if listed.insert(heading) => list::render_list_body(heading, lines),
+            Some((heading, lines)) if listed.insert(heading) => {
+                list::render_list_body(heading, lines)
+            }
             Some(_) => continue,
         };
         folded.entry(body).or_default().push(*set);
     }
-    folded.into_iter().map(|(body, numbers)| body.replace(entry::WHO, &sets.text(&numbers))).collect()
+    folded
+        .into_iter()
+        .map(|(body, numbers)| body.replace(entry::WHO, &sets.text(&numbers)))
+        .collect()
 }

@@ -1,8 +1,8 @@
 //! A node of a plan in full, for `show`.
 
 use super::entry::{
-    BELOW, describe_automatic_rollback, describe_reason_with_place, format_difference_label, not_previewed, object_fields, render_residue,
-    select_change_symbol, wrap_entry_line,
+    BELOW, describe_automatic_rollback, describe_reason_with_place, format_difference_label,
+    not_previewed, object_fields, render_residue, select_change_symbol, wrap_entry_line,
 };
 use crate::value;
 use crate::wrap;
@@ -12,15 +12,31 @@ use railwright_resource::{DesiredResource, Disruption};
 
 /// What a command runs and what its probe asks: who says yes to it has to have seen it.
 fn command_in_full(wish: &DesiredResource) -> String {
-    let probe = wish.body.pointer("/read/probe").and_then(serde_json::Value::as_str).unwrap_or_default();
-    let lines = |text: &str| text.lines().map(|line| format!("         | {}\n", clean_line(line))).collect::<String>();
+    let probe = wish
+        .body
+        .pointer("/read/probe")
+        .and_then(serde_json::Value::as_str)
+        .unwrap_or_default();
+    let lines = |text: &str| {
+        text.lines()
+            .map(|line| format!("         | {}\n", clean_line(line)))
+            .collect::<String>()
+    };
     let script = lines(wish.text("run").unwrap_or_default());
-    format!("       runs, as root\n{script}       when this probe does not say what is expected\n{}", lines(probe))
+    format!(
+        "       runs, as root\n{script}       when this probe does not say what is expected\n{}",
+        lines(probe)
+    )
 }
 
 /// A node in full, for `show PLAN ADDRESS`.
 pub fn in_full(node: &PlanNode) -> String {
-    let mut out = format!("{}   {}   wave {}\n", clean_line(&node.id), node.disruption.word(), node.wave);
+    let mut out = format!(
+        "{}   {}   wave {}\n",
+        clean_line(&node.id),
+        node.disruption.word(),
+        node.wave
+    );
     if node.disruption > Disruption::None && !node.interrupts.is_empty() {
         out.push_str(&wrap_entry_line("interrupts ", &node.interrupts.join("; ")));
     }
@@ -31,13 +47,28 @@ pub fn in_full(node: &PlanNode) -> String {
         out.push_str(&wrap_entry_line("held ", held));
     }
     for member in node.members() {
-        out.push_str(&format!("  {} {}\n", select_change_symbol(member), clean_line(&member.wish.address.to_string())));
-        out.push_str(&wrap_entry_line("because ", &describe_reason_with_place(member)));
+        out.push_str(&format!(
+            "  {} {}\n",
+            select_change_symbol(member),
+            clean_line(&member.wish.address.to_string())
+        ));
+        out.push_str(&wrap_entry_line(
+            "because ",
+            &describe_reason_with_place(member),
+        ));
         out.push_str(&render_residue(member, &str::to_owned));
         for difference in &member.differences {
             let change = value::describe_change(&difference.found, &difference.wanted, value::WIDE);
-            out.push_str(&wrap::wrap_field_line(BELOW, &format_difference_label(difference), &change.to_string(), 99));
-            out.push_str(&value::text_difference(&difference.found, &difference.wanted, "         ").unwrap_or_default());
+            out.push_str(&wrap::wrap_field_line(
+                BELOW,
+                &format_difference_label(difference),
+                &change.to_string(),
+                99,
+            ));
+            out.push_str(
+                &value::text_difference(&difference.found, &difference.wanted, "         ")
+                    .unwrap_or_default(),
+            );
         }
         for since in &member.since {
             let change = value::describe_change(&since.wanted, &since.found, value::WIDE);
@@ -45,25 +76,62 @@ pub fn in_full(node: &PlanNode) -> String {
                 "drops what somebody changed since we applied it: ",
                 &format!("{}{change}", format_difference_label(since)),
             ));
-            out.push_str(&value::text_difference(&since.wanted, &since.found, "         ").unwrap_or_default());
+            out.push_str(
+                &value::text_difference(&since.wanted, &since.found, "         ")
+                    .unwrap_or_default(),
+            );
         }
     }
-    for member in node.members().iter().filter(|member| member.wish.kind == "kubernetes_object" && member.reason == Reason::New) {
+    for member in node
+        .members()
+        .iter()
+        .filter(|member| member.wish.kind == "kubernetes_object" && member.reason == Reason::New)
+    {
         out.push_str(&object_fields(&member.wish, usize::MAX));
         out.push_str(&not_previewed(member));
     }
-    for member in node.members().iter().filter(|member| member.wish.kind == "command") {
+    for member in node
+        .members()
+        .iter()
+        .filter(|member| member.wish.kind == "command")
+    {
         out.push_str(&command_in_full(&member.wish));
     }
-    if let NodeKind::Change { actions, announced, .. } = &node.kind {
-        let words: Vec<String> = actions.iter().map(railwright_resource::Action::word).collect();
-        out.push_str(&wrap_entry_line("does ", &if words.is_empty() { "nothing yet".to_owned() } else { words.join(", ") }));
+    if let NodeKind::Change {
+        actions, announced, ..
+    } = &node.kind
+    {
+        let words: Vec<String> = actions
+            .iter()
+            .map(railwright_resource::Action::word)
+            .collect();
+        out.push_str(&wrap_entry_line(
+            "does ",
+            &if words.is_empty() {
+                "nothing yet".to_owned()
+            } else {
+                words.join(", ")
+            },
+        ));
         if !announced.is_empty() {
-            out.push_str(&wrap_entry_line("may come to do ", &announced.join(", ").replace('*', "what applying it again takes")));
+            out.push_str(&wrap_entry_line(
+                "may come to do ",
+                &announced
+                    .join(", ")
+                    .replace('*', "what applying it again takes"),
+            ));
         }
     }
     if !node.after.is_empty() {
-        out.push_str(&wrap_entry_line("after ", &node.after.iter().map(|id| clean_line(id)).collect::<Vec<_>>().join(", ")));
+        out.push_str(&wrap_entry_line(
+            "after ",
+            &node
+                .after
+                .iter()
+                .map(|id| clean_line(id))
+                .collect::<Vec<_>>()
+                .join(", "),
+        ));
     }
     out
 }

@@ -1,4 +1,5 @@
-//! Targets that a plan refuses because of who they are, and hosts that are another machine than before.
+//! Targets that a plan refuses because of who they are, and hosts that are another machine than
+//! before.
 
 use crate::unread;
 use crate::wrap::{COLUMNS, render_heading, wrap_labelled_text};
@@ -11,7 +12,11 @@ pub fn render_refused_targets(plan: &Plan) -> String {
     if plan.refused.is_empty() {
         return String::new();
     }
-    format!("{}{}", render_heading("REFUSED: nothing is planned for these targets"), unread::render_unknown_findings(&plan.refused))
+    format!(
+        "{}{}",
+        render_heading("REFUSED: nothing is planned for these targets"),
+        unread::render_unknown_findings(&plan.refused)
+    )
 }
 
 /// Hosts that were re-installed: what is no longer put back.
@@ -20,11 +25,23 @@ pub fn render_reinstalled_hosts(plan: &Plan) -> String {
     if hosts.is_empty() {
         return String::new();
     }
-    let count: usize = plan.reinstalled.iter().map(|one: &ReinstalledHost| one.resources).sum();
+    let count: usize = plan
+        .reinstalled
+        .iter()
+        .map(|one: &ReinstalledHost| one.resources)
+        .sum();
     let what = format!(
-        "another machine-id than at the last apply: what is remembered of the machine before ({}) is set aside, and nothing of it is put back",
+        "another machine-id than at the last apply: what is remembered of the machine before ({}) \
+         is set aside, and nothing of it is put back",
         format_count(count, "resource")
     );
-    let entry = wrap_labelled_text(&format!(" . {:<14} ", nodeset::fold_node_set(&hosts)), &what, COLUMNS);
-    format!("{}{entry}", render_heading("RE-INSTALLED: planned like new hosts"))
+    let entry = wrap_labelled_text(
+        &format!(" . {:<14} ", nodeset::fold_node_set(&hosts)),
+        &what,
+        COLUMNS,
+    );
+    format!(
+        "{}{entry}",
+        render_heading("RE-INSTALLED: planned like new hosts")
+    )
 }

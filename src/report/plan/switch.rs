@@ -1,5 +1,5 @@
-//! A step of a switch on the plan's screen: ports with the same to say are one entry, and below them stands what the switch itself is
-//! told, in its own words.
+//! A step of a switch on the plan's screen: ports with the same to say are one entry, and below
+//! them stands what the switch itself is told, in its own words.
 
 use super::entry::{one_member, wrap_entry_line};
 use indexmap::IndexMap;
@@ -22,15 +22,27 @@ pub fn render_switch_members(nodes: &[&PlanNode], called: &dyn Fn(&str) -> Strin
     for n in 0..nodes[0].members().len() {
         let said = |member: &Member| {
             let differences = serde_json::to_string(&member.differences).unwrap_or_default();
-            format!("{}|{:?}|{}|{differences}|{:?}", member.wish.kind, member.reason, member.removal, member.since)
+            format!(
+                "{}|{:?}|{}|{differences}|{:?}",
+                member.wish.kind, member.reason, member.removal, member.since
+            )
         };
         alike.entry(of(n).map(said).collect()).or_default().push(n);
     }
     let entry = |(_, all): (&String, &Vec<usize>)| {
-        let names: Vec<&str> = all.iter().map(|n| nodes[0].members()[*n].wish.address.name()).collect();
+        let names: Vec<&str> = all
+            .iter()
+            .map(|n| nodes[0].members()[*n].wish.address.name())
+            .collect();
         let own = nodes[0].members()[all[0]].wish.address.name().to_owned();
         let folded = fold_port_names(&names);
-        one_member(nodes, all[0], &|text| if all.len() > 1 { called(&text.replace(&own, &folded)) } else { called(text) })
+        one_member(nodes, all[0], &|text| {
+            if all.len() > 1 {
+                called(&text.replace(&own, &folded))
+            } else {
+                called(text)
+            }
+        })
     };
     alike.iter().map(entry).collect()
 }
@@ -54,7 +66,10 @@ pub fn format_port_interrupts(interrupts: &[String]) -> String {
     let mut alike: IndexMap<(String, String), Vec<&str>> = IndexMap::new();
     for text in interrupts {
         let (port, rest) = text.split_once(' ').unwrap_or((text, ""));
-        alike.entry((nodeset::mask_numbers(port), rest.to_owned())).or_default().push(port);
+        alike
+            .entry((nodeset::mask_numbers(port), rest.to_owned()))
+            .or_default()
+            .push(port);
     }
     let mut alike: Vec<_> = alike.iter().collect();
     // What is said of the same ports twice is said once, in the longer words.
@@ -83,22 +98,41 @@ pub fn render_switch_edits(actions: &[Action]) -> String {
     let mut lines = Vec::new();
     for action in actions {
         match action {
-            Action::EditSwitch { system: SwitchSystem::Sonic, edits } => lines.extend(list_sonic_patch_lines(edits)),
-            Action::EditSwitch { system: SwitchSystem::Cumulus, edits } => {
+            Action::EditSwitch {
+                system: SwitchSystem::Sonic,
+                edits,
+            } => lines.extend(list_sonic_patch_lines(edits)),
+            Action::EditSwitch {
+                system: SwitchSystem::Cumulus,
+                edits,
+            } => {
                 label = "nv       ";
                 lines.extend(list_nvue_lines(edits));
             }
-            Action::EditSwitch { system: SwitchSystem::Eos, edits } => {
+            Action::EditSwitch {
+                system: SwitchSystem::Eos,
+                edits,
+            } => {
                 label = "eos      ";
                 lines.extend(list_eos_command_lines(edits));
             }
             _ => {}
         }
     }
-    let mut out: String =
-        lines.iter().take(LINES).enumerate().map(|(n, line)| wrap_entry_line(if n == 0 { label } else { "         " }, line)).collect();
+    let mut out: String = lines
+        .iter()
+        .take(LINES)
+        .enumerate()
+        .map(|(n, line)| wrap_entry_line(if n == 0 { label } else { "         " }, line))
+        .collect();
     if lines.len() > LINES {
-        out.push_str(&wrap_entry_line("         ", &format!("... {} more: `show PLAN --json` has the patch", lines.len() - LINES)));
+        out.push_str(&wrap_entry_line(
+            "         ",
+            &format!(
+                "... {} more: `show PLAN --json` has the patch",
+                lines.len() - LINES
+            ),
+        ));
     }
     out
 }
@@ -106,12 +140,29 @@ pub fn render_switch_edits(actions: &[Action]) -> String {
 /// The operations of SONiC's patch.
 fn list_sonic_patch_lines(edits: &[SwitchEdit]) -> Vec<String> {
     let mut alike: IndexMap<(String, String, String), Vec<String>> = IndexMap::new();
-    for operation in build_json_patch(&SwitchEdit::sonic(edits)).as_array().into_iter().flatten() {
-        let text = |key: &str| operation.get(key).and_then(Value::as_str).unwrap_or_default();
-        let mut words: Vec<String> = text("path").split('/').skip(1).map(|word| word.replace("~1", "/").replace("~0", "~")).collect();
+    for operation in build_json_patch(&SwitchEdit::sonic(edits))
+        .as_array()
+        .into_iter()
+        .flatten()
+    {
+        let text = |key: &str| {
+            operation
+                .get(key)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+        let mut words: Vec<String> = text("path")
+            .split('/')
+            .skip(1)
+            .map(|word| word.replace("~1", "/").replace("~0", "~"))
+            .collect();
         let value = operation.get("value").map_or_else(String::new, of_value);
-        // Rows of ports differ in the port alone: the table, what follows the port, and the value make them one.
-        let port = words.get(1).map(|key| key.split('|').next().unwrap_or_default().to_owned()).unwrap_or_default();
+        // Rows of ports differ in the port alone: the table, what follows the port, and the value
+        // make them one.
+        let port = words
+            .get(1)
+            .map(|key| key.split('|').next().unwrap_or_default().to_owned())
+            .unwrap_or_default();
         let is_port = port.chars().any(|c| c.is_ascii_digit()) && nodeset::is_plain(&port);
         let (key, name) = match is_port {
             true => {
@@ -124,10 +175,19 @@ fn list_sonic_patch_lines(edits: &[SwitchEdit]) -> Vec<String> {
             }
             false => (words.join("/"), String::new()),
         };
-        alike.entry((text("op").to_owned(), key, value)).or_default().push(name);
+        alike
+            .entry((text("op").to_owned(), key, value))
+            .or_default()
+            .push(name);
     }
     let line = |((op, path, value), ports): (&(String, String, String), &Vec<String>)| {
-        clean_line(format!("{op:<7} /{} {value}", path.replace(PORT, &fold_nonempty_ports(ports))).trim_end())
+        clean_line(
+            format!(
+                "{op:<7} /{} {value}",
+                path.replace(PORT, &fold_nonempty_ports(ports))
+            )
+            .trim_end(),
+        )
     };
     alike.iter().map(line).collect()
 }
@@ -138,22 +198,52 @@ fn list_nvue_lines(edits: &[SwitchEdit]) -> Vec<String> {
     let mut of_ports: IndexMap<(&str, Vec<String>, String), Vec<String>> = IndexMap::new();
     for edit in cumulus::edit::select_effective_edits(&edits) {
         let port = edit.port().unwrap_or_default();
-        let replace = |word: &String| if port.is_empty() { word.clone() } else { word.replacen(port, PORT, 1) };
+        let replace = |word: &String| {
+            if port.is_empty() {
+                word.clone()
+            } else {
+                word.replacen(port, PORT, 1)
+            }
+        };
         let verb = if edit.value.is_some() { "set" } else { "unset" };
-        let value = edit.value.as_ref().map(cumulus::edit::Leaf::word).unwrap_or_default();
-        let key = (verb, edit.path.iter().map(replace).collect(), replace(&value));
+        let value = edit
+            .value
+            .as_ref()
+            .map(cumulus::edit::Leaf::word)
+            .unwrap_or_default();
+        let key = (
+            verb,
+            edit.path.iter().map(replace).collect(),
+            replace(&value),
+        );
         of_ports.entry(key).or_default().push(port.to_owned());
     }
     let mut of_numbers: IndexMap<(&str, String, String), Vec<u64>> = IndexMap::new();
     for ((verb, mut words, value), ports) in of_ports {
-        let number = (1..words.len()).rev().find(|n| NUMBERED.contains(&words[n - 1].as_str()) && words[*n].parse::<u64>().is_ok());
-        let number = number.and_then(|n| std::mem::replace(&mut words[n], NUMBER.to_owned()).parse::<u64>().ok());
+        let number = (1..words.len()).rev().find(|n| {
+            NUMBERED.contains(&words[n - 1].as_str()) && words[*n].parse::<u64>().is_ok()
+        });
+        let number = number.and_then(|n| {
+            std::mem::replace(&mut words[n], NUMBER.to_owned())
+                .parse::<u64>()
+                .ok()
+        });
         let ports = fold_nonempty_ports(&ports);
-        let key = (verb, words.join(" ").replace(PORT, &ports), value.replace(PORT, &ports));
+        let key = (
+            verb,
+            words.join(" ").replace(PORT, &ports),
+            value.replace(PORT, &ports),
+        );
         of_numbers.entry(key).or_default().extend(number);
     }
     let line = |((verb, words, value), numbers): (&(&str, String, String), &Vec<u64>)| {
-        clean_line(format!("{verb:<5} {} {value}", words.replace(NUMBER, &format_number_ranges(numbers))).trim_end())
+        clean_line(
+            format!(
+                "{verb:<5} {} {value}",
+                words.replace(NUMBER, &format_number_ranges(numbers))
+            )
+            .trim_end(),
+        )
     };
     of_numbers.iter().map(line).collect()
 }
@@ -163,19 +253,42 @@ fn list_eos_command_lines(edits: &[SwitchEdit]) -> Vec<String> {
     let edits = SwitchEdit::eos(edits);
     let mut alike: IndexMap<String, Vec<String>> = IndexMap::new();
     for (section, lines) in eos::edit::group_commands_by_section(&edits) {
-        let port = section.first().and_then(|first| first.strip_prefix("interface ")).unwrap_or_default();
-        let replace = |word: &String| if port.is_empty() { word.clone() } else { word.replacen(port, PORT, 1) };
+        let port = section
+            .first()
+            .and_then(|first| first.strip_prefix("interface "))
+            .unwrap_or_default();
+        let replace = |word: &String| {
+            if port.is_empty() {
+                word.clone()
+            } else {
+                word.replacen(port, PORT, 1)
+            }
+        };
         let sections: Vec<String> = section.iter().map(replace).collect();
         for line in lines {
-            let words = sections.iter().map(String::as_str).chain([line]).collect::<Vec<_>>().join(": ");
+            let words = sections
+                .iter()
+                .map(String::as_str)
+                .chain([line])
+                .collect::<Vec<_>>()
+                .join(": ");
             alike.entry(words).or_default().push(port.to_owned());
         }
     }
-    alike.iter().map(|(words, ports)| clean_line(&words.replace(PORT, &fold_nonempty_ports(ports)))).collect()
+    alike
+        .iter()
+        .map(|(words, ports)| clean_line(&words.replace(PORT, &fold_nonempty_ports(ports))))
+        .collect()
 }
 
 fn fold_nonempty_ports(ports: &[String]) -> String {
-    self::fold_port_names(&ports.iter().map(String::as_str).filter(|port| !port.is_empty()).collect::<Vec<_>>())
+    self::fold_port_names(
+        &ports
+            .iter()
+            .map(String::as_str)
+            .filter(|port| !port.is_empty())
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// `0-7,10`.
@@ -189,7 +302,13 @@ fn format_number_ranges(numbers: &[u64]) -> String {
             _ => runs.push((number, number)),
         }
     }
-    let run = |(first, last): &(u64, u64)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    let run = |(first, last): &(u64, u64)| {
+        if first == last {
+            first.to_string()
+        } else {
+            format!("{first}-{last}")
+        }
+    };
     runs.iter().map(run).collect::<Vec<_>>().join(",")
 }
 
@@ -207,13 +326,23 @@ fn of_value(value: &Value) -> String {
     match value {
         Value::String(text) => format!("\"{text}\""),
         Value::Object(map) if map.values().any(Value::is_object) => {
-            let fields: usize = map.values().filter_map(Value::as_object).map(serde_json::Map::len).sum();
+            let fields: usize = map
+                .values()
+                .filter_map(Value::as_object)
+                .map(serde_json::Map::len)
+                .sum();
             let rows: Vec<&String> = map.keys().collect();
-            format!("{}, {}", nodeset::fold_node_set(&rows), format_count(fields, "field"))
+            format!(
+                "{}, {}",
+                nodeset::fold_node_set(&rows),
+                format_count(fields, "field")
+            )
         }
         Value::Object(map) if map.len() > 6 => format_count(map.len(), "field"),
         Value::Object(map) => {
-            let field = |(name, value): (&String, &Value)| format!("{name}={}", value.as_str().unwrap_or_default());
+            let field = |(name, value): (&String, &Value)| {
+                format!("{name}={}", value.as_str().unwrap_or_default())
+            };
             map.iter().map(field).collect::<Vec<_>>().join(", ")
         }
         other => other.to_string(),

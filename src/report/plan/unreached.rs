@@ -14,8 +14,13 @@ pub fn no_ssh(all: &[HostsWithoutSsh]) -> String {
             true => "no module would be for them".to_owned(),
             false => format!("without {}", one.modules.join(", ")),
         };
-        wrap_labelled_text(&format!(" . {:<14} ", clean_line(&one.hosts)), &without, COLUMNS)
+        wrap_labelled_text(
+            &format!(" . {:<14} ", clean_line(&one.hosts)),
+            &without,
+            COLUMNS,
+        )
     };
-    render_heading("NO SSH, by the spec: these hosts are not asked, and go without the modules for hosts")
-        + &all.iter().map(entry).collect::<String>()
+    render_heading(
+        "NO SSH, by the spec: these hosts are not asked, and go without the modules for hosts",
+    ) + &all.iter().map(entry).collect::<String>()
 }

@@ -1,5 +1,5 @@
-//! Which hosts go in which wave: on one line where there are few, otherwise a line a wave, with waves of the same size in
-//! the order of their hosts' names folded into one.
+//! Which hosts go in which wave: on one line where there are few, otherwise a line a wave, with
+//! waves of the same size in the order of their hosts' names folded into one.
 
 use crate::wrap::{COLUMNS, wrap_labelled_text};
 use railwright_base::nodeset;
@@ -22,10 +22,20 @@ pub fn render_plan_waves(plan: &Plan) -> String {
             gates.insert(node.wave, hosts);
         }
     }
-    render_wave_text(&gates.into_values().collect::<Vec<_>>(), &plan.rollout, plan.proof, !plan.verified_first().is_empty())
+    render_wave_text(
+        &gates.into_values().collect::<Vec<_>>(),
+        &plan.rollout,
+        plan.proof,
+        !plan.verified_first().is_empty(),
+    )
 }
 
-fn render_wave_text(waves: &[&[String]], policy: &RolloutPolicy, proof: GateCoverage, verified: bool) -> String {
+fn render_wave_text(
+    waves: &[&[String]],
+    policy: &RolloutPolicy,
+    proof: GateCoverage,
+    verified: bool,
+) -> String {
     if waves.is_empty() {
         return String::new();
     }
@@ -37,24 +47,58 @@ fn render_wave_text(waves: &[&[String]], policy: &RolloutPolicy, proof: GateCove
         GateCoverage::Nothing => "a gate with nothing to check (no rails, no checks)",
         GateCoverage::NotSaid => "a gate",
     };
-    let gate = if waves.len() > 1 { format!("{proves} after each") } else { format!("then {proves}") };
-    let shown: Vec<String> = waves.iter().map(|hosts| clean_line(&nodeset::fold_node_set(hosts))).collect();
-    let start = format!("waves    {}   {}", shown.join(" > "), format_rollout_limits(policy));
-    let between = if start.chars().count() + 3 + gate.chars().count() > COLUMNS { "\n         " } else { "   " };
+    let gate = if waves.len() > 1 {
+        format!("{proves} after each")
+    } else {
+        format!("then {proves}")
+    };
+    let shown: Vec<String> = waves
+        .iter()
+        .map(|hosts| clean_line(&nodeset::fold_node_set(hosts)))
+        .collect();
+    let start = format!(
+        "waves    {}   {}",
+        shown.join(" > "),
+        format_rollout_limits(policy)
+    );
+    let between = if start.chars().count() + 3 + gate.chars().count() > COLUMNS {
+        "\n         "
+    } else {
+        "   "
+    };
     let plain = policy.classes.is_empty() && policy.domains.is_empty() && !verified;
     if plain && waves.len() <= ON_ONE_LINE && start.chars().count() <= COLUMNS {
         return format!("{start}{between}{gate}\n");
     }
-    let head = format!("{}, {gate}; {}", format_count(waves.len(), "wave"), format_rollout_limits(policy));
+    let head = format!(
+        "{}, {gate}; {}",
+        format_count(waves.len(), "wave"),
+        format_rollout_limits(policy)
+    );
     let lines = build_wave_lines(waves, policy, usize::from(verified));
     let more = lines.len().saturating_sub(LINES);
-    let shown: String = lines.into_iter().take(if more > 0 { LINES - 1 } else { LINES }).collect();
-    let rest = if more > 0 { format!("         and {} more lines: --json has every wave\n", more + 1) } else { String::new() };
-    format!("{}{shown}{rest}", wrap_labelled_text("waves    ", &head, COLUMNS))
+    let shown: String = lines
+        .into_iter()
+        .take(if more > 0 { LINES - 1 } else { LINES })
+        .collect();
+    let rest = if more > 0 {
+        format!(
+            "         and {} more lines: --json has every wave\n",
+            more + 1
+        )
+    } else {
+        String::new()
+    };
+    format!(
+        "{}{shown}{rest}",
+        wrap_labelled_text("waves    ", &head, COLUMNS)
+    )
 }
 
 fn format_rollout_limits(policy: &RolloutPolicy) -> String {
-    let lost = policy.failure_budget.map_or(String::new(), |budget| format!(", stops when {budget} are lost"));
+    let lost = policy.failure_budget.map_or(String::new(), |budget| {
+        format!(", stops when {budget} are lost")
+    });
     format!("at most {} out of service{lost}", policy.max_unavailable)
 }
 
@@ -65,12 +109,23 @@ fn build_wave_lines(waves: &[&[String]], policy: &RolloutPolicy, canaries: usize
     let mut first = 0;
     while first < waves.len() {
         let size = waves[first].len();
-        let alike = waves[first..].iter().take_while(|hosts| hosts.len() == size && domain(hosts) == domain(waves[first])).count();
+        let alike = waves[first..]
+            .iter()
+            .take_while(|hosts| hosts.len() == size && domain(hosts) == domain(waves[first]))
+            .count();
         let hosts = waves[first..first + alike].concat();
         let many = first > canaries && alike >= FOLDED_FROM && in_order(&hosts);
         let taken = if many { alike } else { 1 };
-        let hosts = if many { nodeset::fold_node_set(&hosts) } else { nodeset::fold_node_set(waves[first]) };
-        let number = if many { format!("{}-{}", first + 1, first + taken) } else { (first + 1).to_string() };
+        let hosts = if many {
+            nodeset::fold_node_set(&hosts)
+        } else {
+            nodeset::fold_node_set(waves[first])
+        };
+        let number = if many {
+            format!("{}-{}", first + 1, first + taken)
+        } else {
+            (first + 1).to_string()
+        };
         let mut notes = Vec::new();
         if first < canaries {
             notes.push("out of service, verified first".to_owned());
@@ -82,8 +137,16 @@ fn build_wave_lines(waves: &[&[String]], policy: &RolloutPolicy, canaries: usize
         if many {
             notes.push(format!("{size} at a time, in this order"));
         }
-        let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
-        lines.push(wrap_labelled_text(&format!("         {number:<8} "), &format!("{hosts}{notes}"), COLUMNS));
+        let notes = if notes.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", notes.join("; "))
+        };
+        lines.push(wrap_labelled_text(
+            &format!("         {number:<8} "),
+            &format!("{hosts}{notes}"),
+            COLUMNS,
+        ));
         first += taken;
     }
     lines
@@ -92,7 +155,10 @@ fn build_wave_lines(waves: &[&[String]], policy: &RolloutPolicy, canaries: usize
 fn describe_canary(policy: &RolloutPolicy) -> String {
     match policy.classes.len() {
         0 => "canary".to_owned(),
-        classes => format!("canary: {} of each of {classes} hardware classes", policy.canary.clamp(1, policy.max_unavailable.max(1))),
+        classes => format!(
+            "canary: {} of each of {classes} hardware classes",
+            policy.canary.clamp(1, policy.max_unavailable.max(1))
+        ),
     }
 }
 
@@ -106,33 +172,59 @@ mod tests {
     use super::*;
 
     fn shown(sets: &[&str], policy: &RolloutPolicy) -> String {
-        let waves: Vec<Vec<String>> = sets.iter().map(|set| nodeset::expand_node_set(set).unwrap()).collect();
-        render_wave_text(&waves.iter().map(Vec::as_slice).collect::<Vec<_>>(), policy, GateCoverage::Rdma, false)
+        let waves: Vec<Vec<String>> = sets
+            .iter()
+            .map(|set| nodeset::expand_node_set(set).unwrap())
+            .collect();
+        render_wave_text(
+            &waves.iter().map(Vec::as_slice).collect::<Vec<_>>(),
+            policy,
+            GateCoverage::Rdma,
+            false,
+        )
     }
 
     #[test]
     fn a_thousand_hosts_are_a_few_lines_that_say_where_each_goes() {
-        let policy = RolloutPolicy { canary: 1, max_unavailable: 2, ..RolloutPolicy::default() };
+        let policy = RolloutPolicy {
+            canary: 1,
+            max_unavailable: 2,
+            ..RolloutPolicy::default()
+        };
         assert_eq!(
             shown(&["n1", "n[2-3]"], &policy),
             "waves    n1 > n[2-3]   at most 2 out of service   a gate of RDMA checks after each\n"
         );
-        let policy = RolloutPolicy { failure_budget: Some(5), ..policy };
-        let domains = [("r1", "n[0002-0500]"), ("r2", "n[0501-1000]")].map(|(key, set)| (key.to_owned(), set.to_owned()));
-        let classes = [("a", "n[0001-0500]"), ("b", "n[0501-1000]")].map(|(key, set)| (key.to_owned(), set.to_owned()));
-        let policy = RolloutPolicy { classes: classes.into(), domains: domains.into(), ..policy };
+        let policy = RolloutPolicy {
+            failure_budget: Some(5),
+            ..policy
+        };
+        let domains = [("r1", "n[0002-0500]"), ("r2", "n[0501-1000]")]
+            .map(|(key, set)| (key.to_owned(), set.to_owned()));
+        let classes = [("a", "n[0001-0500]"), ("b", "n[0501-1000]")]
+            .map(|(key, set)| (key.to_owned(), set.to_owned()));
+        let policy = RolloutPolicy {
+            classes: classes.into(),
+            domains: domains.into(),
+            ..policy
+        };
         let mut sets = vec!["n[0001,0501]".to_owned()];
         for first in (2..=491).step_by(10) {
             sets.push(format!("n[{first:04}-{:04}]", first + 9));
         }
-        sets.extend((502..=991).step_by(10).map(|first| format!("n[{first:04}-{:04}]", first + 9)));
+        sets.extend(
+            (502..=991)
+                .step_by(10)
+                .map(|first| format!("n[{first:04}-{:04}]", first + 9)),
+        );
         insta::assert_snapshot!(shown(&sets.iter().map(String::as_str).collect::<Vec<_>>(), &policy), @r##"
         waves    99 waves, a gate of RDMA checks after each; at most 2 out of service, stops when 5 are lost
                  1        n[0001,0501] (canary: 1 of each of 2 hardware classes)
                  2-50     n[0002-0491] (r1; 10 at a time, in this order)
                  51-99    n[0502-0991] (r2; 10 at a time, in this order)
         "##);
-        // Names in another order than the folded ones cannot be folded without losing who goes first.
+        // Names in another order than the folded ones cannot be folded without losing who goes
+        // first.
         insta::assert_snapshot!(shown(&["a", "z1", "y1", "x1", "w[1-2]"], &policy), @r##"
         waves    5 waves, a gate of RDMA checks after each; at most 2 out of service, stops when 5 are lost
                  1        a (canary: 1 of each of 2 hardware classes)
@@ -142,6 +234,14 @@ mod tests {
                  5        w[1-2]
         "##);
         let many: Vec<String> = (0..40).map(|n| format!("h{}", 99 - n)).collect();
-        assert_eq!(shown(&many.iter().map(String::as_str).collect::<Vec<_>>(), &policy).lines().count(), 1 + LINES);
+        assert_eq!(
+            shown(
+                &many.iter().map(String::as_str).collect::<Vec<_>>(),
+                &policy
+            )
+            .lines()
+            .count(),
+            1 + LINES
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What the pairs delivered, rail by rail: every cell for a few hosts, percentiles and the worst pairs for many.
+//! What the pairs delivered, rail by rail: every cell for a few hosts, percentiles and the worst
+//! pairs for many.
 
 use crate::wrap::render_heading;
 use railwright_base::nodeset::natural_order;
@@ -21,9 +22,24 @@ struct Quantity {
 }
 
 const QUANTITIES: [Quantity; 3] = [
-    Quantity { title: "BANDWIDTH, ib_write_bw", unit: "Gb/s", value: |m| m.bandwidth_gbps, more_is_better: true },
-    Quantity { title: "GPUDIRECT, ib_write_bw", unit: "Gb/s", value: |m| m.gpu_bandwidth_gbps, more_is_better: true },
-    Quantity { title: "LATENCY, ib_read_lat, typical", unit: "us", value: |m| m.latency_us, more_is_better: false },
+    Quantity {
+        title: "BANDWIDTH, ib_write_bw",
+        unit: "Gb/s",
+        value: |m| m.bandwidth_gbps,
+        more_is_better: true,
+    },
+    Quantity {
+        title: "GPUDIRECT, ib_write_bw",
+        unit: "Gb/s",
+        value: |m| m.gpu_bandwidth_gbps,
+        more_is_better: true,
+    },
+    Quantity {
+        title: "LATENCY, ib_read_lat, typical",
+        unit: "us",
+        value: |m| m.latency_us,
+        more_is_better: false,
+    },
 ];
 
 /// The quantities of every rail; GPUDirect only where something was measured.
@@ -34,16 +50,29 @@ pub fn render_bandwidth_matrix(report: &VerifyReport) -> String {
     }
     let mut out = String::new();
     for (rail, cells) in &rails {
-        let mut hosts: Vec<&str> =
-            cells.iter().flat_map(|c| [c.from.as_str(), c.to.as_str()]).collect::<BTreeSet<_>>().into_iter().collect();
+        let mut hosts: Vec<&str> = cells
+            .iter()
+            .flat_map(|c| [c.from.as_str(), c.to.as_str()])
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect();
         hosts.sort_by(|a, b| natural_order(a, b));
-        let asked = |quantity: &&Quantity| !quantity.title.starts_with("GPUDIRECT") || cells.iter().any(|c| (quantity.value)(c).is_some());
+        let asked = |quantity: &&Quantity| {
+            !quantity.title.starts_with("GPUDIRECT")
+                || cells.iter().any(|c| (quantity.value)(c).is_some())
+        };
         for quantity in QUANTITIES.iter().filter(asked) {
             if hosts.len() <= FULL_MATRIX_HOSTS {
-                out.push_str(&render_heading(&format!("{}, {}, rail {rail} (row sends to column)", quantity.title, quantity.unit)));
+                out.push_str(&render_heading(&format!(
+                    "{}, {}, rail {rail} (row sends to column)",
+                    quantity.title, quantity.unit
+                )));
                 out.push_str(&render_full_matrix(&hosts, cells, quantity));
             } else {
-                out.push_str(&render_heading(&format!("{}, {}, rail {rail}", quantity.title, quantity.unit)));
+                out.push_str(&render_heading(&format!(
+                    "{}, {}, rail {rail}",
+                    quantity.title, quantity.unit
+                )));
                 out.push_str(&render_percentiles(hosts.len(), cells, quantity));
             }
         }
@@ -58,12 +87,29 @@ fn render_full_matrix(hosts: &[&str], cells: &[&Measurement], quantity: &Quantit
     let named = 4 + longest + hosts.len() * width <= SCREEN;
     let width = if named { width } else { 10 };
     let label = |place: usize, host: &str| {
-        if named { host.to_owned() } else { format!("{} {}", place + 1, railwright_base::text::one_line(host, 12)) }
+        if named {
+            host.to_owned()
+        } else {
+            format!(
+                "{} {}",
+                place + 1,
+                railwright_base::text::one_line(host, 12)
+            )
+        }
     };
-    let label_width = hosts.iter().enumerate().map(|(i, h)| label(i, h).chars().count()).max().unwrap_or(0);
+    let label_width = hosts
+        .iter()
+        .enumerate()
+        .map(|(i, h)| label(i, h).chars().count())
+        .max()
+        .unwrap_or(0);
     let mut out = format!("   {:label_width$}", "");
     for (place, host) in hosts.iter().enumerate() {
-        let head = if named { (*host).to_owned() } else { (place + 1).to_string() };
+        let head = if named {
+            (*host).to_owned()
+        } else {
+            (place + 1).to_string()
+        };
         out.push_str(&format!("{head:>width$}"));
     }
     out.push('\n');
@@ -84,12 +130,23 @@ fn render_full_matrix(hosts: &[&str], cells: &[&Measurement], quantity: &Quantit
 }
 
 fn render_percentiles(hosts: usize, cells: &[&Measurement], quantity: &Quantity) -> String {
-    let mut valued: Vec<(f64, &Measurement)> = cells.iter().filter_map(|c| Some(((quantity.value)(c)?, *c))).collect();
-    valued.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| (&a.1.from, &a.1.to).cmp(&(&b.1.from, &b.1.to))));
+    let mut valued: Vec<(f64, &Measurement)> = cells
+        .iter()
+        .filter_map(|c| Some(((quantity.value)(c)?, *c)))
+        .collect();
+    valued.sort_by(|a, b| {
+        a.0.total_cmp(&b.0)
+            .then_with(|| (&a.1.from, &a.1.to).cmp(&(&b.1.from, &b.1.to)))
+    });
     let without = cells.len() - valued.len();
-    let at = |percent: usize| valued.get((valued.len().saturating_sub(1)) * percent / 100).map_or(0.0, |(value, _)| *value);
+    let at = |percent: usize| {
+        valued
+            .get((valued.len().saturating_sub(1)) * percent / 100)
+            .map_or(0.0, |(value, _)| *value)
+    };
     let mut out = format!(
-        "   {} of {} directed pairs of {}\n   min {:.2}   p5 {:.2}   median {:.2}   p95 {:.2}   max {:.2}\n",
+        "   {} of {} directed pairs of {}\n   min {:.2}   p5 {:.2}   median {:.2}   p95 {:.2}   \
+         max {:.2}\n",
         cells.len(),
         hosts * (hosts - 1),
         format_count(hosts, "host"),
@@ -100,13 +157,19 @@ fn render_percentiles(hosts: usize, cells: &[&Measurement], quantity: &Quantity)
         at(100)
     );
     if without > 0 {
-        out.push_str(&format!("   {} gave no number\n", format_count(without, "pair")));
+        out.push_str(&format!(
+            "   {} gave no number\n",
+            format_count(without, "pair")
+        ));
     }
     if quantity.more_is_better {
         valued.reverse();
     }
     for (value, cell) in valued.iter().rev().take(WORST) {
-        out.push_str(&format!("   worst {value:>10.2}   {} -> {}\n", cell.from, cell.to));
+        out.push_str(&format!(
+            "   worst {value:>10.2}   {} -> {}\n",
+            cell.from, cell.to
+        ));
     }
     out
 }

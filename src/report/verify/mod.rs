@@ -1,5 +1,6 @@
-//! The screen of `verify`: failures first with what they mean and the next command, folded by node-set; then the
-//! matrix of what the pairs delivered; what passed is one line a check. Text without colour, and JSON.
+//! The screen of `verify`: failures first with what they mean and the next command, folded by
+//! node-set; then the matrix of what the pairs delivered; what passed is one line a check. Text
+//! without colour, and JSON.
 
 mod matrix;
 mod subject;
@@ -15,7 +16,12 @@ use railwright_verify::{CheckResult, CheckVerdict, NcclFigure, VerifyCheck, Veri
 /// The whole screen.
 pub fn render_verify_screen(report: &VerifyReport) -> String {
     let mut out = render_verify_header(report);
-    for verdict in [CheckVerdict::Failed, CheckVerdict::Unknown, CheckVerdict::NotRun, CheckVerdict::Warning] {
+    for verdict in [
+        CheckVerdict::Failed,
+        CheckVerdict::Unknown,
+        CheckVerdict::NotRun,
+        CheckVerdict::Warning,
+    ] {
         let mut results: Vec<&CheckResult> = report.with(verdict).collect();
         // The order of the checks is from cause to effect.
         results.sort_by(|a, b| a.check.cmp(&b.check));
@@ -41,10 +47,24 @@ fn render_nccl_figures(report: &VerifyReport) -> String {
         };
         let ranks = format_count(figure.ranks as usize, "rank");
         let words = format!("{ranks}   {}   {reached}", figure.transport.word());
-        wrap::wrap_labelled_text(&format!("   {}   ", one_line(&nodeset::fold_node_set(&figure.hosts), 48)), &words, wrap::COLUMNS)
+        wrap::wrap_labelled_text(
+            &format!(
+                "   {}   ",
+                one_line(&nodeset::fold_node_set(&figure.hosts), 48)
+            ),
+            &words,
+            wrap::COLUMNS,
+        )
     };
     let lines: String = report.nccl.iter().map(line).collect();
-    if lines.is_empty() { lines } else { format!("{}{lines}", render_heading("NCCL'S TESTS, bus bandwidth of the largest messages")) }
+    if lines.is_empty() {
+        lines
+    } else {
+        format!(
+            "{}{lines}",
+            render_heading("NCCL'S TESTS, bus bandwidth of the largest messages")
+        )
+    }
 }
 
 /// The same as JSON, with the verdict of the whole.
@@ -54,7 +74,12 @@ pub fn render_verify_json(report: &VerifyReport) -> String {
 
 fn render_verify_header(report: &VerifyReport) -> String {
     let hosts = report.hosts.len();
-    format!("verify {}   {hosts} host{}: {}\n", report.inventory, if hosts == 1 { "" } else { "s" }, nodeset::fold_node_set(&report.hosts))
+    format!(
+        "verify {}   {hosts} host{}: {}\n",
+        report.inventory,
+        if hosts == 1 { "" } else { "s" },
+        nodeset::fold_node_set(&report.hosts)
+    )
 }
 
 fn select_verdict_title(verdict: CheckVerdict) -> &'static str {
@@ -69,21 +94,42 @@ fn select_verdict_title(verdict: CheckVerdict) -> &'static str {
 }
 
 /// Checks whose results are numbers of pairs.
-const NUMBERS: [VerifyCheck; 3] = [VerifyCheck::Bandwidth, VerifyCheck::GpuDirect, VerifyCheck::Latency];
+const NUMBERS: [VerifyCheck; 3] = [
+    VerifyCheck::Bandwidth,
+    VerifyCheck::GpuDirect,
+    VerifyCheck::Latency,
+];
 
-/// What makes two results the same entry. Bandwidth and latency differ from pair to pair: their numbers are joined.
-fn build_folding_key(result: &CheckResult) -> (VerifyCheck, Option<&'static str>, &str, &str, &str, &str) {
-    let number = NUMBERS.contains(&result.check) && matches!(result.code, Some("RW0809" | "RW0810" | "RW0819"));
+/// What makes two results the same entry. Bandwidth and latency differ from pair to pair: their
+/// numbers are joined.
+fn build_folding_key(
+    result: &CheckResult,
+) -> (VerifyCheck, Option<&'static str>, &str, &str, &str, &str) {
+    let number = NUMBERS.contains(&result.check)
+        && matches!(result.code, Some("RW0809" | "RW0810" | "RW0819"));
     let measured = if number { "" } else { result.measured.as_str() };
-    (result.check.clone(), result.code, measured, &result.expected, &result.effect, &result.next)
+    (
+        result.check.clone(),
+        result.code,
+        measured,
+        &result.expected,
+        &result.effect,
+        &result.next,
+    )
 }
 
 fn render_check_entries(results: &[&CheckResult]) -> String {
     let mut folded: IndexMap<_, Vec<&CheckResult>> = IndexMap::new();
     for result in results {
-        folded.entry(build_folding_key(result)).or_default().push(result);
+        folded
+            .entry(build_folding_key(result))
+            .or_default()
+            .push(result);
     }
-    folded.values().map(|members| render_check_entry(members)).collect()
+    folded
+        .values()
+        .map(|members| render_check_entry(members))
+        .collect()
 }
 
 fn render_check_entry(members: &[&CheckResult]) -> String {
@@ -93,8 +139,14 @@ fn render_check_entry(members: &[&CheckResult]) -> String {
         CheckVerdict::Unknown | CheckVerdict::NotRun => '?',
         _ => '~',
     };
-    let code = first.code.map_or(String::new(), |code| format!("   {code}"));
-    let mut out = format!(" {mark} {:<12} {}{code}\n", first.check.word(), subject::describe_result_subjects(members));
+    let code = first
+        .code
+        .map_or(String::new(), |code| format!("   {code}"));
+    let mut out = format!(
+        " {mark} {:<12} {}{code}\n",
+        first.check.word(),
+        subject::describe_result_subjects(members)
+    );
     let rows = [
         ("found", format_measured_range(members)),
         ("wanted", first.expected.clone()),
@@ -109,7 +161,12 @@ fn render_check_entry(members: &[&CheckResult]) -> String {
 
 /// What was found; numbers that differ from pair to pair as a range, the lowest first.
 fn format_measured_range(members: &[&CheckResult]) -> String {
-    let number = |text: &str| text.split(' ').next().and_then(|word| word.parse::<f64>().ok()).unwrap_or(0.0);
+    let number = |text: &str| {
+        text.split(' ')
+            .next()
+            .and_then(|word| word.parse::<f64>().ok())
+            .unwrap_or(0.0)
+    };
     let mut distinct: Vec<&str> = members.iter().map(|m| m.measured.as_str()).collect();
     distinct.sort_by(|a, b| number(a).total_cmp(&number(b)));
     distinct.dedup();
@@ -125,7 +182,8 @@ fn wrap_check_line(word: &str, text: &str) -> String {
     wrap::wrap_labelled_text(&format!("       {word:<8}"), text, 100)
 }
 
-/// One line a check; what does not apply says why, and a number that passed what it was judged against.
+/// One line a check; what does not apply says why, and a number that passed what it was judged
+/// against.
 fn one_liners(report: &VerifyReport, verdict: CheckVerdict) -> String {
     let mut by_check: IndexMap<(VerifyCheck, &str), Vec<&CheckResult>> = IndexMap::new();
     for result in report.with(verdict) {
@@ -134,7 +192,10 @@ fn one_liners(report: &VerifyReport, verdict: CheckVerdict) -> String {
             _ if NUMBERS.contains(&result.check) => result.expected.as_str(),
             _ => "",
         };
-        by_check.entry((result.check.clone(), reason)).or_default().push(result);
+        by_check
+            .entry((result.check.clone(), reason))
+            .or_default()
+            .push(result);
     }
     if by_check.is_empty() {
         return String::new();
@@ -142,10 +203,22 @@ fn one_liners(report: &VerifyReport, verdict: CheckVerdict) -> String {
     let mut out = render_heading(select_verdict_title(verdict));
     for ((check, reason), members) in by_check {
         let count = members.len();
-        let tail = if verdict == CheckVerdict::NotApplicable { reason.to_owned() } else { format!("{count} passed") };
-        out.push_str(&format!("   {:<12} {}   {tail}\n", check.word(), subject::describe_result_subjects(&members)));
+        let tail = if verdict == CheckVerdict::NotApplicable {
+            reason.to_owned()
+        } else {
+            format!("{count} passed")
+        };
+        out.push_str(&format!(
+            "   {:<12} {}   {tail}\n",
+            check.word(),
+            subject::describe_result_subjects(&members)
+        ));
         if verdict == CheckVerdict::Passed && !reason.is_empty() {
-            out.push_str(&wrap::wrap_labelled_text(&format!("   {:<12} ", ""), reason, wrap::COLUMNS));
+            out.push_str(&wrap::wrap_labelled_text(
+                &format!("   {:<12} ", ""),
+                reason,
+                wrap::COLUMNS,
+            ));
         }
     }
     out
@@ -169,10 +242,16 @@ fn render_verify_conclusion(report: &VerifyReport) -> String {
     let verdict = match report.verdict() {
         CheckVerdict::Failed => "The fabric is not as the spec wants it.",
         CheckVerdict::Unknown => "The fabric is not proven: something could not be found out.",
-        _ if report.with(CheckVerdict::NotRun).next().is_some() => "Proven, but for what was not run.",
+        _ if report.with(CheckVerdict::NotRun).next().is_some() => {
+            "Proven, but for what was not run."
+        }
         _ => "Proven.",
     };
-    format!("\n{verdict} {}: {}.\n", format_count(report.results.len(), "check"), parts.join(", "))
+    format!(
+        "\n{verdict} {}: {}.\n",
+        format_count(report.results.len(), "check"),
+        parts.join(", ")
+    )
 }
 
 #[cfg(test)]
@@ -195,13 +274,28 @@ mod tests {
                 } else {
                     CheckOutcome::passed("ens1 up, mtu 9000")
                 };
-                results.push(netdev.on("inventories/lab", &[name], Some(rail), VerifyCheck::Netdev));
+                results.push(netdev.on(
+                    "inventories/lab",
+                    &[name],
+                    Some(rail),
+                    VerifyCheck::Netdev,
+                ));
             }
-            results.push(CheckOutcome::not_applicable("nothing can count the marks here").on("", &[name], Some(0), VerifyCheck::Marks));
+            results.push(
+                CheckOutcome::not_applicable("nothing can count the marks here").on(
+                    "",
+                    &[name],
+                    Some(0),
+                    VerifyCheck::Marks,
+                ),
+            );
             for (j, other) in names.iter().enumerate().filter(|(j, _)| *j != i) {
                 let gbps = 97.0 - (i + j) as f64 * 3.0 / (hosts as f64 / 10.0);
                 let judged = if gbps < 80.0 {
-                    CheckOutcome::failed("RW0809", format!("{gbps:.2} Gb/s")).expected("at least 80 Gb/s").effect("slow").next("look")
+                    CheckOutcome::failed("RW0809", format!("{gbps:.2} Gb/s"))
+                        .expected("at least 80 Gb/s")
+                        .effect("slow")
+                        .next("look")
                 } else {
                     CheckOutcome::passed(format!("{gbps:.2} Gb/s"))
                 };
@@ -218,7 +312,14 @@ mod tests {
                 });
             }
         }
-        VerifyReport { format_version: FORMAT_VERSION, inventory: "inventories/lab".into(), hosts: names, results, matrix, nccl: vec![] }
+        VerifyReport {
+            format_version: FORMAT_VERSION,
+            inventory: "inventories/lab".into(),
+            hosts: names,
+            results,
+            matrix,
+            nccl: vec![],
+        }
     }
 
     #[test]
@@ -266,15 +367,28 @@ mod tests {
     #[test]
     fn what_was_not_run_is_told_with_its_mend_and_what_passed_with_its_measure() {
         let mut told = report(2);
-        told.results.retain(|result| result.check == VerifyCheck::Latency);
-        let mend = "install a perftest that is built with CUDA (its `--help` lists --use_cuda_bus_id), then railwright verify {inventory}";
+        told.results
+            .retain(|result| result.check == VerifyCheck::Latency);
+        let mend = "install a perftest that is built with CUDA (its `--help` lists \
+                    --use_cuda_bus_id), then railwright verify {inventory}";
         for pair in [["gpu01", "gpu02"], ["gpu02", "gpu01"]] {
-            let passed = CheckOutcome::passed("196.10 Gb/s").expected("at least 190 Gb/s, as row `HDR` of the catalogue has it");
-            told.results.push(passed.on("", &pair, Some(0), VerifyCheck::Bandwidth));
-            let not_run = CheckOutcome::not_run("RW0820", "ib_write_bw is built without CUDA").effect("nothing proves it").next(mend);
-            told.results.push(not_run.on("inventories/lab", &pair, Some(0), VerifyCheck::GpuDirect));
+            let passed = CheckOutcome::passed("196.10 Gb/s")
+                .expected("at least 190 Gb/s, as row `HDR` of the catalogue has it");
+            told.results
+                .push(passed.on("", &pair, Some(0), VerifyCheck::Bandwidth));
+            let not_run = CheckOutcome::not_run("RW0820", "ib_write_bw is built without CUDA")
+                .effect("nothing proves it")
+                .next(mend);
+            told.results.push(not_run.on(
+                "inventories/lab",
+                &pair,
+                Some(0),
+                VerifyCheck::GpuDirect,
+            ));
         }
-        told.matrix.iter_mut().for_each(|cell| cell.gpu_bandwidth_gbps = Some(187.5));
+        told.matrix
+            .iter_mut()
+            .for_each(|cell| cell.gpu_bandwidth_gbps = Some(187.5));
         let text = render_verify_screen(&told);
         assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
         let (head, tail) = text.split_once("\nBANDWIDTH").unwrap();
@@ -289,7 +403,10 @@ mod tests {
                        then railwright verify inventories/lab
         ");
         let (matrix, tail) = tail.split_once("\nPASSED").unwrap();
-        assert!(matrix.contains("GPUDIRECT, ib_write_bw, Gb/s, rail 0") && matrix.contains("187.50"), "{matrix}");
+        assert!(
+            matrix.contains("GPUDIRECT, ib_write_bw, Gb/s, rail 0") && matrix.contains("187.50"),
+            "{matrix}"
+        );
         let passed: Vec<&str> = tail.lines().skip(1).collect();
         let wanted = [
             "   bandwidth    all pairs of gpu[01-02] rail 0   2 passed",
@@ -350,8 +467,12 @@ mod tests {
 
     #[test]
     fn json_has_its_format_and_verdict() {
-        let value: serde_json::Value = serde_json::from_str(&render_verify_json(&report(2))).unwrap();
-        assert_eq!((value["format_version"].as_str(), value["verdict"].as_str()), (Some("1.0"), Some("failed")));
+        let value: serde_json::Value =
+            serde_json::from_str(&render_verify_json(&report(2))).unwrap();
+        assert_eq!(
+            (value["format_version"].as_str(), value["verdict"].as_str()),
+            (Some("1.0"), Some("failed"))
+        );
         assert_eq!(value["results"][0]["check"], "netdev");
     }
 }

@@ -10,17 +10,26 @@ fn wish(body: Value) -> DesiredResource {
     assert_eq!(ConfigfsValue.check(&body), [], "{body}");
     let name = ConfigfsValue.address_name(&body).unwrap();
     assert_eq!(name, "ens1.default_roce_tos");
-    DesiredResource::of(Address::host("n1", "configfs_value", &name), "configfs_value", body)
+    DesiredResource::of(
+        Address::host("n1", "configfs_value", &name),
+        "configfs_value",
+        body,
+    )
 }
 
-/// Answers with this device, this tree of configfs, and our files as an earlier run left them, or none.
+/// Answers with this device, this tree of configfs, and our files as an earlier run left them, or
+/// none.
 fn answers(wish: &DesiredResource, device: &str, tree: &str, kept: bool) -> ReadResults {
     let mut answers = ReadResults::default();
     let ours = build_configfs_unit(wish).write(&PersistenceUnitFiles::default());
     for read in ConfigfsValue.reads(wish) {
         let file = |path: &str| {
             ours.iter().find_map(|action| match action {
-                Action::WriteFile { path: other, content, .. } if kept && other == path => {
+                Action::WriteFile {
+                    path: other,
+                    content,
+                    ..
+                } if kept && other == path => {
                     Some(format!("755 root root 1 regular file\n{content}"))
                 }
                 _ => None,
@@ -32,7 +41,13 @@ fn answers(wish: &DesiredResource, device: &str, tree: &str, kept: bool) -> Read
             Read::File { path } => file(path).map_or((1, String::new()), |text| (0, text)),
             _ => (1, String::new()),
         };
-        answers.insert(read.key(), ReadResult { status: AnswerStatus::Exit(code), out });
+        answers.insert(
+            read.key(),
+            ReadResult {
+                status: AnswerStatus::Exit(code),
+                out,
+            },
+        );
     }
     answers
 }
@@ -45,11 +60,27 @@ fn tos() -> DesiredResource {
 fn a_directory_that_nobody_made_is_a_difference() {
     let wish = tos();
     let found = ConfigfsValue.assess(&wish, &answers(&wish, DEVICE, "", true));
-    assert_eq!(found.attributes["value"].found.get(Plane::Running), Some(&Reading::Absent));
+    assert_eq!(
+        found.attributes["value"].found.get(Plane::Running),
+        Some(&Reading::Absent)
+    );
     let path = "/sys/kernel/config/rdma_cm/rocep193s0/ports/1/default_roce_tos".to_owned();
-    assert_eq!(found.actions, [Action::SetConfigfs { path, value: "104".to_owned() }]);
-    let met =
-        ConfigfsValue.assess(&wish, &answers(&wish, DEVICE, "/sys/kernel/config/rdma_cm/rocep193s0/ports/1/default_roce_tos:104\n", true));
+    assert_eq!(
+        found.actions,
+        [Action::SetConfigfs {
+            path,
+            value: "104".to_owned()
+        }]
+    );
+    let met = ConfigfsValue.assess(
+        &wish,
+        &answers(
+            &wish,
+            DEVICE,
+            "/sys/kernel/config/rdma_cm/rocep193s0/ports/1/default_roce_tos:104\n",
+            true,
+        ),
+    );
     assert!(met.is_met() && met.actions.is_empty());
 }
 
@@ -57,16 +88,30 @@ fn a_directory_that_nobody_made_is_a_difference() {
 fn without_a_device_it_is_known_after_the_rdma_link() {
     let wish = tos();
     let found = ConfigfsValue.assess(&wish, &answers(&wish, "", "", false));
-    assert_eq!((found.known_after.as_deref(), found.actions.len()), (Some("rdma_link/ens1"), 0));
-    assert_eq!(found.announced, ["reload_systemd", "set_configfs", "write_file"]);
+    assert_eq!(
+        (found.known_after.as_deref(), found.actions.len()),
+        (Some("rdma_link/ens1"), 0)
+    );
+    assert_eq!(
+        found.announced,
+        ["reload_systemd", "set_configfs", "write_file"]
+    );
 }
 
 #[test]
 fn undo_sets_what_was_there_or_names_what_stays() {
     let wish = tos();
-    let now = answers(&wish, DEVICE, "/sys/kernel/config/rdma_cm/rocep193s0/ports/1/default_roce_tos:104\n", true);
+    let now = answers(
+        &wish,
+        DEVICE,
+        "/sys/kernel/config/rdma_cm/rocep193s0/ports/1/default_roce_tos:104\n",
+        true,
+    );
     let back = ConfigfsValue.undo(&wish, &json!({ "running": 0 }), &now);
-    assert!(matches!(back.actions.last(), Some(Action::SetConfigfs { value, .. }) if value == "0"), "{back:?}");
+    assert!(
+        matches!(back.actions.last(), Some(Action::SetConfigfs { value, .. }) if value == "0"),
+        "{back:?}"
+    );
     let stays = ConfigfsValue.undo(&wish, &json!({ "running": null }), &now);
     assert!(stays.residue[0].contains("until its driver is reloaded") && stays.actions.len() == 4);
 }
@@ -74,10 +119,26 @@ fn undo_sets_what_was_there_or_names_what_stays() {
 #[test]
 fn bad_bodies_are_told_apart() {
     for (body, pointer) in [
-        (json!({ "netdev": "ens1", "attribute": "tos", "value": 1 }), "/attribute"),
-        (json!({ "netdev": "ens1", "attribute": "default_roce_tos", "value": 256 }), "/value"),
-        (json!({ "netdev": "ens1", "attribute": "default_roce_mode", "value": "v2" }), "/value"),
+        (
+            json!({ "netdev": "ens1", "attribute": "tos", "value": 1 }),
+            "/attribute",
+        ),
+        (
+            json!({ "netdev": "ens1", "attribute": "default_roce_tos", "value": 256 }),
+            "/value",
+        ),
+        (
+            json!({ "netdev": "ens1", "attribute": "default_roce_mode", "value": "v2" }),
+            "/value",
+        ),
     ] {
-        assert_eq!(ConfigfsValue.check(&body).first().map(|e| e.pointer.as_str()), Some(pointer), "{body}");
+        assert_eq!(
+            ConfigfsValue
+                .check(&body)
+                .first()
+                .map(|e| e.pointer.as_str()),
+            Some(pointer),
+            "{body}"
+        );
     }
 }

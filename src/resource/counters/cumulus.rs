@@ -1,5 +1,6 @@
-//! What Cumulus Linux counts: `nv show interface PORT counters qos -o json`, which was `... qos counters` up to 5.4, and `... qos pfc-watchdog
-//! status` from 5.6 on (CumulusNetworks/docs: content/nvue-reference/Show-Commands/QoS.md).
+//! What Cumulus Linux counts: `nv show interface PORT counters qos -o json`, which was `... qos
+//! counters` up to 5.4, and `... qos pfc-watchdog status` from 5.6 on (CumulusNetworks/docs:
+//! content/nvue-reference/Show-Commands/QoS.md).
 
 use railwright_base::quote::{quote_for_shell, sh_words};
 use railwright_base::text::one_line;
@@ -31,14 +32,19 @@ pub fn render_cumulus_counters_script(ports: &[String]) -> String {
     )
 }
 
-/// What is asked of the REST API for a port, below `/nvue_v1`: counters of QoS by their new name and their old one, and the watchdog.
+/// What is asked of the REST API for a port, below `/nvue_v1`: counters of QoS by their new name
+/// and their old one, and the watchdog.
 pub fn rest_paths(port: &str) -> [String; 3] {
-    ["counters/qos", "qos/counters", "qos/pfc-watchdog/status"].map(|place| format!("/interface/{port}/{place}"))
+    ["counters/qos", "qos/counters", "qos/pfc-watchdog/status"]
+        .map(|place| format!("/interface/{port}/{place}"))
 }
 
-/// The same lines as the program prints, from what the REST API gave for a port; without counters none are told.
+/// The same lines as the program prints, from what the REST API gave for a port; without counters
+/// none are told.
 pub fn rest_lines(port: &str, counters: Option<&Value>, watchdog: Option<&Value>) -> String {
-    let Some(counters) = counters else { return format!("port {port}\nunread NVUE tells no counters of the port\n") };
+    let Some(counters) = counters else {
+        return format!("port {port}\nunread NVUE tells no counters of the port\n");
+    };
     let mut lines = Vec::new();
     let watchdog = watchdog.unwrap_or(&Value::Null);
     for tree in [counters, watchdog] {
@@ -49,10 +55,17 @@ pub fn rest_lines(port: &str, counters: Option<&Value>, watchdog: Option<&Value>
 
 /// Tables of rows by their number, below each other or not.
 fn collect_numbered_rows(tree: &Value, lines: &mut Vec<String>) {
-    for (key, row) in tree.as_object().into_iter().flatten().filter(|(_, row)| row.is_object()) {
+    for (key, row) in tree
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(_, row)| row.is_object())
+    {
         if key.bytes().all(|byte| byte.is_ascii_digit()) {
             let told = KEPT.iter().filter_map(|name| Some((name, row.get(name)?)));
-            lines.extend(told.map(|(name, value)| format!("{name}/{key} {}\n", format_counter_value(value))));
+            lines.extend(
+                told.map(|(name, value)| format!("{name}/{key} {}\n", format_counter_value(value))),
+            );
         } else {
             collect_numbered_rows(row, lines);
         }
@@ -60,5 +73,11 @@ fn collect_numbered_rows(tree: &Value, lines: &mut Vec<String>) {
 }
 
 fn format_counter_value(value: &Value) -> String {
-    one_line(value.as_str().map_or_else(|| value.to_string(), str::to_owned).as_str(), 80)
+    one_line(
+        value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned)
+            .as_str(),
+        80,
+    )
 }

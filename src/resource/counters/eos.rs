@@ -1,8 +1,10 @@
-//! What EOS counts, by `show` commands as JSON. What stands where in an answer: of pauses and the watchdog facebook/DNE-TaaC
-//! (taac/health_checks: dsf_health_checks/dsf_pfc_health_check.py, which asks with `interface PORT`, device_health_checks/pfc_wd_health_check.py;
-//! without a port the command is in MicrosoftDocs/windowsserverdocs, cnic-app-switch-config.md), of all else aristanetworks/anta
-//! (anta/tests/interfaces.py and its tests: `VerifyInterfacesECNCounters`, `VerifyInterfacesEgressQueueDrops`,
-//! `VerifyInterfacesVoqAndEgressQueueDrops`, `VerifyInterfaceDiscards`). A switch without such counters refuses the command, and each chip
+//! What EOS counts, by `show` commands as JSON. What stands where in an answer: of pauses and the
+//! watchdog facebook/DNE-TaaC (taac/health_checks: dsf_health_checks/dsf_pfc_health_check.py, which
+//! asks with `interface PORT`, device_health_checks/pfc_wd_health_check.py; without a port the
+//! command is in MicrosoftDocs/windowsserverdocs, cnic-app-switch-config.md), of all else
+//! aristanetworks/anta (anta/tests/interfaces.py and its tests: `VerifyInterfacesECNCounters`,
+//! `VerifyInterfacesEgressQueueDrops`, `VerifyInterfacesVoqAndEgressQueueDrops`,
+//! `VerifyInterfaceDiscards`). A switch without such counters refuses the command, and each chip
 //! knows one of the two that tell what queues dropped.
 
 use railwright_base::quote::{quote_for_shell, sh_words};
@@ -24,7 +26,10 @@ pub fn render_eos_counters_script(ports: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::names::{self, CounterKey, Meter};
-    use super::super::{CounterSampleOrdinal, Movement, TargetCounterSample, diff_counter_samples, parse_counter_sample};
+    use super::super::{
+        CounterSampleOrdinal, Movement, TargetCounterSample, diff_counter_samples,
+        parse_counter_sample,
+    };
     use super::*;
     use crate::switch::SwitchSystem;
     use crate::{AnswerStatus, Fact, Read, ReadResult, ReadResults};
@@ -38,17 +43,38 @@ mod tests {
     const DISCARDS: &str = "show interfaces counters discards";
     const ALL: [&str; 6] = [PFC, WATCHDOG, MARKS, QUEUES, VOQS, DISCARDS];
 
-    /// What the section prints of two ports, where these commands answer so and all others are refused.
+    /// What the section prints of two ports, where these commands answer so and all others are
+    /// refused.
     fn printed(answers: &[(&str, &str)]) -> String {
         let folder = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
-        write("FastCli", "#!/bin/sh\ncat \"${0%/*}/$4\" 2>/dev/null || echo '% Invalid input'\n");
-        std::fs::set_permissions(folder.path().join("FastCli"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        answers.iter().for_each(|(command, text)| write(&format!("{command} | json"), text));
-        let script = render_eos_counters_script(&["Ethernet1/1".to_owned(), "Ethernet2/1".to_owned()]);
+        let write =
+            |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        write(
+            "FastCli",
+            "#!/bin/sh\ncat \"${0%/*}/$4\" 2>/dev/null || echo '% Invalid input'\n",
+        );
+        std::fs::set_permissions(
+            folder.path().join("FastCli"),
+            std::os::unix::fs::PermissionsExt::from_mode(0o755),
+        )
+        .unwrap();
+        answers
+            .iter()
+            .for_each(|(command, text)| write(&format!("{command} | json"), text));
+        let script =
+            render_eos_counters_script(&["Ethernet1/1".to_owned(), "Ethernet2/1".to_owned()]);
         let path = format!("{}:/usr/bin:/bin", folder.path().display());
-        let out = Command::new("sh").args(["-c", &script]).env("PATH", path).env("R", "/nowhere").output().unwrap();
-        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        let out = Command::new("sh")
+            .args(["-c", &script])
+            .env("PATH", path)
+            .env("R", "/nowhere")
+            .output()
+            .unwrap();
+        assert!(
+            out.status.success(),
+            "{}",
+            String::from_utf8_lossy(&out.stderr)
+        );
         String::from_utf8(out.stdout).unwrap()
     }
 
@@ -57,10 +83,23 @@ mod tests {
     }
 
     fn between(first: &[(&str, &str)], second: &[(&str, &str)]) -> Movement {
-        let read = |sample| Read::SwitchCounters { system: SwitchSystem::Eos, ports: Vec::new(), sample };
+        let read = |sample| Read::SwitchCounters {
+            system: SwitchSystem::Eos,
+            ports: Vec::new(),
+            sample,
+        };
         let mut answers = ReadResults::default();
-        for (sample, said) in [(CounterSampleOrdinal::First, first), (CounterSampleOrdinal::Second, second)] {
-            answers.insert(read(sample).key(), ReadResult { status: AnswerStatus::Exit(0), out: printed(said) });
+        for (sample, said) in [
+            (CounterSampleOrdinal::First, first),
+            (CounterSampleOrdinal::Second, second),
+        ] {
+            answers.insert(
+                read(sample).key(),
+                ReadResult {
+                    status: AnswerStatus::Exit(0),
+                    out: printed(said),
+                },
+            );
         }
         diff_counter_samples(&answers, names::of_switch(SwitchSystem::Eos), read).unwrap()
     }
@@ -79,22 +118,36 @@ mod tests {
                 if n == 0 {
                     r#"{"interfaces":{}}"#.to_owned()
                 } else {
-                    format!(r#"{{"interfaces":{{"Ethernet1/1":{{"txQueues":{{"3":{{"stuckCount":{n},"recoveryCount":0}}}}}}}}}}"#)
+                    format!(
+                        r#"{{"interfaces":{{"Ethernet1/1":{{"txQueues":{{"3":{{"stuckCount":{n},"recoveryCount":0}}}}}}}}}}"#
+                    )
                 },
             ),
-            (MARKS, format!(r#"{{"intfQueueCounters":{{"Ethernet1/1":{{"queueCounters":{{"0":"-","3":"{n}"}}}}}}}}"#)),
+            (
+                MARKS,
+                format!(
+                    r#"{{"intfQueueCounters":{{"Ethernet1/1":{{"queueCounters":{{"0":"-","3":"{n}"}}}}}}}}"#
+                ),
+            ),
             (
                 QUEUES,
                 format!(
                     r#"{{"egressQueueCounters":{{"interfaces":{{"Ethernet1/1":{{"ucastQueues":{{"trafficClasses":{{"TC3":{{"dropPrecedences":{{"DP0":{{"droppedPackets":{n}}},"DP1":{{"droppedPackets":2}}}}}}}}}},"mcastQueues":{{"trafficClasses":{{"TC0-3":{{"dropPrecedences":{{"DP0-2":{{"droppedPackets":{n}}}}}}}}}}}}}}}}}}}"#
                 ),
             ),
-            (DISCARDS, format!(r#"{{"inDiscardsTotal":0,"interfaces":{{"Ethernet1/1":{{"inDiscards":{n},"outDiscards":7}}}}}}"#)),
+            (
+                DISCARDS,
+                format!(
+                    r#"{{"inDiscardsTotal":0,"interfaces":{{"Ethernet1/1":{{"inDiscards":{n},"outDiscards":7}}}}}}"#
+                ),
+            ),
         ]
     }
 
     fn lent<'a>(all: &'a [(&'static str, String)]) -> Vec<(&'static str, &'a str)> {
-        all.iter().map(|(command, text)| (*command, text.as_str())).collect()
+        all.iter()
+            .map(|(command, text)| (*command, text.as_str()))
+            .collect()
     }
 
     #[test]
@@ -104,19 +157,46 @@ mod tests {
         let moved = found.ports["Ethernet1/1"].value().unwrap();
         let rose = |meter, priority| moved.rose(CounterKey::of(meter, priority));
         assert_eq!(
-            (rose(Meter::PauseReceived, 3), rose(Meter::PauseSent, 3), rose(Meter::PauseReceived, 4)),
+            (
+                rose(Meter::PauseReceived, 3),
+                rose(Meter::PauseSent, 3),
+                rose(Meter::PauseReceived, 4)
+            ),
             (Fact::Is(5), Fact::Is(0), Fact::Is(0))
         );
-        // The first event of a port is one, though it was not there before; queues of several precedences and of many receivers are one.
-        assert_eq!((rose(Meter::Storms, 3), rose(Meter::Storms, 2)), (Fact::Is(5), Fact::Is(0)));
-        assert_eq!((rose(Meter::Lost, 3), rose(Meter::Lost, 1), rose(Meter::Lost, 5)), (Fact::Is(10), Fact::Is(5), Fact::Absent));
-        assert_eq!((rose(Meter::Marked, 3), rose(Meter::Marked, 0)), (Fact::Is(5), Fact::Absent), "a dash is no zero");
+        // The first event of a port is one, though it was not there before; queues of several
+        // precedences and of many receivers are one.
+        assert_eq!(
+            (rose(Meter::Storms, 3), rose(Meter::Storms, 2)),
+            (Fact::Is(5), Fact::Is(0))
+        );
+        assert_eq!(
+            (
+                rose(Meter::Lost, 3),
+                rose(Meter::Lost, 1),
+                rose(Meter::Lost, 5)
+            ),
+            (Fact::Is(10), Fact::Is(5), Fact::Absent)
+        );
+        assert_eq!(
+            (rose(Meter::Marked, 3), rose(Meter::Marked, 0)),
+            (Fact::Is(5), Fact::Absent),
+            "a dash is no zero"
+        );
         assert_eq!(moved.rose(CounterKey::whole(Meter::Discarded)), Fact::Is(5));
-        // The other port is in none of the answers but in that of the watchdog, where it is not before its first event.
+        // The other port is in none of the answers but in that of the watchdog, where it is not
+        // before its first event.
         let other = found.ports["Ethernet2/1"].value().unwrap();
         assert_eq!(other.rose(CounterKey::of(Meter::Storms, 3)), Fact::Is(0));
-        for (meter, command) in [(Meter::PauseReceived, PFC), (Meter::Lost, QUEUES), (Meter::Discarded, DISCARDS)] {
-            assert_eq!(other.rose(CounterKey::whole(meter)), Fact::Unknown(format!("`{command}` tells nothing of the port")));
+        for (meter, command) in [
+            (Meter::PauseReceived, PFC),
+            (Meter::Lost, QUEUES),
+            (Meter::Discarded, DISCARDS),
+        ] {
+            assert_eq!(
+                other.rose(CounterKey::whole(meter)),
+                Fact::Unknown(format!("`{command}` tells nothing of the port"))
+            );
         }
     }
 
@@ -128,7 +208,8 @@ mod tests {
         assert_eq!(port.counts.get("dropped/3"), Some(&Some(5)));
     }
 
-    /// Nothing that makes no sense is a number, whichever command says it; what is told besides stays.
+    /// Nothing that makes no sense is a number, whichever command says it; what is told besides
+    /// stays.
     #[test]
     fn what_makes_no_sense_is_never_zero() {
         let deep = "[".repeat(200_000);
@@ -156,12 +237,27 @@ mod tests {
         ];
         for said in garbage {
             let reading = read(&ALL.map(|command| (command, said)));
-            assert_eq!(reading.ports.keys().collect::<Vec<_>>(), ["Ethernet1/1", "Ethernet2/1"], "{said:.200}");
+            assert_eq!(
+                reading.ports.keys().collect::<Vec<_>>(),
+                ["Ethernet1/1", "Ethernet2/1"],
+                "{said:.200}"
+            );
             let port = &reading.ports["Ethernet1/1"];
             // Of the watchdog an answer without the queue says that nothing happened.
             let is_quiet = |name: &str| name.starts_with("stuckCount/") && name != "stuckCount/3";
-            assert!(port.counts.iter().all(|(name, count)| count.is_none() || is_quiet(name)) && !port.is_absent, "{said:.200}\n{port:?}");
-            assert!(port.counts.values().any(Option::is_none) || port.unread.is_some() || !port.untold.is_empty(), "{said:.200}\n{port:?}");
+            assert!(
+                port.counts
+                    .iter()
+                    .all(|(name, count)| count.is_none() || is_quiet(name))
+                    && !port.is_absent,
+                "{said:.200}\n{port:?}"
+            );
+            assert!(
+                port.counts.values().any(Option::is_none)
+                    || port.unread.is_some()
+                    || !port.untold.is_empty(),
+                "{said:.200}\n{port:?}"
+            );
         }
     }
 }

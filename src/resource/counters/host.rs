@@ -1,9 +1,11 @@
-//! What a host counts: the statistics of its netdevs, and `hw_counters` of the RDMA devices on them. The world may read both.
+//! What a host counts: the statistics of its netdevs, and `hw_counters` of the RDMA devices on
+//! them. The world may read both.
 
 use super::names::HW_COUNTERS;
 use railwright_base::quote::sh_words;
 
-/// `ethtool -S` has thousands of lines on a ConnectX: filtered on the host. A device is found by its netdev; a soft one says it in `parent`.
+/// `ethtool -S` has thousands of lines on a ConnectX: filtered on the host. A device is found by
+/// its netdev; a soft one says it in `parent`.
 pub fn render_host_counters_script(netdevs: &[String]) -> String {
     let files: Vec<&str> = HW_COUNTERS.iter().map(|row| row.name).collect();
     format!(

@@ -1,6 +1,8 @@
-//! Counters of the ports of a fabric, read twice: only how much they rose in between says anything. One text form for hosts and for
-//! switches of every system: `uptime SECONDS`, then for each port `port NAME` and lines `counter value` in the vendor's own names, which
-//! `names` tells apart. What a vendor does not count is absent, and never zero; what it counts and did not tell is `untold/COUNTER WHY`.
+//! Counters of the ports of a fabric, read twice: only how much they rose in between says anything.
+//! One text form for hosts and for switches of every system: `uptime SECONDS`, then for each port
+//! `port NAME` and lines `counter value` in the vendor's own names, which `names` tells apart. What
+//! a vendor does not count is absent, and never zero; what it counts and did not tell is
+//! `untold/COUNTER WHY`.
 
 pub mod cumulus;
 mod eos;
@@ -107,7 +109,8 @@ pub struct Movement {
     pub ports: BTreeMap<String, Fact<PortCounterIncrease>>,
 }
 
-/// The movement between the two readings of a target; the error fits after "unknown:". `read` is the read of a sample.
+/// The movement between the two readings of a target; the error fits after "unknown:". `read` is
+/// the read of a sample.
 pub fn diff_counter_samples(
     answers: &ReadResults,
     rows: &[VendorCounter],
@@ -118,22 +121,41 @@ pub fn diff_counter_samples(
         (69, _) => Err("the program that tells its counters is not there".to_owned()),
         (code, _) => Err(format!("the read of its counters ended with status {code}")),
     };
-    let (first, second) = (reading(CounterSampleOrdinal::First)?, reading(CounterSampleOrdinal::Second)?);
+    let (first, second) = (
+        reading(CounterSampleOrdinal::First)?,
+        reading(CounterSampleOrdinal::Second)?,
+    );
     if let Some(odd) = first.odd_uptime.as_ref().or(second.odd_uptime.as_ref()) {
-        return Err(format!("its uptime makes no sense, and it may have been started anew between the readings: `{odd}`"));
+        return Err(format!(
+            "its uptime makes no sense, and it may have been started anew between the readings: \
+             `{odd}`"
+        ));
     }
-    let seconds = first.uptime_s.zip(second.uptime_s).map(|(first, second)| second - first);
+    let seconds = first
+        .uptime_s
+        .zip(second.uptime_s)
+        .map(|(first, second)| second - first);
     if seconds.is_some_and(|seconds| seconds < 0.0) {
         return Err("it was started anew between the readings".to_owned());
     }
-    let absent = PortCounterSample { is_absent: true, ..PortCounterSample::default() };
+    let absent = PortCounterSample {
+        is_absent: true,
+        ..PortCounterSample::default()
+    };
     let names: BTreeSet<&String> = first.ports.keys().chain(second.ports.keys()).collect();
-    let of = |name: &String| [&first, &second].map(|reading| reading.ports.get(name).unwrap_or(&absent));
-    let ports = names.into_iter().map(|name| (name.clone(), diff_port_counters(of(name), rows))).collect();
+    let of =
+        |name: &String| [&first, &second].map(|reading| reading.ports.get(name).unwrap_or(&absent));
+    let ports = names
+        .into_iter()
+        .map(|name| (name.clone(), diff_port_counters(of(name), rows)))
+        .collect();
     Ok(Movement { seconds, ports })
 }
 
-fn diff_port_counters([first, second]: [&PortCounterSample; 2], rows: &[VendorCounter]) -> Fact<PortCounterIncrease> {
+fn diff_port_counters(
+    [first, second]: [&PortCounterSample; 2],
+    rows: &[VendorCounter],
+) -> Fact<PortCounterIncrease> {
     if let Some(why) = first.unread.as_ref().or(second.unread.as_ref()) {
         return Fact::Unknown(why.clone());
     }
@@ -145,9 +167,17 @@ fn diff_port_counters([first, second]: [&PortCounterSample; 2], rows: &[VendorCo
     let mut by: BTreeMap<CounterKey, Fact<u64>> = BTreeMap::new();
     let all: BTreeSet<&String> = first.counts.keys().chain(second.counts.keys()).collect();
     for name in all {
-        let Some((key, width)) = names::find_counter_meaning(rows, name) else { continue };
-        let rise = compute_counter_increase(first.counts.get(name).copied(), second.counts.get(name).copied(), width);
-        let sum = by.remove(&key).map_or(rise.clone(), |other| merge_counter_increases(other, rise));
+        let Some((key, width)) = names::find_counter_meaning(rows, name) else {
+            continue;
+        };
+        let rise = compute_counter_increase(
+            first.counts.get(name).copied(),
+            second.counts.get(name).copied(),
+            width,
+        );
+        let sum = by
+            .remove(&key)
+            .map_or(rise.clone(), |other| merge_counter_increases(other, rise));
         by.insert(key, sum);
     }
     for (name, why) in first.untold.iter().chain(&second.untold) {
@@ -155,15 +185,25 @@ fn diff_port_counters([first, second]: [&PortCounterSample; 2], rows: &[VendorCo
             by.insert(CounterKey::whole(meter), Fact::Unknown(why.clone()));
         }
     }
-    Fact::Is(PortCounterIncrease { by, stormed: second.stormed.clone() })
+    Fact::Is(PortCounterIncrease {
+        by,
+        stormed: second.stormed.clone(),
+    })
 }
 
-/// How much one counter rose. `None` outside is a counter that is not there, inside one that is no number.
-fn compute_counter_increase(first: Option<Option<u64>>, second: Option<Option<u64>>, width: Width) -> Fact<u64> {
+/// How much one counter rose. `None` outside is a counter that is not there, inside one that is no
+/// number.
+fn compute_counter_increase(
+    first: Option<Option<u64>>,
+    second: Option<Option<u64>>,
+    width: Width,
+) -> Fact<u64> {
     let (first, second) = match (first, second) {
         (None, None) => return Fact::Absent,
         (Some(Some(first)), Some(Some(second))) => (first, second),
-        (Some(None), _) | (_, Some(None)) => return Fact::Unknown("a counter is no number".to_owned()),
+        (Some(None), _) | (_, Some(None)) => {
+            return Fact::Unknown("a counter is no number".to_owned());
+        }
         _ => return Fact::Unknown("a counter came or went between the readings".to_owned()),
     };
     match (second.checked_sub(first), width) {
@@ -173,18 +213,21 @@ fn compute_counter_increase(first: Option<Option<u64>>, second: Option<Option<u6
     }
 }
 
-/// A counter of 32 bits that fell from near its end to near its beginning went round; anything else was set back by somebody. In
-/// between it could have been either, and is not guessed.
+/// A counter of 32 bits that fell from near its end to near its beginning went round; anything else
+/// was set back by somebody. In between it could have been either, and is not guessed.
 fn has_wrapped(first: u64, second: u64) -> bool {
     const QUARTER: u64 = 1 << 30;
     (3 * QUARTER..4 * QUARTER).contains(&first) && second < QUARTER
 }
 
-/// Two counters of the same thing: what rose is known whatever the other says, that nothing rose is known only of both.
+/// Two counters of the same thing: what rose is known whatever the other says, that nothing rose is
+/// known only of both.
 fn merge_counter_increases(one: Fact<u64>, other: Fact<u64>) -> Fact<u64> {
     match (one, other) {
         (Fact::Is(one), Fact::Is(other)) => Fact::Is(one.saturating_add(other)),
-        (Fact::Is(rise), Fact::Unknown(_)) | (Fact::Unknown(_), Fact::Is(rise)) if rise > 0 => Fact::Is(rise),
+        (Fact::Is(rise), Fact::Unknown(_)) | (Fact::Unknown(_), Fact::Is(rise)) if rise > 0 => {
+            Fact::Is(rise)
+        }
         (unknown @ Fact::Unknown(_), _) | (_, unknown @ Fact::Unknown(_)) => unknown,
         (known @ Fact::Is(_), _) | (_, known @ Fact::Is(_)) => known,
         (one, _) => one,
@@ -197,8 +240,13 @@ fn parse_counter_sample(text: &str) -> TargetCounterSample {
     for line in text.lines() {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         if word == "uptime" && name.is_none() {
-            reading.uptime_s = rest.trim().parse::<f64>().ok().filter(|seconds| seconds.is_finite() && *seconds >= 0.0);
-            reading.odd_uptime = (reading.uptime_s.is_none() && !rest.trim().is_empty()).then(|| one_line(rest, 40));
+            reading.uptime_s = rest
+                .trim()
+                .parse::<f64>()
+                .ok()
+                .filter(|seconds| seconds.is_finite() && *seconds >= 0.0);
+            reading.odd_uptime =
+                (reading.uptime_s.is_none() && !rest.trim().is_empty()).then(|| one_line(rest, 40));
         } else if word == "port" {
             name = (reading.ports.len() < PORTS_MAX).then(|| rest.to_owned());
             if let Some(name) = &name {
@@ -216,17 +264,24 @@ impl PortCounterSample {
         match word.split_once('/') {
             _ if word == "absent" => self.is_absent = true,
             _ if word == "unread" => self.unread = Some(one_line(rest, 160)),
-            Some(("untold", name)) if self.untold.len() < COUNTERS_MAX => drop(self.untold.insert(name.to_owned(), one_line(rest, 160))),
-            Some((name, priority)) if names::STORMED.contains(&(name, rest)) => {
-                self.stormed.extend(priority.parse::<u8>().ok().filter(|priority| *priority < 8));
+            Some(("untold", name)) if self.untold.len() < COUNTERS_MAX => {
+                drop(self.untold.insert(name.to_owned(), one_line(rest, 160)))
             }
-            _ if self.counts.len() < COUNTERS_MAX => drop(self.counts.insert(word.to_owned(), parse_counter_number(rest))),
+            Some((name, priority)) if names::STORMED.contains(&(name, rest)) => {
+                self.stormed
+                    .extend(priority.parse::<u8>().ok().filter(|priority| *priority < 8));
+            }
+            _ if self.counts.len() < COUNTERS_MAX => drop(
+                self.counts
+                    .insert(word.to_owned(), parse_counter_number(rest)),
+            ),
             _ => {}
         }
     }
 }
 
-/// A whole number, behind which NVUE writes `Bytes`; one that was rounded to a unit (`18.98 KB`) cannot be subtracted.
+/// A whole number, behind which NVUE writes `Bytes`; one that was rounded to a unit (`18.98 KB`)
+/// cannot be subtracted.
 fn parse_counter_number(text: &str) -> Option<u64> {
     text.strip_suffix(" Bytes").unwrap_or(text).parse().ok()
 }

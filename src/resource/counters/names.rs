@@ -1,10 +1,13 @@
-//! What vendors call their counters: data, each table with its source. `{p}` stands for a priority, a queue or a priority group, 0 to 7.
+//! What vendors call their counters: data, each table with its source. `{p}` stands for a priority,
+//! a queue or a priority group, 0 to 7.
 
 use crate::switch::SwitchSystem;
 use serde::Serialize;
 
 /// What a counter counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Meter {
     /// Pause frames that came: the other end told this one to wait.
@@ -21,7 +24,8 @@ pub enum Meter {
     CnpHandled,
     /// Pauses without end that a watchdog cut off.
     Storms,
-    /// Packets that were dropped as they came, for want of a buffer or because a rule or nobody wanted them: it is not told which.
+    /// Packets that were dropped as they came, for want of a buffer or because a rule or nobody
+    /// wanted them: it is not told which.
     Discarded,
 }
 
@@ -37,12 +41,18 @@ pub struct CounterKey {
 impl CounterKey {
     /// Of one priority.
     pub fn of(meter: Meter, priority: u8) -> Self {
-        CounterKey { meter, priority: Some(priority) }
+        CounterKey {
+            meter,
+            priority: Some(priority),
+        }
     }
 
     /// Of the whole port.
     pub fn whole(meter: Meter) -> Self {
-        CounterKey { meter, priority: None }
+        CounterKey {
+            meter,
+            priority: None,
+        }
     }
 }
 
@@ -67,15 +77,24 @@ pub struct VendorCounter {
 }
 
 const fn new_64_bit_counter(name: &'static str, meter: Meter) -> VendorCounter {
-    VendorCounter { name, meter, width: Width::Bits64 }
+    VendorCounter {
+        name,
+        meter,
+        width: Width::Bits64,
+    }
 }
 
 const fn new_32_bit_counter(name: &'static str, meter: Meter) -> VendorCounter {
-    VendorCounter { name, meter, width: Width::Bits32 }
+    VendorCounter {
+        name,
+        meter,
+        width: Width::Bits32,
+    }
 }
 
-/// Files of `hw_counters` of mlx5 (torvalds/linux: drivers/infiniband/hw/mlx5/counters.c). Those of a queue counter are read as 32 bits,
-/// those of congestion as 64 (there, `mlx5_ib_query_q_counters` and `mlx5_ib_get_hw_stats`).
+/// Files of `hw_counters` of mlx5 (torvalds/linux: drivers/infiniband/hw/mlx5/counters.c). Those of
+/// a queue counter are read as 32 bits, those of congestion as 64 (there,
+/// `mlx5_ib_query_q_counters` and `mlx5_ib_get_hw_stats`).
 pub const HW_COUNTERS: &[VendorCounter] = &[
     new_32_bit_counter("out_of_buffer", Meter::Lost),
     new_64_bit_counter("np_ecn_marked_roce_packets", Meter::Marked),
@@ -85,7 +104,8 @@ pub const HW_COUNTERS: &[VendorCounter] = &[
 
 /// Of `ethtool -S`.
 const ETHTOOL: &[VendorCounter] = &[
-    // mlx5 (torvalds/linux: Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst)
+    // mlx5 (torvalds/linux:
+    // Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst)
     new_64_bit_counter("rx_prio{p}_pause", Meter::PauseReceived),
     new_64_bit_counter("tx_prio{p}_pause", Meter::PauseSent),
     new_64_bit_counter("rx_prio{p}_buf_discard", Meter::Lost),
@@ -101,20 +121,25 @@ const ETHTOOL: &[VendorCounter] = &[
     new_64_bit_counter("tx_priority_{p}_xoff.nic", Meter::PauseSent),
 ];
 
-/// COUNTERS_DB (sonic-net/sonic-utilities: tests/mock_tables/counters_db.json; sonic-net/SONiC: doc/qos/ECN_and_WRED_statistics_HLD.md;
-/// sonic-net/sonic-swss: orchagent/pfcactionhandler.cpp), with the queue or the group behind a `/`.
+/// COUNTERS_DB (sonic-net/sonic-utilities: tests/mock_tables/counters_db.json; sonic-net/SONiC:
+/// doc/qos/ECN_and_WRED_statistics_HLD.md; sonic-net/sonic-swss: orchagent/pfcactionhandler.cpp),
+/// with the queue or the group behind a `/`.
 pub const SONIC: &[VendorCounter] = &[
     new_64_bit_counter("SAI_PORT_STAT_PFC_{p}_RX_PKTS", Meter::PauseReceived),
     new_64_bit_counter("SAI_PORT_STAT_PFC_{p}_TX_PKTS", Meter::PauseSent),
     new_64_bit_counter("SAI_QUEUE_STAT_DROPPED_PACKETS/{p}", Meter::Lost),
     new_64_bit_counter("SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS/{p}", Meter::Marked),
     new_64_bit_counter("PFC_WD_QUEUE_STATS_DEADLOCK_DETECTED/{p}", Meter::Storms),
-    new_64_bit_counter("SAI_INGRESS_PRIORITY_GROUP_STAT_DROPPED_PACKETS/{p}", Meter::Lost),
+    new_64_bit_counter(
+        "SAI_INGRESS_PRIORITY_GROUP_STAT_DROPPED_PACKETS/{p}",
+        Meter::Lost,
+    ),
 ];
 
-/// `nv show interface PORT counters qos` and `... qos pfc-watchdog status`: the words are the columns of the tables in CumulusNetworks/docs,
-/// content/nvue-reference/Show-Commands/QoS.md. The manual shows no JSON of them; that a row is keyed by its first column is what
-/// NVUE does with all its collections. Discards of a buffer are in bytes there.
+/// `nv show interface PORT counters qos` and `... qos pfc-watchdog status`: the words are the
+/// columns of the tables in CumulusNetworks/docs, content/nvue-reference/Show-Commands/QoS.md. The
+/// manual shows no JSON of them; that a row is keyed by its first column is what NVUE does with all
+/// its collections. Discards of a buffer are in bytes there.
 const CUMULUS: &[VendorCounter] = &[
     new_64_bit_counter("rx-pause-frames/{p}", Meter::PauseReceived),
     new_64_bit_counter("tx-pause-frames/{p}", Meter::PauseSent),
@@ -125,8 +150,9 @@ const CUMULUS: &[VendorCounter] = &[
     new_64_bit_counter("deadlock-count/{p}", Meter::Storms),
 ];
 
-/// Lines of `eos_counters.py`, by the members of what EOS prints (`eos`): `dropped` is what the queues of a class dropped, together. A class has the
-/// queue of its number unless the switch maps it elsewhere.
+/// Lines of `eos_counters.py`, by the members of what EOS prints (`eos`): `dropped` is what the
+/// queues of a class dropped, together. A class has the queue of its number unless the switch maps
+/// it elsewhere.
 const EOS: &[VendorCounter] = &[
     new_64_bit_counter("rxFrames/{p}", Meter::PauseReceived),
     new_64_bit_counter("txFrames/{p}", Meter::PauseSent),
@@ -136,8 +162,9 @@ const EOS: &[VendorCounter] = &[
     new_64_bit_counter("stuckCount/{p}", Meter::Storms),
 ];
 
-/// What a watchdog says of a queue that it holds down: SONiC (sonic-net/sonic-swss: orchagent/pfcactionhandler.cpp), Cumulus Linux
-/// (CumulusNetworks/docs: content/nvue-reference/Show-Commands/QoS.md).
+/// What a watchdog says of a queue that it holds down: SONiC (sonic-net/sonic-swss:
+/// orchagent/pfcactionhandler.cpp), Cumulus Linux (CumulusNetworks/docs:
+/// content/nvue-reference/Show-Commands/QoS.md).
 pub const STORMED: &[(&str, &str)] = &[("PFC_WD_STATUS", "stormed"), ("status", "DEADLOCK")];
 
 /// What a host counts.
@@ -156,7 +183,9 @@ pub fn of_switch(system: SwitchSystem) -> &'static [VendorCounter] {
 
 /// What counters of this name count, of whatever priority.
 pub fn find_meter_by_name(rows: &[VendorCounter], name: &str) -> Option<Meter> {
-    rows.iter().find(|row| row.name.trim_end_matches("/{p}") == name).map(|row| row.meter)
+    rows.iter()
+        .find(|row| row.name.trim_end_matches("/{p}") == name)
+        .map(|row| row.meter)
 }
 
 /// What a counter of this name counts.
@@ -166,9 +195,20 @@ pub fn find_counter_meaning(rows: &[VendorCounter], name: &str) -> Option<(Count
             None => (row.name == name).then_some(None),
             Some((before, after)) => {
                 let digit = name.strip_prefix(before)?.strip_suffix(after)?;
-                Some(Some(digit.parse::<u8>().ok().filter(|priority| *priority < 8 && digit.len() == 1)?))
+                Some(Some(
+                    digit
+                        .parse::<u8>()
+                        .ok()
+                        .filter(|priority| *priority < 8 && digit.len() == 1)?,
+                ))
             }
         }?;
-        Some((CounterKey { meter: row.meter, priority }, row.width))
+        Some((
+            CounterKey {
+                meter: row.meter,
+                priority,
+            },
+            row.width,
+        ))
     })
 }

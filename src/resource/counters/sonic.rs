@@ -1,10 +1,12 @@
-//! What SONiC counts: COUNTERS_DB, all ports in one question. `sonic-db-cli DB EVAL SCRIPT 0` hands a script to Redis, as SONiC's own tools do
-//! (sonic-net/sonic-utilities: scripts/fast-reboot, `backup_database`); one call a counter would take minutes. The script has `hget` alone.
+//! What SONiC counts: COUNTERS_DB, all ports in one question. `sonic-db-cli DB EVAL SCRIPT 0` hands
+//! a script to Redis, as SONiC's own tools do (sonic-net/sonic-utilities: scripts/fast-reboot,
+//! `backup_database`); one call a counter would take minutes. The script has `hget` alone.
 
 use super::names::SONIC;
 use railwright_base::quote::{quote_for_shell, sh_words};
 
-/// Where ports, queues and groups are found by their names, and how a counter's name begins that is kept there.
+/// Where ports, queues and groups are found by their names, and how a counter's name begins that is
+/// kept there.
 const MAPS: [(&str, &str); 3] = [
     ("COUNTERS_PORT_NAME_MAP", "SAI_PORT_"),
     ("COUNTERS_QUEUE_NAME_MAP", "SAI_QUEUE_"),
@@ -22,30 +24,33 @@ pub fn render_sonic_counters_script(ports: &[String]) -> String {
     )
 }
 
-/// Names of counters of a port have the priority in them; those of queues and groups stand behind a `/`.
+/// Names of counters of a port have the priority in them; those of queues and groups stand behind a
+/// `/`.
 fn render_counters_lua() -> String {
     let of_queue = |name: &&str| name.starts_with("SAI_QUEUE_") || name.starts_with("PFC_WD_");
-    let bare = SONIC.iter().map(|row| row.name.trim_end_matches("/{p}")).chain(["PFC_WD_STATUS"]);
+    let bare = SONIC
+        .iter()
+        .map(|row| row.name.trim_end_matches("/{p}"))
+        .chain(["PFC_WD_STATUS"]);
     let list = |keep: &dyn Fn(&&str) -> bool| -> String {
-        let names = bare.clone().filter(|name| keep(name)).map(|name| format!("'{}'", name.replace("{p}", "%d")));
+        let names = bare
+            .clone()
+            .filter(|name| keep(name))
+            .map(|name| format!("'{}'", name.replace("{p}", "%d")));
         names.collect::<Vec<_>>().join(",")
     };
     let [port, queue, group] = MAPS;
     format!(
-        "local out = {{}}\n\
-         local function say(id, name, said) local v = redis.call('hget', 'COUNTERS:' .. id, name); if v then out[#out + 1] = said .. ' ' .. v end end\n\
-         for _, port in ipairs(ARGV) do\n\
-         out[#out + 1] = 'port ' .. port\n\
-         local id = redis.call('hget', '{port_map}', port)\n\
-         if not id then out[#out + 1] = 'absent' else\n\
-         for n = 0, 7 do\n\
-         for _, name in ipairs({{{of_port}}}) do local said = string.format(name, n); say(id, said, said) end\n\
-         local q = redis.call('hget', '{queue_map}', port .. ':' .. n)\n\
-         if q then for _, name in ipairs({{{of_queues}}}) do say(q, name, name .. '/' .. n) end end\n\
-         local g = redis.call('hget', '{group_map}', port .. ':' .. n)\n\
-         if g then for _, name in ipairs({{{of_groups}}}) do say(g, name, name .. '/' .. n) end end\n\
-         end end end\n\
-         return table.concat(out, '\\n')",
+        "local out = {{}}\nlocal function say(id, name, said) local v = redis.call('hget', \
+         'COUNTERS:' .. id, name); if v then out[#out + 1] = said .. ' ' .. v end end\nfor _, port \
+         in ipairs(ARGV) do\nout[#out + 1] = 'port ' .. port\nlocal id = redis.call('hget', \
+         '{port_map}', port)\nif not id then out[#out + 1] = 'absent' else\nfor n = 0, 7 do\nfor \
+         _, name in ipairs({{{of_port}}}) do local said = string.format(name, n); say(id, said, \
+         said) end\nlocal q = redis.call('hget', '{queue_map}', port .. ':' .. n)\nif q then for \
+         _, name in ipairs({{{of_queues}}}) do say(q, name, name .. '/' .. n) end end\nlocal g = \
+         redis.call('hget', '{group_map}', port .. ':' .. n)\nif g then for _, name in \
+         ipairs({{{of_groups}}}) do say(g, name, name .. '/' .. n) end end\nend end end\nreturn \
+         table.concat(out, '\\n')",
         port_map = port.0,
         queue_map = queue.0,
         group_map = group.0,

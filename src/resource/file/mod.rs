@@ -1,15 +1,22 @@
 //! `file`: a whole file with its content, mode and owner.
 //!
-//! A different file that is already there is a difference, not an error: it is taken over and kept for undoing. A
-//! folder or a link at the path is refused, because replacing it would change more than one file.
+//! A different file that is already there is a difference, not an error: it is taken over and kept
+//! for undoing. A folder or a link at the path is refused, because replacing it would change more
+//! than one file.
 
 pub mod base64;
 pub mod found;
 pub mod script;
 pub mod sealed;
 
-use super::body::{FieldShape, check_fields, is_clean_path, is_word, new_optional_field, new_required_field, require_condition};
-use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind};
+use super::body::{
+    FieldShape, check_fields, is_clean_path, is_word, new_optional_field, new_required_field,
+    require_condition,
+};
+use super::{
+    Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
+    ResourceKind,
+};
 use found::{FileContent, FileState, Regular, normal_mode, shown_content};
 use railwright_base::{seal, secret};
 use serde_json::Value;
@@ -27,8 +34,8 @@ const FIELDS: &[super::body::BodyField] = &[
     new_optional_field("guard", FieldShape::Flag),
 ];
 
-/// Where railwright keeps its record, lock and running steps on a host: a wish that changed those would undo what it is
-/// held by.
+/// Where railwright keeps its record, lock and running steps on a host: a wish that changed those
+/// would undo what it is held by.
 pub const OWN_FOLDER: &str = "/var/lib/railwright";
 
 struct DesiredFile<'a> {
@@ -56,7 +63,11 @@ impl<'a> DesiredFile<'a> {
     }
 
     fn reading(&self, value: String) -> Reading {
-        if self.present { Reading::is(value) } else { Reading::Absent }
+        if self.present {
+            Reading::is(value)
+        } else {
+            Reading::Absent
+        }
     }
 
     /// The content as it is compared and shown.
@@ -70,24 +81,49 @@ impl<'a> DesiredFile<'a> {
 
     fn attributes(&self, found: &FileState) -> Vec<(String, Attribute)> {
         let of = |name: &str, wanted: String, found: Reading| {
-            (name.to_owned(), Attribute::in_plane(Plane::Persisted, self.reading(wanted), found))
+            (
+                name.to_owned(),
+                Attribute::in_plane(Plane::Persisted, self.reading(wanted), found),
+            )
         };
         let content = found.content_reading();
-        let content = self.sealed.iter().fold(content, |content, wanted| sealed::check_seal_comparability(wanted, content));
+        let content = self.sealed.iter().fold(content, |content, wanted| {
+            sealed::check_seal_comparability(wanted, content)
+        });
         vec![
             of("content", self.shown(), content),
-            of("mode", self.mode.clone(), found.reading(|file| file.mode.clone())),
-            of("owner", format!("{}:{}", self.owner, self.group), found.reading(|file| format!("{}:{}", file.owner, file.group))),
+            of(
+                "mode",
+                self.mode.clone(),
+                found.reading(|file| file.mode.clone()),
+            ),
+            of(
+                "owner",
+                format!("{}:{}", self.owner, self.group),
+                found.reading(|file| format!("{}:{}", file.owner, file.group)),
+            ),
         ]
     }
 
     fn actions(&self, found: &FileState) -> Vec<Action> {
-        let (path, mode, owner, group) = (self.path.to_owned(), self.mode.clone(), self.owner.to_owned(), self.group.to_owned());
+        let (path, mode, owner, group) = (
+            self.path.to_owned(),
+            self.mode.clone(),
+            self.owner.to_owned(),
+            self.group.to_owned(),
+        );
         match found {
             FileState::Absent { .. } if !self.present => Vec::new(),
             _ if !self.present => vec![Action::RemoveFile { path, below: None }],
-            // One of which only mode or owner differ is written anew too: whoever has it open could go on writing.
-            _ => vec![Action::WriteFile { path, content: self.content.to_owned(), mode, owner, group }],
+            // One of which only mode or owner differ is written anew too: whoever has it open could
+            // go on writing.
+            _ => vec![Action::WriteFile {
+                path,
+                content: self.content.to_owned(),
+                mode,
+                owner,
+                group,
+            }],
         }
     }
 }
@@ -121,8 +157,15 @@ impl ResourceKind for File {
             );
         }
         if let Some(mode) = text("mode") {
-            let octal = (3..=5).contains(&mode.len()) && mode.chars().all(|c| ('0'..='7').contains(&c));
-            require_condition(&mut errors, octal, "/mode", "the mode must be octal digits in quotes", "for example \"0644\"");
+            let octal =
+                (3..=5).contains(&mode.len()) && mode.chars().all(|c| ('0'..='7').contains(&c));
+            require_condition(
+                &mut errors,
+                octal,
+                "/mode",
+                "the mode must be octal digits in quotes",
+                "for example \"0644\"",
+            );
         }
         for field in ["owner", "group"] {
             if let Some(name) = text(field) {
@@ -144,7 +187,11 @@ impl ResourceKind for File {
                 "give the content, or `template`, or `state: absent`",
             ),
             Some("absent") => {}
-            Some(_) => errors.push(super::body::new_body_error("/state", "the state is `present` or `absent`", None)),
+            Some(_) => errors.push(super::body::new_body_error(
+                "/state",
+                "the state is `present` or `absent`",
+                None,
+            )),
         }
         if !secret::list_secret_names(text("content").unwrap_or_default()).is_empty() {
             require_condition(
@@ -156,7 +203,13 @@ impl ResourceKind for File {
             );
         }
         if let Some(content) = text("content") {
-            require_condition(&mut errors, !content.contains('\0'), "/content", "the content holds a NUL byte", "only text can be written");
+            require_condition(
+                &mut errors,
+                !content.contains('\0'),
+                "/content",
+                "the content holds a NUL byte",
+                "only text can be written",
+            );
         }
         errors
     }
@@ -176,36 +229,78 @@ impl ResourceKind for File {
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let wanted = DesiredFile::of(wish);
         let found = FileState::by(&sealed::build_file_read(wish), answers);
-        let mut assessment = Assessment { before: found.remember(), ..Assessment::default() };
+        let mut assessment = Assessment {
+            before: found.remember(),
+            ..Assessment::default()
+        };
         assessment.attributes.extend(wanted.attributes(&found));
         if let FileState::Other { what } = &found {
-            assessment.refusal = Some(format!("there is a {what} at {}; railwright replaces only regular files", wanted.path));
+            assessment.refusal = Some(format!(
+                "there is a {what} at {}; railwright replaces only regular files",
+                wanted.path
+            ));
         } else if let (Some(Err(why)), true) = (&wanted.sealed, wanted.present) {
-            assessment.refusal = Some(format!("its content holds a secret that cannot be had now: {why}"));
+            assessment.refusal = Some(format!(
+                "its content holds a secret that cannot be had now: {why}"
+            ));
         } else if !assessment.is_met() {
             assessment.actions = wanted.actions(&found);
         }
-        if let FileState::Regular(Regular { content: FileContent::TooLarge { bytes, .. }, .. }) = &found {
-            assessment.residue.push(format!("the earlier content of {} ({bytes} bytes) is too large to be kept", wanted.path));
+        if let FileState::Regular(Regular {
+            content: FileContent::TooLarge { bytes, .. },
+            ..
+        }) = &found
+        {
+            assessment.residue.push(format!(
+                "the earlier content of {} ({bytes} bytes) is too large to be kept",
+                wanted.path
+            ));
         }
         assessment
     }
 
-    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+    fn undo(
+        &self,
+        last_applied: &DesiredResource,
+        before: &Value,
+        answers: &ReadResults,
+    ) -> Assessment {
         let path = last_applied.text("path").unwrap_or_default();
-        let (now, earlier) = (FileState::by(&sealed::build_file_read(last_applied), answers), FileState::remembered(Some(before)));
+        let (now, earlier) = (
+            FileState::by(&sealed::build_file_read(last_applied), answers),
+            FileState::remembered(Some(before)),
+        );
         let (actions, residue) = earlier.restore(path, &now);
-        let mut assessment = Assessment { actions, residue: residue.into_iter().collect(), ..Assessment::default() };
-        let mut judge = |name: &str, wanted: Reading, found: Reading| {
-            assessment.attributes.insert(name.to_owned(), Attribute::in_plane(Plane::Persisted, wanted, found));
+        let mut assessment = Assessment {
+            actions,
+            residue: residue.into_iter().collect(),
+            ..Assessment::default()
         };
-        let wanted = sealed::find_earlier_content_seal(last_applied, &earlier).unwrap_or_else(|| earlier.restored_reading(&now));
+        let mut judge = |name: &str, wanted: Reading, found: Reading| {
+            assessment.attributes.insert(
+                name.to_owned(),
+                Attribute::in_plane(Plane::Persisted, wanted, found),
+            );
+        };
+        let wanted = sealed::find_earlier_content_seal(last_applied, &earlier)
+            .unwrap_or_else(|| earlier.restored_reading(&now));
         judge("content", wanted, now.content_reading());
         if let (FileState::Regular(file), FileState::Regular(_)) = (&earlier, &now)
-            && !matches!(file.content, FileContent::TooLarge { .. } | FileContent::Sealed(_))
+            && !matches!(
+                file.content,
+                FileContent::TooLarge { .. } | FileContent::Sealed(_)
+            )
         {
-            judge("mode", Reading::is(file.mode.clone()), now.reading(|f| f.mode.clone()));
-            judge("owner", Reading::is(format!("{}:{}", file.owner, file.group)), now.reading(|f| format!("{}:{}", f.owner, f.group)));
+            judge(
+                "mode",
+                Reading::is(file.mode.clone()),
+                now.reading(|f| f.mode.clone()),
+            );
+            judge(
+                "owner",
+                Reading::is(format!("{}:{}", file.owner, file.group)),
+                now.reading(|f| format!("{}:{}", f.owner, f.group)),
+            );
         }
         assessment
     }
@@ -221,21 +316,48 @@ mod tests {
     fn a_directory_is_refused_and_another_file_is_taken_over() {
         let wish = wish(&File, json!({ "path": "/etc/a", "content": "new\n" }));
         let read = &File.reads(&wish)[0];
-        let refused = File.assess(&wish, &answered(&[(read, 0, "755 root root 4096 directory\n")]));
-        assert!(refused.refusal.unwrap().contains("a directory at /etc/a") && refused.actions.is_empty());
-        let taken = File.assess(&wish, &answered(&[(read, 0, "600 bob bob 4 regular file\nold\n")]));
-        assert_eq!(taken.actions.iter().map(Action::word).collect::<Vec<_>>(), ["write_file"]);
+        let refused = File.assess(
+            &wish,
+            &answered(&[(read, 0, "755 root root 4096 directory\n")]),
+        );
+        assert!(
+            refused.refusal.unwrap().contains("a directory at /etc/a")
+                && refused.actions.is_empty()
+        );
+        let taken = File.assess(
+            &wish,
+            &answered(&[(read, 0, "600 bob bob 4 regular file\nold\n")]),
+        );
+        assert_eq!(
+            taken.actions.iter().map(Action::word).collect::<Vec<_>>(),
+            ["write_file"]
+        );
         assert!(!taken.is_absent());
         assert_eq!(taken.before["regular"]["content"]["text"], "old\n");
     }
 
     #[test]
     fn the_mode_alone_needs_no_new_content() {
-        let wish = wish(&File, json!({ "path": "/etc/a", "content": "x\n", "mode": "0600" }));
+        let wish = wish(
+            &File,
+            json!({ "path": "/etc/a", "content": "x\n", "mode": "0600" }),
+        );
         let read = &File.reads(&wish)[0];
-        let found = File.assess(&wish, &answered(&[(read, 0, "644 root root 2 regular file\nx\n")]));
-        assert_eq!(found.actions.iter().map(Action::word).collect::<Vec<_>>(), ["write_file"]);
-        assert!(File.assess(&wish, &answered(&[(read, 0, "600 root root 2 regular file\nx\n")])).is_met());
+        let found = File.assess(
+            &wish,
+            &answered(&[(read, 0, "644 root root 2 regular file\nx\n")]),
+        );
+        assert_eq!(
+            found.actions.iter().map(Action::word).collect::<Vec<_>>(),
+            ["write_file"]
+        );
+        assert!(
+            File.assess(
+                &wish,
+                &answered(&[(read, 0, "600 root root 2 regular file\nx\n")])
+            )
+            .is_met()
+        );
     }
 
     #[test]
@@ -247,8 +369,17 @@ mod tests {
 
     #[test]
     fn our_own_record_is_nobodys_wish() {
-        let said = |path: &str| File.check(&json!({ "path": path, "content": "x" })).into_iter().map(|e| e.pointer).collect::<Vec<_>>();
-        for path in ["/var/lib/railwright/record.json", "/var/lib/railwright", "/var/lib/railwright/run/x"] {
+        let said = |path: &str| {
+            File.check(&json!({ "path": path, "content": "x" }))
+                .into_iter()
+                .map(|e| e.pointer)
+                .collect::<Vec<_>>()
+        };
+        for path in [
+            "/var/lib/railwright/record.json",
+            "/var/lib/railwright",
+            "/var/lib/railwright/run/x",
+        ] {
             assert_eq!(said(path), ["/path"], "{path}");
         }
         assert!(said("/var/lib/railwright-tools/x").is_empty());
@@ -258,7 +389,13 @@ mod tests {
     fn bodies_that_cannot_be_written_are_named() {
         let errors = File.check(&json!({ "path": "etc/a", "mode": "rw", "owner": "a b", "state": "gone", "contents": "x" }));
         let pointers: Vec<_> = errors.iter().map(|e| e.pointer.as_str()).collect();
-        assert_eq!(pointers, ["/contents", "/path", "/mode", "/owner", "/state"]);
-        assert_eq!(File.check(&json!({ "path": "/etc/a" }))[0].message, "`content` is missing");
+        assert_eq!(
+            pointers,
+            ["/contents", "/path", "/mode", "/owner", "/state"]
+        );
+        assert_eq!(
+            File.check(&json!({ "path": "/etc/a" }))[0].message,
+            "`content` is missing"
+        );
     }
 }

@@ -7,95 +7,113 @@ use crate::rights::STAT_FORMAT;
 use crate::shared::HERE;
 use railwright_base::quote::quote_for_shell;
 
-/// What `stat` said with `STAT_FORMAT`, as the words `$1` to `$7` and as the first line of an answer. An owner without a name
-/// is told by number.
-const TAKE_APART: &str = "set -f; IFS=/; set -- $s; unset IFS; set +f\n\
-     [ \"$#\" = 7 ] || exit 2\n\
-     u=$2; g=$3; [ \"$u\" != UNKNOWN ] || u=$4; [ \"$g\" != UNKNOWN ] || g=$5\n\
-     printf '%s %s %s %s %s' \"$1\" \"$u\" \"$g\" \"$6\" \"$7\"\n";
+/// What `stat` said with `STAT_FORMAT`, as the words `$1` to `$7` and as the first line of an
+/// answer. An owner without a name is told by number.
+const TAKE_APART: &str = "set -f; IFS=/; set -- $s; unset IFS; set +f\n[ \"$#\" = 7 ] || exit \
+                          2\nu=$2; g=$3; [ \"$u\" != UNKNOWN ] || u=$4; [ \"$g\" != UNKNOWN ] || \
+                          g=$5\nprintf '%s %s %s %s %s' \"$1\" \"$u\" \"$g\" \"$6\" \"$7\"\n";
 
-/// Bytes that travel as they are, in the words of tr: tab, line feed, carriage return, and what ASCII prints.
+/// Bytes that travel as they are, in the words of tr: tab, line feed, carriage return, and what
+/// ASCII prints.
 const PLAIN: &str = r"\11\12\15\40-\176";
 
-/// What the reads of all these files ask once: what they are in `$file_stats`, and which hold plain text in `$file_plain`. Only
-/// GNU's grep is asked, which takes a file with NUL in it for what it is, and leaves pipes and devices alone.
+/// What the reads of all these files ask once: what they are in `$file_stats`, and which hold plain
+/// text in `$file_plain`. Only GNU's grep is asked, which takes a file with NUL in it for what it
+/// is, and leaves pipes and devices alone.
 pub fn shared_script(paths: &[&str]) -> String {
-    let paths: String = paths.iter().map(|path| format!(" {}", quote_rooted_path(path))).collect();
+    let paths: String = paths
+        .iter()
+        .map(|path| format!(" {}", quote_rooted_path(path)))
+        .collect();
     format!(
-        "file_stats=$(stat -c '{STAT_FORMAT}|%n' --{paths} 2>/dev/null)\n\
-         case $(grep --version 2>/dev/null) in *GNU*) file_plain=$(grep -aLs -D skip -d skip '[^\t\r -~]' --{paths}) ;; esac\n"
+        "file_stats=$(stat -c '{STAT_FORMAT}|%n' --{paths} 2>/dev/null)\ncase $(grep --version \
+         2>/dev/null) in *GNU*) file_plain=$(grep -aLs -D skip -d skip '[^\t\r -~]' --{paths}) ;; \
+         esac\n"
     )
 }
 
-/// A line `mode owner group size type[, encoding]`, then the content; exit 1 when there is nothing at the path, with
-/// the deepest folder that is there. A link is not followed; what is not plain ASCII comes as base64.
+/// A line `mode owner group size type[, encoding]`, then the content; exit 1 when there is nothing
+/// at the path, with the deepest folder that is there. A link is not followed; what is not plain
+/// ASCII comes as base64.
 pub fn read_script(path: &str) -> String {
     format!(
-        "{HERE}\n\
-         f={path}\n\
-         if [ ! -e \"$f\" ] && [ ! -L \"$f\" ]; then\n\
-         d=${{f%/*}}; while [ -n \"$d\" ] && [ \"$d\" != \"$R\" ] && [ ! -d \"$d\" ]; do d=${{d%/*}}; done\n\
-         d=${{d#\"$R\"}}; printf 'folder %s\\n' \"${{d:-/}}\"; false\n\
-         else (\n\
-         l='\n'; w=$l${{file_stats-}}$l\n\
-         case $w in *\"|$f$l\"*) s=${{w%%\"|$f$l\"*}}; s=${{s##*\"$l\"}} ;; *) s=$(stat -c {STAT_FORMAT} \"$f\") || exit 2 ;; esac\n\
-         plain() {{ case $l${{file_plain-}}$l in *\"$l$f$l\"*) ;; *) [ \"$(tr -d '{PLAIN}' <\"$f\" | wc -c)\" -eq 0 ] ;; esac; }}\n\
-         {TAKE_APART}\
-         if [ -L \"$f\" ] || [ ! -f \"$f\" ]; then echo\n\
-         elif [ \"$6\" -gt {CONTENT_LIMIT_BYTES} ]; then echo ', sha256'; sha256sum <\"$f\" | cut -d' ' -f1\n\
-         elif plain; then echo; cat \"$f\" || exit 3\n\
-         else echo ', base64'; base64 <\"$f\" || exit 3\n\
-         fi\n\
-         ) fi\n",
+        "{HERE}\nf={path}\nif [ ! -e \"$f\" ] && [ ! -L \"$f\" ]; then\nd=${{f%/*}}; while [ -n \
+         \"$d\" ] && [ \"$d\" != \"$R\" ] && [ ! -d \"$d\" ]; do d=${{d%/*}}; \
+         done\nd=${{d#\"$R\"}}; printf 'folder %s\\n' \"${{d:-/}}\"; false\nelse (\nl='\n'; \
+         w=$l${{file_stats-}}$l\ncase $w in *\"|$f$l\"*) s=${{w%%\"|$f$l\"*}}; s=${{s##*\"$l\"}} \
+         ;; *) s=$(stat -c {STAT_FORMAT} \"$f\") || exit 2 ;; esac\nplain() {{ case \
+         $l${{file_plain-}}$l in *\"$l$f$l\"*) ;; *) [ \"$(tr -d '{PLAIN}' <\"$f\" | wc -c)\" -eq \
+         0 ] ;; esac; }}\n{TAKE_APART}if [ -L \"$f\" ] || [ ! -f \"$f\" ]; then echo\nelif [ \
+         \"$6\" -gt {CONTENT_LIMIT_BYTES} ]; then echo ', sha256'; sha256sum <\"$f\" | cut -d' ' \
+         -f1\nelif plain; then echo; cat \"$f\" || exit 3\nelse echo ', base64'; base64 <\"$f\" || \
+         exit 3\nfi\n) fi\n",
         path = quote_rooted_path(path)
     )
 }
 
-/// The same without rights: by lines of sudoers for `stat` and `cat` of exactly this path, where it is root's alone. What
-/// stands above an absent file is not known then.
+/// The same without rights: by lines of sudoers for `stat` and `cat` of exactly this path, where it
+/// is root's alone. What stands above an absent file is not known then.
 pub fn read_script_for_others(path: &str) -> String {
     format!(
-        "f={path}\n\
-         if hid \"$f\" || {{ [ -f \"$f\" ] && [ ! -L \"$f\" ] && [ ! -r \"$f\" ]; }}; then\n\
-         may cat \"$f\" && may stat -c {STAT_FORMAT} \"$f\" || {{ [ -z \"$secret\" ] || {{ lack reads \"$f\"; exit 1; }}; lack reads \"$f\" \"$(line cat \"$f\")\"; exit 1; }}\n\
-         s=$(root stat -c {STAT_FORMAT} \"$f\") || case $(root stat -c {STAT_FORMAT} \"$f\" 2>&1) in *'No such file'*) exit 1 ;; *) exit 2 ;; esac\n\
-         {TAKE_APART}\
-         case $7 in regular*) ;; *) echo; exit 0 ;; esac\n\
-         if [ \"$6\" -gt {CONTENT_LIMIT_BYTES} ]; then echo ', sha256'; root cat \"$f\" | sha256sum | cut -d' ' -f1\n\
-         elif [ \"$(root cat \"$f\" | tr -d '\\11\\12\\15\\40-\\176' | head -c 1 | wc -c)\" -eq 0 ]; then echo; root cat \"$f\" || exit 3\n\
-         else echo ', base64'; root cat \"$f\" | base64 || exit 3\n\
-         fi\n\
-         exit 0\n\
-         fi\n\
-         {open}",
+        "f={path}\nif hid \"$f\" || {{ [ -f \"$f\" ] && [ ! -L \"$f\" ] && [ ! -r \"$f\" ]; }}; \
+         then\nmay cat \"$f\" && may stat -c {STAT_FORMAT} \"$f\" || {{ [ -z \"$secret\" ] || {{ \
+         lack reads \"$f\"; exit 1; }}; lack reads \"$f\" \"$(line cat \"$f\")\"; exit 1; \
+         }}\ns=$(root stat -c {STAT_FORMAT} \"$f\") || case $(root stat -c {STAT_FORMAT} \"$f\" \
+         2>&1) in *'No such file'*) exit 1 ;; *) exit 2 ;; esac\n{TAKE_APART}case $7 in regular*) \
+         ;; *) echo; exit 0 ;; esac\nif [ \"$6\" -gt {CONTENT_LIMIT_BYTES} ]; then echo ', \
+         sha256'; root cat \"$f\" | sha256sum | cut -d' ' -f1\nelif [ \"$(root cat \"$f\" | tr -d \
+         '\\11\\12\\15\\40-\\176' | head -c 1 | wc -c)\" -eq 0 ]; then echo; root cat \"$f\" || \
+         exit 3\nelse echo ', base64'; root cat \"$f\" | base64 || exit 3\nfi\nexit 0\nfi\n{open}",
         path = quote_rooted_path(path),
         open = read_script(path),
     )
 }
 
-/// Temporary file in a folder of its own beside it, mode and owner set before the name appears, synced, renamed. A file that is so
-/// already is left alone, and one of which only mode or owner differ keeps its time: a new one would make services that watch it owe a restart. `cat` writes, because
-/// dash's own `printf` calls a full disk an `I/O error`.
+/// Temporary file in a folder of its own beside it, mode and owner set before the name appears,
+/// synced, renamed. A file that is so already is left alone, and one of which only mode or owner
+/// differ keeps its time: a new one would make services that watch it owe a restart. `cat` writes,
+/// because dash's own `printf` calls a full disk an `I/O error`.
 pub fn write_script(path: &str, content: &str, mode: &str, owner: &str, group: &str) -> String {
-    replace_script(path, &format!("printf %s {} | cat", quote_for_shell(content)), mode, owner, group)
+    replace_script(
+        path,
+        &format!("printf %s {} | cat", quote_for_shell(content)),
+        mode,
+        owner,
+        group,
+    )
 }
 
 /// The same for content that is no text.
-pub fn write_binary_script(path: &str, base64: &str, mode: &str, owner: &str, group: &str) -> String {
-    replace_script(path, &format!("printf %s {} | base64 -d", quote_for_shell(base64)), mode, owner, group)
+pub fn write_binary_script(
+    path: &str,
+    base64: &str,
+    mode: &str,
+    owner: &str,
+    group: &str,
+) -> String {
+    replace_script(
+        path,
+        &format!("printf %s {} | base64 -d", quote_for_shell(base64)),
+        mode,
+        owner,
+        group,
+    )
 }
 
-/// The content is a word of `printf`: where that is a program of its own and not part of the shell, the content would show
-/// in the host's process list, and long ones would not fit.
-pub const BUILT_IN: &str = "case $(command -v printf) in /*) echo 'the shell of this host has no printf of its own' >&2; exit 69 ;; esac\n";
+/// The content is a word of `printf`: where that is a program of its own and not part of the shell,
+/// the content would show in the host's process list, and long ones would not fit.
+pub const BUILT_IN: &str = "case $(command -v printf) in /*) echo 'the shell of this host has no \
+                            printf of its own' >&2; exit 69 ;; esac\n";
 
-/// Shell functions for folders in which others than root may make names, and so links to anywhere. `into FOLDER` goes there part by part
-/// and makes what is missing, `into FOLDER stays` ends with status 0 where something is; a link is followed only where root alone can have
-/// made it. `inside` goes into a new folder of root's below, where nobody else exchanges a name, and takes it away at the end.
-/// `roots NAME`: root alone makes this name here, or has made it where others make names and exchange only their own (sticky): one that
-/// is not there can be anybody's in the next moment, and a second name of a file of root's can be anybody's work.
-/// `foreign SENTENCE` leaves because it is otherwise. `emptied FOLDER STOP` takes away this folder and those above it, up to and not with
-/// the other, as long as they are empty.
+/// Shell functions for folders in which others than root may make names, and so links to anywhere.
+/// `into FOLDER` goes there part by part and makes what is missing, `into FOLDER stays` ends with
+/// status 0 where something is; a link is followed only where root alone can have made it. `inside`
+/// goes into a new folder of root's below, where nobody else exchanges a name, and takes it away at
+/// the end. `roots NAME`: root alone makes this name here, or has made it where others make names
+/// and exchange only their own (sticky): one that is not there can be anybody's in the next moment,
+/// and a second name of a file of root's can be anybody's work. `foreign SENTENCE` leaves because
+/// it is otherwise. `emptied FOLDER STOP` takes away this folder and those above it, up to and not
+/// with the other, as long as they are empty.
 pub fn folder_functions() -> String {
     format!("{SAY}foreign() {{ say {NOT_ROOTS} \"$*; nothing was changed\"; }}\n{INTO}")
 }
@@ -140,25 +158,39 @@ done
 /// The folder and the name in it of an absolute path, as words of the shell.
 fn split_shell_path(path: &str) -> (String, String) {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-    (quote_for_shell(if folder.is_empty() { "/" } else { folder }), quote_for_shell(name))
+    (
+        quote_for_shell(if folder.is_empty() { "/" } else { folder }),
+        quote_for_shell(name),
+    )
 }
 
 fn replace_script(path: &str, producer: &str, mode: &str, owner: &str, group: &str) -> String {
     let (folder, name) = split_shell_path(path);
     format!(
-        "(set -eu\n{BUILT_IN}{functions}into {folder}; inside; f=../{name}\n{producer} >./new\nchown {owner} ./new\nchmod {mode} ./new\n\
-         is_so() {{ [ \"$(stat -c '%a %u:%g' ./new)\" = \"$(stat -c '%a %u:%g' \"$f\")\" ] || {{ touch -r \"$f\" ./new; false; }}; }}\n\
-         if [ -f \"$f\" ] && [ ! -L \"$f\" ] && cmp -s ./new \"$f\" && is_so\n\
-         then :; else\nsync ./new 2>/dev/null || sync\nmv -fT ./new \"$f\"\nfi\n)\n",
+        "(set -eu\n{BUILT_IN}{functions}into {folder}; inside; f=../{name}\n{producer} \
+         >./new\nchown {owner} ./new\nchmod {mode} ./new\nis_so() {{ [ \"$(stat -c '%a %u:%g' \
+         ./new)\" = \"$(stat -c '%a %u:%g' \"$f\")\" ] || {{ touch -r \"$f\" ./new; false; }}; \
+         }}\nif [ -f \"$f\" ] && [ ! -L \"$f\" ] && cmp -s ./new \"$f\" && is_so\nthen :; \
+         else\nsync ./new 2>/dev/null || sync\nmv -fT ./new \"$f\"\nfi\n)\n",
         functions = folder_functions(),
         mode = quote_for_shell(mode),
         owner = quote_for_shell(&format!("{owner}:{group}")),
     )
 }
 
-/// Removes the file, absent is fine, and then the folders above it up to, not with, `below`, as long as they are empty.
+/// Removes the file, absent is fine, and then the folders above it up to, not with, `below`, as
+/// long as they are empty.
 pub fn remove_script(path: &str, below: Option<&str>) -> String {
     let (folder, name) = split_shell_path(path);
-    let above = below.map(|below| format!("emptied {folder} {}\n", quote_for_shell(below.trim_end_matches('/'))));
-    format!("(set -eu\n{}(into {folder} stays; rm -f ./{name})\n{})\n", folder_functions(), above.unwrap_or_default())
+    let above = below.map(|below| {
+        format!(
+            "emptied {folder} {}\n",
+            quote_for_shell(below.trim_end_matches('/'))
+        )
+    });
+    format!(
+        "(set -eu\n{}(into {folder} stays; rm -f ./{name})\n{})\n",
+        folder_functions(),
+        above.unwrap_or_default()
+    )
 }

@@ -1,14 +1,19 @@
-//! `firmware_setting`: settings of a NIC's firmware (nvconfig), such as SRIOV_EN. Written at once for the card's next boot; in
-//! effect when the card boots, which is with the host or, for some, only when its power was off. Its name is the netdev's.
+//! `firmware_setting`: settings of a NIC's firmware (nvconfig), such as SRIOV_EN. Written at once
+//! for the card's next boot; in effect when the card boots, which is with the host or, for some,
+//! only when its power was off. Its name is the netdev's.
 //!
-//! A card with two ports has one set of settings for both (`..._P1`, `..._P2`): wish for them on one of its netdevs.
+//! A card with two ports has one set of settings for both (`..._P1`, `..._P2`): wish for them on
+//! one of its netdevs.
 
 pub mod script;
 pub mod table;
 
 use super::fields::Fields;
 use super::link::other_netdevs;
-use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind};
+use super::{
+    Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
+    ResourceKind,
+};
 use crate::body::{is_word, scalar_text};
 use railwright_base::text::one_line;
 use serde_json::{Value, json};
@@ -31,21 +36,46 @@ impl ResourceKind for FirmwareSetting {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = Fields::of(body, &["netdev", "settings", "may_lack", "takes_effect", "known_after"]);
+        let mut fields = Fields::of(
+            body,
+            &[
+                "netdev",
+                "settings",
+                "may_lack",
+                "takes_effect",
+                "known_after",
+            ],
+        );
         fields.netdev(true);
         fields.resource("known_after");
         let word = fields.text("takes_effect", false);
         if let Some(word) = word.filter(|word| !["reboot", "power_cycle"].contains(word)) {
-            fields.error("/takes_effect", format!("`{word}` is not when it takes effect"), Some("reboot or power_cycle".to_owned()));
+            fields.error(
+                "/takes_effect",
+                format!("`{word}` is not when it takes effect"),
+                Some("reboot or power_cycle".to_owned()),
+            );
         }
         match fields.get("settings").map(Value::as_object) {
-            Some(Some(map)) if !map.is_empty() => map.iter().for_each(|(name, value)| check_setting(&mut fields, name, value)),
-            _ => fields.error("/settings", "`settings` must be a map of settings and their values", Some("SRIOV_EN: 1".to_owned())),
+            Some(Some(map)) if !map.is_empty() => map
+                .iter()
+                .for_each(|(name, value)| check_setting(&mut fields, name, value)),
+            _ => fields.error(
+                "/settings",
+                "`settings` must be a map of settings and their values",
+                Some("SRIOV_EN: 1".to_owned()),
+            ),
         }
         if let Some(list) = fields.get("may_lack") {
-            let names = list.as_array().is_some_and(|list| list.iter().all(|name| name.as_str().is_some_and(is_name)));
+            let names = list
+                .as_array()
+                .is_some_and(|list| list.iter().all(|name| name.as_str().is_some_and(is_name)));
             if !names {
-                fields.error("/may_lack", "`may_lack` must be a list of settings that a card may not have", None);
+                fields.error(
+                    "/may_lack",
+                    "`may_lack` must be a list of settings that a card may not have",
+                    None,
+                );
             }
         }
         fields.finish()
@@ -53,11 +83,20 @@ impl ResourceKind for FirmwareSetting {
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
         // The gate tells a setting that is hidden from one that does not exist.
-        let mut names: Vec<String> = parse_desired_settings(wish).into_keys().chain([GATE.to_owned()]).collect();
+        let mut names: Vec<String> = parse_desired_settings(wish)
+            .into_keys()
+            .chain([GATE.to_owned()])
+            .collect();
         names.sort_unstable();
         names.dedup();
         let netdev = extract_netdev_name(wish).to_owned();
-        vec![Read::FirmwareSettings { netdev: netdev.clone(), settings: names }, Read::Link { netdev }]
+        vec![
+            Read::FirmwareSettings {
+                netdev: netdev.clone(),
+                settings: names,
+            },
+            Read::Link { netdev },
+        ]
     }
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
@@ -65,13 +104,25 @@ impl ResourceKind for FirmwareSetting {
         let wanted = parse_desired_settings(wish);
         match decode_firmware_settings(wish, answers) {
             Err(reason) => {
-                let unknown =
-                    |name: &String| (name.clone(), build_two_plane_attribute(&wanted[name], &Reading::Unknown(reason.clone()), None));
+                let unknown = |name: &String| {
+                    (
+                        name.clone(),
+                        build_two_plane_attribute(
+                            &wanted[name],
+                            &Reading::Unknown(reason.clone()),
+                            None,
+                        ),
+                    )
+                };
                 assessment.attributes = wanted.keys().map(unknown).collect();
             }
             Ok(FirmwareQueryResult::NoNetdev) => {
                 let others = other_netdevs(answers, extract_netdev_name(wish));
-                let others = if others.is_empty() { String::new() } else { format!("; there are {}", others.join(", ")) };
+                let others = if others.is_empty() {
+                    String::new()
+                } else {
+                    format!("; there are {}", others.join(", "))
+                };
                 diff_missing_card(
                     &wanted,
                     &mut assessment,
@@ -80,15 +131,22 @@ impl ResourceKind for FirmwareSetting {
                     true,
                 );
             }
-            Ok(FirmwareQueryResult::NotACard(why)) => {
-                diff_missing_card(&wanted, &mut assessment, wish, format!("{}: {why}", extract_netdev_name(wish)), false)
-            }
+            Ok(FirmwareQueryResult::NotACard(why)) => diff_missing_card(
+                &wanted,
+                &mut assessment,
+                wish,
+                format!("{}: {why}", extract_netdev_name(wish)),
+                false,
+            ),
             Ok(FirmwareQueryResult::NoProgram) => {
-                let why = "neither mlxconfig nor mstconfig (package mstflint) is installed".to_owned();
+                let why =
+                    "neither mlxconfig nor mstconfig (package mstflint) is installed".to_owned();
                 diff_missing_card(&wanted, &mut assessment, wish, why, true);
             }
             Ok(FirmwareQueryResult::Settings { device, rows }) => {
-                wanted.iter().for_each(|(name, value)| diff_firmware_setting(name, value, rows.get(name), &rows, wish, &mut assessment));
+                wanted.iter().for_each(|(name, value)| {
+                    diff_firmware_setting(name, value, rows.get(name), &rows, wish, &mut assessment)
+                });
                 assessment.before = record_before_values(&rows);
                 plan_firmware_actions(wish, &device, &mut assessment);
             }
@@ -96,7 +154,12 @@ impl ResourceKind for FirmwareSetting {
         assessment
     }
 
-    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+    fn undo(
+        &self,
+        last_applied: &DesiredResource,
+        before: &Value,
+        answers: &ReadResults,
+    ) -> Assessment {
         plan_firmware_undo(last_applied, before, answers)
     }
 
@@ -109,18 +172,29 @@ fn check_setting(fields: &mut Fields<'_>, name: &str, value: &Value) {
     let pointer = format!("/settings/{}", name.replace('~', "~0").replace('/', "~1"));
     if !is_name(name) {
         let help = Some("as mlxconfig prints it, such as SRIOV_EN or LINK_TYPE_P1".to_owned());
-        return fields.error(&pointer, format!("`{}` cannot be the name of a setting", one_line(name, 40)), help);
+        return fields.error(
+            &pointer,
+            format!("`{}` cannot be the name of a setting", one_line(name, 40)),
+            help,
+        );
     }
     if scalar_text(value).is_none_or(|text| !is_word(&text, "_.-")) {
-        let help = Some("the number, or the word before it in mlxconfig's table: 1, True, ETH".to_owned());
-        fields.error(&pointer, format!("the value of {name} must be a number or a word"), help);
+        let help =
+            Some("the number, or the word before it in mlxconfig's table: 1, True, ETH".to_owned());
+        fields.error(
+            &pointer,
+            format!("the value of {name} must be a number or a word"),
+            help,
+        );
     }
 }
 
 fn is_name(name: &str) -> bool {
     name.len() <= 64
         && name.starts_with(|c: char| c.is_ascii_uppercase())
-        && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+        && name
+            .chars()
+            .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
 }
 
 fn extract_netdev_name(wish: &DesiredResource) -> &str {
@@ -129,34 +203,64 @@ fn extract_netdev_name(wish: &DesiredResource) -> &str {
 
 fn parse_desired_settings(wish: &DesiredResource) -> BTreeMap<String, String> {
     let map = wish.body.get("settings").and_then(Value::as_object);
-    map.into_iter().flatten().filter_map(|(name, value)| Some((name.clone(), value_text(value)?))).collect()
+    map.into_iter()
+        .flatten()
+        .filter_map(|(name, value)| Some((name.clone(), value_text(value)?)))
+        .collect()
 }
 
 /// As the program takes it: True and False have numbers in its table, and it minds their case.
 fn value_text(value: &Value) -> Option<String> {
-    value.as_bool().map_or_else(|| scalar_text(value), |flag| Some(u8::from(flag).to_string()))
+    value.as_bool().map_or_else(
+        || scalar_text(value),
+        |flag| Some(u8::from(flag).to_string()),
+    )
 }
 
 fn needs_power_cycle(wish: &DesiredResource) -> bool {
     wish.text("takes_effect") == Some("power_cycle")
 }
 
-fn decode_firmware_settings(wish: &DesiredResource, answers: &ReadResults) -> Result<FirmwareQueryResult, String> {
+fn decode_firmware_settings(
+    wish: &DesiredResource,
+    answers: &ReadResults,
+) -> Result<FirmwareQueryResult, String> {
     let (code, text) = answers.output(&FirmwareSetting.reads(wish)[0])?;
     table::parse_firmware_answer(code, text)
 }
 
 /// Wanted in both planes that a card has.
-fn build_two_plane_attribute(value: &str, next_boot: &Reading, running: Option<Reading>) -> Attribute {
+fn build_two_plane_attribute(
+    value: &str,
+    next_boot: &Reading,
+    running: Option<Reading>,
+) -> Attribute {
     let running = running.unwrap_or_else(|| next_boot.clone());
     let wanted = Reading::is(value);
-    Attribute::in_plane(Plane::NextBoot, wanted.clone(), next_boot.clone()).and(Plane::Running, wanted, running)
+    Attribute::in_plane(Plane::NextBoot, wanted.clone(), next_boot.clone()).and(
+        Plane::Running,
+        wanted,
+        running,
+    )
 }
 
 /// Nothing of it is there: it comes with the step that the wish names, or something is wrong.
-fn diff_missing_card(wanted: &BTreeMap<String, String>, assessment: &mut Assessment, wish: &DesiredResource, why: String, comes: bool) {
-    assessment.attributes =
-        wanted.iter().map(|(name, value)| (name.clone(), build_two_plane_attribute(value, &Reading::Absent, None))).collect();
+fn diff_missing_card(
+    wanted: &BTreeMap<String, String>,
+    assessment: &mut Assessment,
+    wish: &DesiredResource,
+    why: String,
+    comes: bool,
+) {
+    assessment.attributes = wanted
+        .iter()
+        .map(|(name, value)| {
+            (
+                name.clone(),
+                build_two_plane_attribute(value, &Reading::Absent, None),
+            )
+        })
+        .collect();
     match comes {
         true => {
             assessment.wait_or_refuse(wish, &["set_firmware"], || why);
@@ -188,10 +292,17 @@ fn diff_firmware_setting(
         }
         Some(row) => {
             let refused = match row {
-                FirmwareSettingRow { next_boot: Some(cell), .. } if cell.is_array() => {
+                FirmwareSettingRow {
+                    next_boot: Some(cell),
+                    ..
+                } if cell.is_array() => {
                     Some(format!("{name} is an array, which this kind does not set"))
                 }
-                FirmwareSettingRow { next_boot: Some(cell), is_read_only: true, .. } if !cell.is(wanted) => {
+                FirmwareSettingRow {
+                    next_boot: Some(cell),
+                    is_read_only: true,
+                    ..
+                } if !cell.is(wanted) => {
                     Some(format!("the firmware does not let {name} be written"))
                 }
                 _ => None,
@@ -203,8 +314,8 @@ fn diff_firmware_setting(
     assessment.attributes.insert(name.to_owned(), attribute);
 }
 
-/// A card without a setting that it may lack is as wished; one that hides it shows it after its next boot; for any other the
-/// name is wrong, or the card is.
+/// A card without a setting that it may lack is as wished; one that hides it shows it after its
+/// next boot; for any other the name is wrong, or the card is.
 fn build_missing_setting_reading(
     name: &str,
     rows: &BTreeMap<String, FirmwareSettingRow>,
@@ -215,19 +326,32 @@ fn build_missing_setting_reading(
     if may_lack.is_some_and(|list| list.iter().any(|lacked| lacked == name)) {
         return Reading::NotApplicable("this card has no such setting".to_owned());
     }
-    let hidden = rows.get(GATE).and_then(|gate| gate.current.as_ref()).is_some_and(|gate| gate.is("0"));
+    let hidden = rows
+        .get(GATE)
+        .and_then(|gate| gate.current.as_ref())
+        .is_some_and(|gate| gate.is("0"));
     if hidden && parse_desired_settings(wish).contains_key(GATE) {
-        return Reading::NotApplicable(format!("hidden until {GATE} is in effect; a plan after that sets it"));
+        return Reading::NotApplicable(format!(
+            "hidden until {GATE} is in effect; a plan after that sets it"
+        ));
     }
-    let hint = if hidden { format!("; it may be hidden until {GATE} is in effect") } else { String::new() };
-    assessment.refusal = assessment.refusal.take().or(Some(format!("the firmware of this card has no setting {name}{hint}")));
+    let hint = if hidden {
+        format!("; it may be hidden until {GATE} is in effect")
+    } else {
+        String::new()
+    };
+    assessment.refusal = assessment.refusal.take().or(Some(format!(
+        "the firmware of this card has no setting {name}{hint}"
+    )));
     Reading::Absent
 }
 
 /// All that was there, the factory's values too: a reset to those is no way back.
 fn record_before_values(rows: &BTreeMap<String, FirmwareSettingRow>) -> Value {
     let column = |cell: fn(&FirmwareSettingRow) -> &Option<Cell>| -> BTreeMap<&String, &str> {
-        rows.iter().filter_map(|(name, row)| Some((name, cell(row).as_ref()?.0.as_str()))).collect()
+        rows.iter()
+            .filter_map(|(name, row)| Some((name, cell(row).as_ref()?.0.as_str())))
+            .collect()
     };
     json!({ "default": column(|row| &row.default), "running": column(|row| &row.current), "next_boot": column(|row| &row.next_boot) })
 }
@@ -248,7 +372,10 @@ fn plan_firmware_actions(wish: &DesiredResource, device: &str, assessment: &mut 
     }
     assessment.owed = to_set.is_empty() && waits;
     if !to_set.is_empty() {
-        assessment.actions = vec![Action::SetFirmware { device: device.to_owned(), settings: to_set }];
+        assessment.actions = vec![Action::SetFirmware {
+            device: device.to_owned(),
+            settings: to_set,
+        }];
     }
     assessment.needs_reboot = waits;
     assessment.needs_power_cycle = waits && needs_power_cycle(wish);
@@ -256,31 +383,50 @@ fn plan_firmware_actions(wish: &DesiredResource, device: &str, assessment: &mut 
 
 /// As the program takes it.
 fn value_of(reading: &Reading) -> String {
-    reading.value().and_then(Value::as_str).map_or_else(String::new, |text| Cell(text.to_owned()).to_set())
+    reading
+        .value()
+        .and_then(Value::as_str)
+        .map_or_else(String::new, |text| Cell(text.to_owned()).to_set())
 }
 
 /// What was to come with the next boot before our first change comes with the next one again.
 fn plan_firmware_undo(wish: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
-    let mut assessment = Assessment { before: before.clone(), ..Assessment::default() };
+    let mut assessment = Assessment {
+        before: before.clone(),
+        ..Assessment::default()
+    };
     let (device, rows) = match decode_firmware_settings(wish, answers) {
         Ok(FirmwareQueryResult::Settings { device, rows }) => (device, rows),
         Ok(_) => return assessment,
         Err(reason) => {
-            assessment
-                .attributes
-                .insert("settings".to_owned(), Attribute::in_plane(Plane::NextBoot, Reading::is("as before"), Reading::Unknown(reason)));
+            assessment.attributes.insert(
+                "settings".to_owned(),
+                Attribute::in_plane(
+                    Plane::NextBoot,
+                    Reading::is("as before"),
+                    Reading::Unknown(reason),
+                ),
+            );
             return assessment;
         }
     };
     for name in parse_desired_settings(wish).keys() {
-        let earlier = |plane: &str| before.get(plane).and_then(|map| map.get(name)).and_then(Value::as_str);
-        let (Some(old), Some(row)) = (earlier("next_boot"), rows.get(name)) else { continue };
+        let earlier = |plane: &str| {
+            before
+                .get(plane)
+                .and_then(|map| map.get(name))
+                .and_then(Value::as_str)
+        };
+        let (Some(old), Some(row)) = (earlier("next_boot"), rows.get(name)) else {
+            continue;
+        };
         let seen = |cell: &Option<Cell>, old: &str| match cell {
             Some(cell) if cell.is(&Cell(old.to_owned()).to_set()) => Reading::is(old),
             Some(cell) => Reading::is(cell.0.as_str()),
             None => Reading::NotApplicable("this firmware does not tell it".to_owned()),
         };
-        let mut attribute = Attribute::in_plane(Plane::NextBoot, Reading::is(old), seen(&row.next_boot, old));
+        let mut attribute =
+            Attribute::in_plane(Plane::NextBoot, Reading::is(old), seen(&row.next_boot, old));
         if let Some(ran) = earlier("running") {
             attribute = attribute.and(Plane::Running, Reading::is(ran), seen(&row.current, ran));
         }

@@ -1,8 +1,10 @@
-//! The table that `mlxconfig -e query` prints: a row a setting, with what it is by default, what runs and what the next boot
-//! will bring. Columns are told apart by the header, since firmware that cannot tell the first two leaves them out.
+//! The table that `mlxconfig -e query` prints: a row a setting, with what it is by default, what
+//! runs and what the next boot will bring. Columns are told apart by the header, since firmware
+//! that cannot tell the first two leaves them out.
 //!
-//! Sources: output quoted in k8snetworkplumbingwg/sriov-network-operator#358, and in the tests of Mellanox/nic-configuration-operator;
-//! `mlxcfg_ui.cpp` of Mellanox/mstflint for the marks before a row (`*` differs, `RO` cannot be written).
+//! Sources: output quoted in k8snetworkplumbingwg/sriov-network-operator#358, and in the tests of
+//! Mellanox/nic-configuration-operator; `mlxcfg_ui.cpp` of Mellanox/mstflint for the marks before a
+//! row (`*` differs, `RO` cannot be written).
 
 use super::super::sections::{Section, find_section, parse_sections};
 use railwright_base::text::one_line;
@@ -29,14 +31,21 @@ impl Cell {
     /// The same value, by its word, its number or both.
     pub fn is(&self, wanted: &str) -> bool {
         let same = |text: &str| {
-            text.eq_ignore_ascii_case(wanted) || parse_firmware_number(text).is_some_and(|own| parse_firmware_number(wanted) == Some(own))
+            text.eq_ignore_ascii_case(wanted)
+                || parse_firmware_number(text)
+                    .is_some_and(|own| parse_firmware_number(wanted) == Some(own))
         };
-        same(&self.0) || self.parts().is_some_and(|(word, number)| same(word) || same(number))
+        same(&self.0)
+            || self
+                .parts()
+                .is_some_and(|(word, number)| same(word) || same(number))
     }
 
     /// What the program takes for it: the number of a word.
     pub fn to_set(&self) -> String {
-        self.parts().map_or(self.0.as_str(), |(_, number)| number).to_owned()
+        self.parts()
+            .map_or(self.0.as_str(), |(_, number)| number)
+            .to_owned()
     }
 
     /// Many values, which are set one by one.
@@ -63,12 +72,16 @@ fn parse_firmware_number(text: &str) -> Option<u64> {
 pub enum FirmwareQueryResult {
     /// There is no such netdev.
     NoNetdev,
-    /// The netdev is no card, or a virtual function, whose firmware belongs to the physical one; in words.
+    /// The netdev is no card, or a virtual function, whose firmware belongs to the physical one; in
+    /// words.
     NotACard(&'static str),
     /// Neither program is installed.
     NoProgram,
     /// The settings that were asked for and exist, and the card's PCI address.
-    Settings { device: String, rows: BTreeMap<String, FirmwareSettingRow> },
+    Settings {
+        device: String,
+        rows: BTreeMap<String, FirmwareSettingRow>,
+    },
 }
 
 /// Reads the answer; what could not be found out in words that fit after "unknown:".
@@ -77,39 +90,85 @@ pub fn parse_firmware_answer(code: i32, text: &str) -> Result<FirmwareQueryResul
         return Ok(FirmwareQueryResult::NoNetdev);
     }
     let sections = parse_sections(text);
-    let Some(device) = find_section(&sections, "device").map(|section| section.rest.trim()).filter(|device| is_pci_address(device)) else {
+    let Some(device) = find_section(&sections, "device")
+        .map(|section| section.rest.trim())
+        .filter(|device| is_pci_address(device))
+    else {
         return Ok(FirmwareQueryResult::NotACard("it is no PCI device"));
     };
     if find_section(&sections, "virtual-function").is_some() {
-        return Ok(FirmwareQueryResult::NotACard("it is a virtual function: the firmware belongs to the physical one"));
+        return Ok(FirmwareQueryResult::NotACard(
+            "it is a virtual function: the firmware belongs to the physical one",
+        ));
     }
-    let Some(query) = find_section(&sections, "query") else { return Ok(FirmwareQueryResult::NoProgram) };
+    let Some(query) = find_section(&sections, "query") else {
+        return Ok(FirmwareQueryResult::NoProgram);
+    };
     if query.rest.split_whitespace().next() != Some("0") {
         let said = query.lines.iter().find(|line| line.starts_with("-E-"));
-        return Err(said.map_or_else(|| "mlxconfig could not ask the card".to_owned(), |line| one_line(line, 120)));
+        return Err(said.map_or_else(
+            || "mlxconfig could not ask the card".to_owned(),
+            |line| one_line(line, 120),
+        ));
     }
-    Ok(FirmwareQueryResult::Settings { device: device.to_owned(), rows: parse_setting_rows(query)? })
+    Ok(FirmwareQueryResult::Settings {
+        device: device.to_owned(),
+        rows: parse_setting_rows(query)?,
+    })
 }
 
 /// `0000:c1:00.0`.
 fn is_pci_address(text: &str) -> bool {
-    !text.is_empty() && text.len() <= 16 && text.chars().all(|c| c.is_ascii_hexdigit() || ":.".contains(c)) && text.contains(':')
+    !text.is_empty()
+        && text.len() <= 16
+        && text
+            .chars()
+            .all(|c| c.is_ascii_hexdigit() || ":.".contains(c))
+        && text.contains(':')
 }
 
 fn parse_setting_rows(query: &Section<'_>) -> Result<BTreeMap<String, FirmwareSettingRow>, String> {
-    let header = query.lines.iter().find(|line| line.starts_with("Configurations:")).ok_or("mlxconfig printed no table")?;
-    let columns: Vec<&str> = ["Default", "Current", "Next Boot"].into_iter().filter(|column| header.contains(column)).collect();
+    let header = query
+        .lines
+        .iter()
+        .find(|line| line.starts_with("Configurations:"))
+        .ok_or("mlxconfig printed no table")?;
+    let columns: Vec<&str> = ["Default", "Current", "Next Boot"]
+        .into_iter()
+        .filter(|column| header.contains(column))
+        .collect();
     let mut rows = BTreeMap::new();
-    for line in query.lines.iter().filter(|line| line.starts_with([' ', '\t', '*', 'R'])) {
-        let mut words = line.trim_start_matches(['*', ' ', '\t']).split_whitespace().peekable();
+    for line in query
+        .lines
+        .iter()
+        .filter(|line| line.starts_with([' ', '\t', '*', 'R']))
+    {
+        let mut words = line
+            .trim_start_matches(['*', ' ', '\t'])
+            .split_whitespace()
+            .peekable();
         let is_read_only = words.next_if_eq(&"RO").is_some();
         let Some(name) = words.next() else { continue };
         let cells: Vec<Cell> = words.map(|word| Cell(word.to_owned())).collect();
         if cells.len() != columns.len() {
-            return Err(format!("mlxconfig printed {} in a form that is not known", one_line(name, 60)));
+            return Err(format!(
+                "mlxconfig printed {} in a form that is not known",
+                one_line(name, 60)
+            ));
         }
-        let cell = |column: &str| columns.iter().position(|known| *known == column).and_then(|at| cells.get(at)).cloned();
-        let row = FirmwareSettingRow { default: cell("Default"), current: cell("Current"), next_boot: cell("Next Boot"), is_read_only };
+        let cell = |column: &str| {
+            columns
+                .iter()
+                .position(|known| *known == column)
+                .and_then(|at| cells.get(at))
+                .cloned()
+        };
+        let row = FirmwareSettingRow {
+            default: cell("Default"),
+            current: cell("Current"),
+            next_boot: cell("Next Boot"),
+            is_read_only,
+        };
         rows.insert(name.to_owned(), row);
     }
     Ok(rows)

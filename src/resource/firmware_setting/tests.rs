@@ -5,7 +5,8 @@ use crate::Disruption;
 use crate::test_support::{answered, wish};
 use proptest::prelude::*;
 
-/// Rows as quoted in k8snetworkplumbingwg/sriov-network-operator#358 (ConnectX-6 Lx) and Mellanox/nic-configuration-operator.
+/// Rows as quoted in k8snetworkplumbingwg/sriov-network-operator#358 (ConnectX-6 Lx) and
+/// Mellanox/nic-configuration-operator.
 const TABLE: &str = "\
 == device 0000:c1:00.0
 == query 0 mlxconfig
@@ -19,7 +20,9 @@ const TABLE: &str = "\
 
 fn assess(settings: Value, further: &[(&str, Value)], out: &str) -> Assessment {
     let mut body = json!({ "netdev": "ens1", "settings": settings });
-    further.iter().for_each(|(name, value)| body[*name] = value.clone());
+    further
+        .iter()
+        .for_each(|(name, value)| body[*name] = value.clone());
     let wish = wish(&FirmwareSetting, body);
     let read = &FirmwareSetting.reads(&wish)[0];
     FirmwareSetting.assess(&wish, &answered(&[(read, 0, out)]))
@@ -30,16 +33,34 @@ fn three_planes_ask_for_their_own_step() {
     let words = |settings: Value| {
         let found = assess(settings, &[], TABLE);
         let set = match found.actions.first() {
-            Some(Action::SetFirmware { settings, .. }) => settings.iter().map(|(name, value)| format!("{name}={value}")).collect(),
+            Some(Action::SetFirmware { settings, .. }) => settings
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect(),
             _ => String::new(),
         };
         (set, found.needs_reboot, found.owed)
     };
     let none = String::new;
-    assert_eq!(words(json!({ "NUM_OF_VFS": 8 })), (none(), false, false), "as wished");
-    assert_eq!(words(json!({ "SRIOV_EN": 1 })), (none(), true, true), "written, and waits for its boot");
-    assert_eq!(words(json!({ "SRIOV_EN": 0 })), ("SRIOV_EN=0".to_owned(), false, false), "runs, and would be lost at the next boot");
-    assert_eq!(words(json!({ "NUM_OF_VFS": 16 })), ("NUM_OF_VFS=16".to_owned(), true, false));
+    assert_eq!(
+        words(json!({ "NUM_OF_VFS": 8 })),
+        (none(), false, false),
+        "as wished"
+    );
+    assert_eq!(
+        words(json!({ "SRIOV_EN": 1 })),
+        (none(), true, true),
+        "written, and waits for its boot"
+    );
+    assert_eq!(
+        words(json!({ "SRIOV_EN": 0 })),
+        ("SRIOV_EN=0".to_owned(), false, false),
+        "runs, and would be lost at the next boot"
+    );
+    assert_eq!(
+        words(json!({ "NUM_OF_VFS": 16 })),
+        ("NUM_OF_VFS=16".to_owned(), true, false)
+    );
     for same in ["1", "_256KB", "_256kb", "_256KB(1)"] {
         let is = Cell("_256KB(1)".to_owned()).is(same);
         assert!(is, "{same}");
@@ -52,29 +73,51 @@ fn three_planes_ask_for_their_own_step() {
 fn a_power_cycle_is_named_and_only_where_something_waits_for_it() {
     let by_hand = [("takes_effect", json!("power_cycle"))];
     let waits = assess(json!({ "NUM_OF_VFS": 16 }), &by_hand, TABLE);
-    assert!(waits.needs_reboot && waits.needs_power_cycle && waits.disruption == Disruption::None, "writing it disturbs nobody");
+    assert!(
+        waits.needs_reboot && waits.needs_power_cycle && waits.disruption == Disruption::None,
+        "writing it disturbs nobody"
+    );
     assert!(!assess(json!({ "NUM_OF_VFS": 8 }), &by_hand, TABLE).needs_power_cycle);
 }
 
 #[test]
 fn firmware_that_tells_only_the_next_boot_is_judged_by_that() {
-    let out = "== device 0000:c1:00.0\n== query 0 mstconfig\n|Configurations:   Next Boot\n|   SRIOV_EN   True(1)\n";
+    let out = "== device 0000:c1:00.0\n== query 0 mstconfig\n|Configurations:   Next Boot\n|   \
+               SRIOV_EN   True(1)\n";
     assert!(assess(json!({ "SRIOV_EN": 1 }), &[], out).is_met());
     assert_eq!(assess(json!({ "SRIOV_EN": 0 }), &[], out).actions.len(), 1);
 }
 
 #[test]
 fn what_is_wrong_in_a_body_is_said() {
-    let errors = |body: Value| FirmwareSetting.check(&body).into_iter().map(|error| error.pointer).collect::<Vec<_>>();
+    let errors = |body: Value| {
+        FirmwareSetting
+            .check(&body)
+            .into_iter()
+            .map(|error| error.pointer)
+            .collect::<Vec<_>>()
+    };
     assert_eq!(errors(json!({ "netdev": "ens1" })), ["/settings"]);
-    assert_eq!(errors(json!({ "netdev": "ens1", "settings": {} })), ["/settings"]);
-    assert_eq!(errors(json!({ "netdev": "ens1", "settings": { "sriov_en": 1 } })), ["/settings/sriov_en"]);
-    assert_eq!(errors(json!({ "netdev": "ens1", "settings": { "SRIOV_EN": "1 NUM_OF_VFS=9" } })), ["/settings/SRIOV_EN"]);
+    assert_eq!(
+        errors(json!({ "netdev": "ens1", "settings": {} })),
+        ["/settings"]
+    );
+    assert_eq!(
+        errors(json!({ "netdev": "ens1", "settings": { "sriov_en": 1 } })),
+        ["/settings/sriov_en"]
+    );
+    assert_eq!(
+        errors(json!({ "netdev": "ens1", "settings": { "SRIOV_EN": "1 NUM_OF_VFS=9" } })),
+        ["/settings/SRIOV_EN"]
+    );
     assert_eq!(
         errors(json!({ "netdev": "ens1", "settings": { "SRIOV_EN": [1] }, "takes_effect": "now" })),
         ["/takes_effect", "/settings/SRIOV_EN"]
     );
-    assert_eq!(errors(json!({ "netdev": "ens1", "settings": { "SRIOV_EN": 1 }, "may_lack": "SRIOV_EN" })), ["/may_lack"]);
+    assert_eq!(
+        errors(json!({ "netdev": "ens1", "settings": { "SRIOV_EN": 1 }, "may_lack": "SRIOV_EN" })),
+        ["/may_lack"]
+    );
 }
 
 #[test]
@@ -82,18 +125,29 @@ fn an_answer_that_makes_no_sense_is_unknown_and_sets_nothing() {
     for out in [
         "== device 0000:c1:00.0\n== query 3 mlxconfig\n|-E- Failed to open device: 0000:c1:00.0\n",
         "== device 0000:c1:00.0\n== query 0 mlxconfig\n",
-        "== device 0000:c1:00.0\n== query 0 mlxconfig\n|Configurations: Default Current Next Boot\n|  SRIOV_EN True(1) True(1)\n",
+        "== device 0000:c1:00.0\n== query 0 mlxconfig\n|Configurations: Default Current Next \
+         Boot\n|  SRIOV_EN True(1) True(1)\n",
     ] {
         let found = assess(json!({ "SRIOV_EN": 1 }), &[], out);
-        assert!(found.has_unknown() && found.actions.is_empty(), "{out}: {found:?}");
+        assert!(
+            found.has_unknown() && found.actions.is_empty(),
+            "{out}: {found:?}"
+        );
     }
-    let hostile = assess(json!({ "SRIOV_EN": 0 }), &[], &TABLE.replace("0000:c1:00.0", "x; reboot"));
+    let hostile = assess(
+        json!({ "SRIOV_EN": 0 }),
+        &[],
+        &TABLE.replace("0000:c1:00.0", "x; reboot"),
+    );
     assert!(hostile.actions.is_empty() && hostile.refusal.is_some());
 }
 
 proptest! {
     #[test]
-    fn no_answer_panics_or_sets_what_was_not_wished(out in "(== (device|query|virtual-function)?[ 0-9a-f:.]{0,14}\n|\\|[*RO ]{0,4}(SRIOV_EN|Configurations:| )[ A-Za-z0-9()\\[\\].]{0,30}\n|\\PC{0,20}\n){0,8}") {
+    fn no_answer_panics_or_sets_what_was_not_wished(out in "(== (device|query|virtual-function)?[ \
+                                                            0-9a-f:.]{0,14}\n|\\|[*RO \
+                                                            ]{0,4}(SRIOV_EN|Configurations:| )[ \
+                                                            A-Za-z0-9()\\[\\].]{0,30}\n|\\PC{0,20}\n){0,8}") {
         let found = assess(json!({ "SRIOV_EN": 1 }), &[], &out);
         for action in found.actions {
             let Action::SetFirmware { device, settings } = action else { panic!("another action") };

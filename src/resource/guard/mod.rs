@@ -1,9 +1,11 @@
-//! The dead-man guard of a change on the path of our own connection: what of the host it keeps beforehand, so that the
-//! host itself puts it back unless the change is confirmed over a new connection.
+//! The dead-man guard of a change on the path of our own connection: what of the host it keeps
+//! beforehand, so that the host itself puts it back unless the change is confirmed over a new
+//! connection.
 //!
-//! The guard does not undo actions one by one: it keeps what they touch as it is right before them, and puts that back as
-//! a whole, however far they came. So it needs no inverse of what it does not know, and can be done twice. What others put
-//! there meanwhile stays: of what came on, only what the change itself brings is taken away.
+//! The guard does not undo actions one by one: it keeps what they touch as it is right before them,
+//! and puts that back as a whole, however far they came. So it needs no inverse of what it does not
+//! know, and can be done twice. What others put there meanwhile stays: of what came on, only what
+//! the change itself brings is taken away.
 
 pub mod path;
 pub mod script;
@@ -22,11 +24,12 @@ use railwright_base::{Digest, secret};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Seconds after which the guard of a host reverts by itself, unless the spec says otherwise. A lost connection is only noticed after
-/// 45 s, and a link may take as long again to come up.
+/// Seconds after which the guard of a host reverts by itself, unless the spec says otherwise. A
+/// lost connection is only noticed after 45 s, and a link may take as long again to come up.
 pub const DEFAULT_S: u32 = 180;
 
-/// The same on a switch: a patch of all its ports takes minutes (sonic-net/sonic-buildimage#22370), and has to be over by then.
+/// The same on a switch: a patch of all its ports takes minutes (sonic-net/sonic-buildimage#22370),
+/// and has to be over by then.
 pub const SWITCH_S: u32 = 900;
 
 /// One thing that a guard keeps as it is.
@@ -54,14 +57,16 @@ pub enum Keep {
         /// Its name.
         netdev: String,
     },
-    /// IPv6 addresses and routes of all netdevs: the kernel takes them away with some of its settings, and gives none back.
+    /// IPv6 addresses and routes of all netdevs: the kernel takes them away with some of its
+    /// settings, and gives none back.
     Ipv6,
     /// Whether a unit runs, starts at boot and is masked.
     Unit {
         /// Its name.
         name: String,
     },
-    /// What a switch runs and has saved, as far as it is of these ports or of our own making: what others change there meanwhile stays.
+    /// What a switch runs and has saved, as far as it is of these ports or of our own making: what
+    /// others change there meanwhile stays.
     Switch {
         /// Its system.
         system: SwitchSystem,
@@ -74,7 +79,13 @@ impl Keep {
     /// True when it also keeps all that the other one would.
     fn covers(&self, other: &Keep) -> bool {
         match (self, other) {
-            (Keep::Switch { system, ports }, Keep::Switch { system: of, ports: wanted }) => system == of && ports.is_superset(wanted),
+            (
+                Keep::Switch { system, ports },
+                Keep::Switch {
+                    system: of,
+                    ports: wanted,
+                },
+            ) => system == of && ports.is_superset(wanted),
             _ => self == other,
         }
     }
@@ -89,15 +100,18 @@ pub struct Guard {
     pub systemd: bool,
     /// Netdevs whose manager has to read its files again.
     pub reloads: Vec<(String, NetworkManagerKind)>,
-    /// What the change puts there, by path, key and netdev: digests of a file, values of a setting, addresses. Of a path that is
-    /// not among them it is not known.
+    /// What the change puts there, by path, key and netdev: digests of a file, values of a setting,
+    /// addresses. Of a path that is not among them it is not known.
     pub ours: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Guard {
-    /// The guard of these actions, and of all that the same wishes may need after them. What cannot be put back is the
-    /// error: the action's word.
-    pub fn over<'a>(actions: &[Action], wishes: impl IntoIterator<Item = &'a DesiredResource>) -> Result<Guard, String> {
+    /// The guard of these actions, and of all that the same wishes may need after them. What cannot
+    /// be put back is the error: the action's word.
+    pub fn over<'a>(
+        actions: &[Action],
+        wishes: impl IntoIterator<Item = &'a DesiredResource>,
+    ) -> Result<Guard, String> {
         let mut guard = Guard::default();
         for action in actions {
             guard.take(action)?;
@@ -105,11 +119,22 @@ impl Guard {
         for wish in wishes {
             let field = |name: &str| wish.text(name).unwrap_or_default().to_owned();
             match wish.kind.as_str() {
-                "file" => guard.keep_file(&field("path"), wish.text("content").unwrap_or_default().as_bytes()),
-                "sysctl" => guard.keep_sysctl(&field("key"), &read_scalar_field(&wish.body, "value").unwrap_or_default()),
+                "file" => guard.keep_file(
+                    &field("path"),
+                    wish.text("content").unwrap_or_default().as_bytes(),
+                ),
+                "sysctl" => guard.keep_sysctl(
+                    &field("key"),
+                    &read_scalar_field(&wish.body, "value").unwrap_or_default(),
+                ),
                 "link" => guard.keep_link(&field("netdev"), &addresses(wish)),
-                "systemd_unit" => guard.keeps.push(Keep::Unit { name: field("name") }),
-                kind if kind.starts_with("switch_") => guard.keep_switch(super::switch::body::extract_switch_system(wish), [field("port")]),
+                "systemd_unit" => guard.keeps.push(Keep::Unit {
+                    name: field("name"),
+                }),
+                kind if kind.starts_with("switch_") => guard.keep_switch(
+                    super::switch::body::extract_switch_system(wish),
+                    [field("port")],
+                ),
                 other => return Err(other.to_owned()),
             }
         }
@@ -127,27 +152,47 @@ impl Guard {
         });
         match there {
             Some(ports) => ports.extend(more),
-            None => self.keeps.push(Keep::Switch { system, ports: more.into_iter().collect() }),
+            None => self.keeps.push(Keep::Switch {
+                system,
+                ports: more.into_iter().collect(),
+            }),
         }
     }
 
     /// Secrets are filled in later, so what a file with one will hold is not known here.
     fn keep_file(&mut self, path: &str, content: &[u8]) {
-        self.keeps.push(Keep::File { path: path.to_owned() });
-        if std::str::from_utf8(content).is_ok_and(|text| !secret::list_secret_names(text).is_empty()) {
+        self.keeps.push(Keep::File {
+            path: path.to_owned(),
+        });
+        if std::str::from_utf8(content)
+            .is_ok_and(|text| !secret::list_secret_names(text).is_empty())
+        {
             return;
         }
-        self.ours.entry(path.to_owned()).or_default().insert(Digest::of_bytes(content).to_string());
+        self.ours
+            .entry(path.to_owned())
+            .or_default()
+            .insert(Digest::of_bytes(content).to_string());
     }
 
     fn keep_link(&mut self, netdev: &str, addresses: &[String]) {
-        self.keeps.push(Keep::Link { netdev: netdev.to_owned() });
-        self.ours.entry(netdev.to_owned()).or_default().extend(addresses.iter().cloned());
+        self.keeps.push(Keep::Link {
+            netdev: netdev.to_owned(),
+        });
+        self.ours
+            .entry(netdev.to_owned())
+            .or_default()
+            .extend(addresses.iter().cloned());
     }
 
     fn keep_sysctl(&mut self, key: &str, value: &str) {
-        self.keeps.push(Keep::Sysctl { key: key.to_owned() });
-        self.ours.entry(key.to_owned()).or_default().insert(normal_value(value));
+        self.keeps.push(Keep::Sysctl {
+            key: key.to_owned(),
+        });
+        self.ours
+            .entry(key.to_owned())
+            .or_default()
+            .insert(normal_value(value));
         if key_path(key).starts_with("net/ipv6/conf/") {
             self.keeps.push(Keep::Ipv6);
         }
@@ -155,16 +200,25 @@ impl Guard {
 
     fn take(&mut self, action: &Action) -> Result<(), String> {
         match action {
-            Action::EditSwitch { system, edits } => self.keep_switch(*system, edits.iter().flat_map(SwitchEdit::ports)),
+            Action::EditSwitch { system, edits } => {
+                self.keep_switch(*system, edits.iter().flat_map(SwitchEdit::ports))
+            }
             Action::SaveSwitch { system } => self.keep_switch(*system, []),
             Action::SetSysctl { key, value } => self.keep_sysctl(key, value),
-            Action::SetLink { netdev, add_addresses, .. } => self.keep_link(netdev, add_addresses),
+            Action::SetLink {
+                netdev,
+                add_addresses,
+                ..
+            } => self.keep_link(netdev, add_addresses),
             Action::ReloadLink { netdev, manager } => {
                 self.keep_link(netdev, &[]);
                 self.reloads.push((netdev.clone(), *manager));
             }
             Action::ModifyConnection { uuid, settings } => {
-                self.keeps.push(Keep::Connection { uuid: uuid.clone(), settings: settings.keys().cloned().collect() });
+                self.keeps.push(Keep::Connection {
+                    uuid: uuid.clone(),
+                    settings: settings.keys().cloned().collect(),
+                });
             }
             Action::Unit { name, .. } => self.keeps.push(Keep::Unit { name: name.clone() }),
             Action::ReloadSystemd => self.systemd = true,
@@ -173,41 +227,67 @@ impl Guard {
                 self.ours.entry(path.clone()).or_default();
             }
             Action::WriteFile { path, content, .. } => self.keep_file(path, content.as_bytes()),
-            Action::WriteBinaryFile { path, base64, .. } => self.keep_file(path, &base64::decode_base64_text(base64).unwrap_or_default()),
+            Action::WriteBinaryFile { path, base64, .. } => self.keep_file(
+                path,
+                &base64::decode_base64_text(base64).unwrap_or_default(),
+            ),
             // A folder that was empty holds nothing that anybody could miss.
             other => match other.path() {
-                Some(path) => self.keeps.push(Keep::File { path: path.to_owned() }),
+                Some(path) => self.keeps.push(Keep::File {
+                    path: path.to_owned(),
+                }),
                 None => return Err(other.word()),
             },
         }
         Ok(())
     }
 
-    /// True when the SSH server's own configuration is touched: it counts once the server has read it.
+    /// True when the SSH server's own configuration is touched: it counts once the server has read
+    /// it.
     pub fn is_of_server(&self) -> bool {
-        self.keeps.iter().any(|keep| matches!(keep, Keep::File { path } if path.starts_with(path::SERVER_FOLDER)))
+        self.keeps.iter().any(
+            |keep| matches!(keep, Keep::File { path } if path.starts_with(path::SERVER_FOLDER)),
+        )
     }
 
     /// True when it keeps the configuration of a switch.
     pub fn is_of_switch(&self) -> bool {
-        self.keeps.iter().any(|keep| matches!(keep, Keep::Switch { .. }))
+        self.keeps
+            .iter()
+            .any(|keep| matches!(keep, Keep::Switch { .. }))
     }
 
-    /// True when it also keeps all that the other one would, and knows what that one's change puts there.
+    /// True when it also keeps all that the other one would, and knows what that one's change puts
+    /// there.
     pub fn covers(&self, other: &Guard) -> bool {
         let systemd = self.systemd || !other.systemd;
         let knows = |keep: &Keep| {
             let name = script::describe_kept_item(keep);
-            self.ours.get(&name).is_none_or(|own| other.ours.get(&name).is_some_and(|ours| own.is_superset(ours)))
+            self.ours.get(&name).is_none_or(|own| {
+                other
+                    .ours
+                    .get(&name)
+                    .is_some_and(|ours| own.is_superset(ours))
+            })
         };
         systemd
-            && other.keeps.iter().all(|keep| knows(keep) && self.keeps.iter().any(|own| own.covers(keep)))
-            && other.reloads.iter().all(|reload| self.reloads.contains(reload))
+            && other
+                .keeps
+                .iter()
+                .all(|keep| knows(keep) && self.keeps.iter().any(|own| own.covers(keep)))
+            && other
+                .reloads
+                .iter()
+                .all(|reload| self.reloads.contains(reload))
     }
 }
 
 fn addresses(wish: &DesiredResource) -> Vec<String> {
-    let addresses: Vec<IpNet> = wish.body.get("addresses").and_then(|list| serde_json::from_value(list.clone()).ok()).unwrap_or_default();
+    let addresses: Vec<IpNet> = wish
+        .body
+        .get("addresses")
+        .and_then(|list| serde_json::from_value(list.clone()).ok())
+        .unwrap_or_default();
     addresses.iter().map(ToString::to_string).collect()
 }
 

@@ -1,4 +1,5 @@
-//! What lies on the path of our own connection: a change of it can end in a host that nobody reaches any more.
+//! What lies on the path of our own connection: a change of it can end in a host that nobody
+//! reaches any more.
 
 use crate::sysctl::settings::key_path;
 use crate::{Action, Assessment, DesiredResource};
@@ -13,9 +14,10 @@ const LOGIN: &str = "our login becomes root by it";
 /// The configuration that the SSH server reads when it is told to.
 pub const SERVER_FOLDER: &str = "/etc/ssh/";
 
-/// Files, by how their paths begin: those of OpenSSH, of the four network managers that `link` knows, of the packet filters
-/// that distributions start at boot, and of what decides about a login (sshd_config(5), netplan(5), systemd.network(5),
-/// NetworkManager.conf(5), interfaces(5), nft(8), firewalld(1), ufw(8), pam.conf(5), sudoers(5)).
+/// Files, by how their paths begin: those of OpenSSH, of the four network managers that `link`
+/// knows, of the packet filters that distributions start at boot, and of what decides about a login
+/// (sshd_config(5), netplan(5), systemd.network(5), NetworkManager.conf(5), interfaces(5), nft(8),
+/// firewalld(1), ufw(8), pam.conf(5), sudoers(5)).
 const FILES: &[(&str, &str)] = &[
     (SERVER_FOLDER, SERVER),
     ("/etc/default/ssh", SERVER),
@@ -57,10 +59,12 @@ const UNITS: &[(&str, &str)] = &[
     ("network", NETWORK),
 ];
 
-/// Where systemd looks for units that an administrator wrote or changed, each with its folder of drop-ins (systemd.unit(5)).
+/// Where systemd looks for units that an administrator wrote or changed, each with its folder of
+/// drop-ins (systemd.unit(5)).
 const UNIT_FOLDERS: [&str; 2] = ["/etc/systemd/system/", "/usr/local/lib/systemd/system/"];
 
-/// Packages whose absence nobody can log in to mend. There is no guard for a package, so that is refused.
+/// Packages whose absence nobody can log in to mend. There is no guard for a package, so that is
+/// refused.
 const PACKAGES: &[(&str, &str)] = &[
     ("openssh-server", SERVER),
     ("sudo", LOGIN),
@@ -70,11 +74,21 @@ const PACKAGES: &[(&str, &str)] = &[
     ("ifupdown", NETWORK),
 ];
 
-/// Why a change of this resource needs a guard; nothing where it needs none. `ours` are the netdevs that carry our own
-/// connection.
-pub fn find_rollback_reason(wish: &DesiredResource, assessment: &Assessment, ours: &BTreeSet<String>) -> Option<String> {
-    let interrupted = assessment.interrupts_netdevs.iter().map(String::as_str).find(|netdev| ours.contains(*netdev));
-    let own = wish.text("netdev").filter(|netdev| wish.kind == "link" && ours.contains(*netdev));
+/// Why a change of this resource needs a guard; nothing where it needs none. `ours` are the netdevs
+/// that carry our own connection.
+pub fn find_rollback_reason(
+    wish: &DesiredResource,
+    assessment: &Assessment,
+    ours: &BTreeSet<String>,
+) -> Option<String> {
+    let interrupted = assessment
+        .interrupts_netdevs
+        .iter()
+        .map(String::as_str)
+        .find(|netdev| ours.contains(*netdev));
+    let own = wish
+        .text("netdev")
+        .filter(|netdev| wish.kind == "link" && ours.contains(*netdev));
     if let Some(netdev) = interrupted.or(own) {
         return Some(format!("{netdev} carries our own connection"));
     }
@@ -96,17 +110,29 @@ pub fn find_rollback_reason(wish: &DesiredResource, assessment: &Assessment, our
         }
         "systemd_unit" => {
             let name = wish.text("name")?;
-            find_unit_reason(name.rsplit_once('.').map_or(name, |(bare, _)| bare)).map(|reason| said(name, reason))
+            find_unit_reason(name.rsplit_once('.').map_or(name, |(bare, _)| bare))
+                .map(|reason| said(name, reason))
         }
         "sysctl" => {
             let key = wish.text("key")?;
             let path = key_path(key);
-            let (netdev, _) = ["net/ipv4/conf/", "net/ipv6/conf/"].iter().find_map(|start| path.strip_prefix(start))?.split_once('/')?;
-            (netdev == "all" || ours.contains(netdev)).then(|| said(key, "it holds for the netdev that carries our own connection"))
+            let (netdev, _) = ["net/ipv4/conf/", "net/ipv6/conf/"]
+                .iter()
+                .find_map(|start| path.strip_prefix(start))?
+                .split_once('/')?;
+            (netdev == "all" || ours.contains(netdev)).then(|| {
+                said(
+                    key,
+                    "it holds for the netdev that carries our own connection",
+                )
+            })
         }
         "package" if wish.text("state") == Some("absent") => {
             let name = wish.text("name")?;
-            PACKAGES.iter().find(|(package, _)| Some(*package) == name.split(':').next()).map(|(_, reason)| said(name, reason))
+            PACKAGES
+                .iter()
+                .find(|(package, _)| Some(*package) == name.split(':').next())
+                .map(|(_, reason)| said(name, reason))
         }
         _ => None,
     }
@@ -117,11 +143,22 @@ fn find_file_reason(path: &str) -> Option<&'static str> {
         return Some(SERVER);
     }
     // `ssh.service` as well as `ssh.service.d/own.conf`.
-    let of_unit = UNIT_FOLDERS.iter().find_map(|folder| path.strip_prefix(folder)).and_then(|rest| rest.split_once('.'));
+    let of_unit = UNIT_FOLDERS
+        .iter()
+        .find_map(|folder| path.strip_prefix(folder))
+        .and_then(|rest| rest.split_once('.'));
     let of_unit = of_unit.and_then(|(bare, _)| find_unit_reason(bare));
-    of_unit.or_else(|| FILES.iter().find(|(start, _)| path.starts_with(start)).map(|(_, reason)| *reason))
+    of_unit.or_else(|| {
+        FILES
+            .iter()
+            .find(|(start, _)| path.starts_with(start))
+            .map(|(_, reason)| *reason)
+    })
 }
 
 fn find_unit_reason(bare: &str) -> Option<&'static str> {
-    UNITS.iter().find(|(unit, _)| *unit == bare).map(|(_, reason)| *reason)
+    UNITS
+        .iter()
+        .find(|(unit, _)| *unit == bare)
+        .map(|(_, reason)| *reason)
 }

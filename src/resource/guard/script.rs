@@ -1,5 +1,6 @@
-//! What a guard keeps and how it puts that back, as POSIX sh. `$k` is the folder of what is kept; `$boot` is set when the
-//! host has booted since: what only ran is gone with the boot then, and what a lease gave is not ours to bring back.
+//! What a guard keeps and how it puts that back, as POSIX sh. `$k` is the folder of what is kept;
+//! `$boot` is set when the host has booted since: what only ran is gone with the boot then, and
+//! what a lease gave is not ours to bring back.
 
 use super::{Guard, Keep};
 use crate::file::script::folder_functions;
@@ -7,7 +8,8 @@ use crate::link::owner::reload_script;
 use crate::sysctl::settings::key_path;
 use railwright_base::quote::quote_for_shell;
 
-/// Keeps everything as it is now; ends with another status than 0 where something could not be kept.
+/// Keeps everything as it is now; ends with another status than 0 where something could not be
+/// kept.
 pub fn keep_script(guard: &Guard) -> String {
     let mut out = String::from(KEEP_FILE);
     for (n, keep) in guard.keeps.iter().enumerate() {
@@ -16,7 +18,8 @@ pub fn keep_script(guard: &Guard) -> String {
             Keep::Connection { uuid, settings } => {
                 let one = |setting: &String| {
                     format!(
-                        "v=$(nmcli -e no -g {s} connection show {u}) || exit 74; printf '%s' \"$v\" >\"$k/{n}.{s}\" || exit 74",
+                        "v=$(nmcli -e no -g {s} connection show {u}) || exit 74; printf '%s' \
+                         \"$v\" >\"$k/{n}.{s}\" || exit 74",
                         s = quote_for_shell(setting),
                         u = quote_for_shell(uuid)
                     )
@@ -25,12 +28,20 @@ pub fn keep_script(guard: &Guard) -> String {
             }
             Keep::Sysctl { key } => {
                 let path = quote_for_shell(&format!("/proc/sys/{}", key_path(key)));
-                format!("[ ! -e {path} ] || cat {path} >\"$k/{n}\" || exit 74; n={n}; p={path}\n{KEEP_EACH}")
+                format!(
+                    "[ ! -e {path} ] || cat {path} >\"$k/{n}\" || exit 74; n={n}; \
+                     p={path}\n{KEEP_EACH}"
+                )
             }
-            Keep::Link { netdev } => format!("i={}; n={n}\n{ROUTES}{KEEP_LINK}", quote_for_shell(netdev)),
+            Keep::Link { netdev } => {
+                format!("i={}; n={n}\n{ROUTES}{KEEP_LINK}", quote_for_shell(netdev))
+            }
             Keep::Ipv6 => format!("n={n}\n{ROUTES}{KEEP_IPV6}"),
             Keep::Unit { name } => {
-                format!("systemctl show -p ActiveState,UnitFileState -- {} >\"$k/{n}\" || exit 74", quote_for_shell(name))
+                format!(
+                    "systemctl show -p ActiveState,UnitFileState -- {} >\"$k/{n}\" || exit 74",
+                    quote_for_shell(name)
+                )
             }
             Keep::Switch { system, .. } => system.keep_script(&n.to_string()),
         };
@@ -40,16 +51,26 @@ pub fn keep_script(guard: &Guard) -> String {
     out
 }
 
-/// Puts everything back. Each part has a time limit of its own, and one that fails stops no other: `$failed` names them.
+/// Puts everything back. Each part has a time limit of its own, and one that fails stops no other:
+/// `$failed` names them.
 pub fn restore_script(guard: &Guard) -> String {
     // A difference of many ports of a switch takes minutes, and so does a reload of it.
     let limit_s = if guard.is_of_switch() { 600 } else { 90 };
     let mut out = format!("failed= l={limit_s}\n{TRY}");
-    let mut add = |what: &str, script: &str| out.push_str(&format!("try {} {}\n", quote_for_shell(what), quote_for_shell(script)));
+    let mut add = |what: &str, script: &str| {
+        out.push_str(&format!(
+            "try {} {}\n",
+            quote_for_shell(what),
+            quote_for_shell(script)
+        ))
+    };
     let files = |keep: &Keep| matches!(keep, Keep::File { .. } | Keep::Connection { .. });
     let kept = || guard.keeps.iter().enumerate();
     for (n, keep) in kept().filter(|(_, keep)| files(keep)) {
-        add(&describe_kept_item(keep), &render_restore_commands(n, keep, guard));
+        add(
+            &describe_kept_item(keep),
+            &render_restore_commands(n, keep, guard),
+        );
     }
     if guard.systemd {
         add("systemd", "systemctl daemon-reload");
@@ -58,19 +79,28 @@ pub fn restore_script(guard: &Guard) -> String {
         add("SSH server", SERVER_READS);
     }
     for (netdev, manager) in &guard.reloads {
-        add(&format!("configuration of {netdev}"), &reload_script(netdev, *manager));
+        add(
+            &format!("configuration of {netdev}"),
+            &reload_script(netdev, *manager),
+        );
     }
     for (n, keep) in kept().filter(|(_, keep)| !files(keep)) {
-        add(&describe_kept_item(keep), &render_restore_commands(n, keep, guard));
+        add(
+            &describe_kept_item(keep),
+            &render_restore_commands(n, keep, guard),
+        );
     }
     out
 }
 
-/// Has the SSH server check its configuration and read it. It reads it at no other time, so a new connection proves nothing
-/// before; and with one that it does not take, it would not start again (sshd(8): `-t`, SIGHUP).
-pub const SERVER_READS: &str = "s=$(command -v sshd || echo /usr/sbin/sshd); [ -x \"$s\" ] || exit 0\n\
-    e=$(\"$s\" -t 2>&1) || { printf '%s\\n' \"$e\" | head -n 1 | tr -d '\\r'; exit 65; }\n\
-    for u in ssh sshd; do ! systemctl is-active --quiet \"$u.service\" || { systemctl reload \"$u.service\" 2>&1; exit; }; done\n";
+/// Has the SSH server check its configuration and read it. It reads it at no other time, so a new
+/// connection proves nothing before; and with one that it does not take, it would not start again
+/// (sshd(8): `-t`, SIGHUP).
+pub const SERVER_READS: &str = "s=$(command -v sshd || echo /usr/sbin/sshd); [ -x \"$s\" ] || exit \
+                                0\ne=$(\"$s\" -t 2>&1) || \
+                                { printf '%s\\n' \"$e\" | head -n 1 | tr -d '\\r'; exit 65; }\nfor \
+                                u in ssh sshd; do ! systemctl is-active --quiet \"$u.service\" || \
+                                { systemctl reload \"$u.service\" 2>&1; exit; }; done\n";
 
 pub(super) fn describe_kept_item(keep: &Keep) -> String {
     match keep {
@@ -86,25 +116,45 @@ pub(super) fn describe_kept_item(keep: &Keep) -> String {
 
 fn render_restore_commands(n: usize, keep: &Keep, guard: &Guard) -> String {
     let ours = |separator: &str| {
-        let of_ours =
-            guard.ours.get(&describe_kept_item(keep)).map(|ours| ours.iter().map(String::as_str).collect::<Vec<_>>().join(separator));
+        let of_ours = guard.ours.get(&describe_kept_item(keep)).map(|ours| {
+            ours.iter()
+                .map(String::as_str)
+                .collect::<Vec<_>>()
+                .join(separator)
+        });
         of_ours.map(|ours| format!("ours={}\n", quote_for_shell(&ours)))
     };
     match keep {
         Keep::File { path } => {
             let leave = ours(" ").map(|ours| ours + LEAVE_FILE).unwrap_or_default();
-            format!("n={n}; f={}\n{leave}{}{RESTORE_FILE}", quote_for_shell(path), folder_functions())
+            format!(
+                "n={n}; f={}\n{leave}{}{RESTORE_FILE}",
+                quote_for_shell(path),
+                folder_functions()
+            )
         }
         Keep::Connection { uuid, settings } => {
-            let words = |s: &String| format!(" {s} \"$(cat \"$k/{n}.{s}\")\"", s = quote_for_shell(s));
-            format!("nmcli connection modify {}{}", quote_for_shell(uuid), settings.iter().map(words).collect::<String>())
+            let words =
+                |s: &String| format!(" {s} \"$(cat \"$k/{n}.{s}\")\"", s = quote_for_shell(s));
+            format!(
+                "nmcli connection modify {}{}",
+                quote_for_shell(uuid),
+                settings.iter().map(words).collect::<String>()
+            )
         }
         Keep::Sysctl { key } => {
             let path = quote_for_shell(&format!("/proc/sys/{}", key_path(key)));
-            format!("n={n}; p={path}\n{}{RESTORE_SYSCTL}", ours("\n").unwrap_or_default())
+            format!(
+                "n={n}; p={path}\n{}{RESTORE_SYSCTL}",
+                ours("\n").unwrap_or_default()
+            )
         }
         Keep::Link { netdev } => {
-            format!("n={n}; i={}\n{}{ROUTES}{ADDRESSES}{RESTORE_LINK}", quote_for_shell(netdev), ours(" ").unwrap_or_default())
+            format!(
+                "n={n}; i={}\n{}{ROUTES}{ADDRESSES}{RESTORE_LINK}",
+                quote_for_shell(netdev),
+                ours(" ").unwrap_or_default()
+            )
         }
         Keep::Ipv6 => format!("n={n}\n{ROUTES}{ADDRESSES}{RESTORE_IPV6}"),
         Keep::Unit { name } => format!("n={n}; u={}\n{RESTORE_UNIT}", quote_for_shell(name)),
@@ -112,15 +162,16 @@ fn render_restore_commands(n: usize, keep: &Keep, guard: &Guard) -> String {
     }
 }
 
-/// Of a file that is not there the deepest folder that is, so that none stays which came with the file.
-const KEEP_FILE: &str = "keep_file() {\n\
-    if [ -d \"$2\" ] && [ ! -L \"$2\" ]; then echo \"there is a folder at $2\" >&2; exit 74; fi\n\
-    if [ -e \"$2\" ] || [ -L \"$2\" ]; then cp -a -- \"$2\" \"$k/$1\" || exit 74; return; fi\n\
-    e=${2%/*}; while [ -n \"$e\" ] && [ ! -d \"$e\" ]; do e=${e%/*}; done\n\
-    printf '%s\\n' \"$e\" >\"$k/$1.absent\" || exit 74\n\
-    }\n";
+/// Of a file that is not there the deepest folder that is, so that none stays which came with the
+/// file.
+const KEEP_FILE: &str = "keep_file() {\nif [ -d \"$2\" ] && [ ! -L \"$2\" ]; then echo \"there is \
+                         a folder at $2\" >&2; exit 74; fi\nif [ -e \"$2\" ] || [ -L \"$2\" ]; \
+                         then cp -a -- \"$2\" \"$k/$1\" || exit 74; return; fi\ne=${2%/*}; while [ \
+                         -n \"$e\" ] && [ ! -d \"$e\" ]; do e=${e%/*}; done\nprintf '%s\\n' \"$e\" \
+                         >\"$k/$1.absent\" || exit 74\n}\n";
 
-/// Where something stands there that is neither what was there before nor what the change put there (`$ours`), it is somebody else's.
+/// Where something stands there that is neither what was there before nor what the change put there
+/// (`$ours`), it is somebody else's.
 const LEAVE_FILE: &str = r#"same() { if [ -L "$f" ] || [ -L "$k/$n" ]; then [ "$(readlink "$f")" = "$(readlink "$k/$n")" ]; else cmp -s "$f" "$k/$n"; fi; }
 if [ -e "$f" ] || [ -L "$f" ]; then
 d=$(sha256sum <"$f" 2>&1)
@@ -136,13 +187,14 @@ fi
 set -e; into "${f%/*}"; inside; cp -a -- "$k/$n" ./new; mv -fT ./new "../${f##*/}"
 "#;
 
-/// What is set for `all` netdevs the kernel writes to each of them, and with forwarding whether redirects are taken
-/// (devinet.c, inet_forward_change).
+/// What is set for `all` netdevs the kernel writes to each of them, and with forwarding whether
+/// redirects are taken (devinet.c, inet_forward_change).
 const KEEP_EACH: &str = r#"e=; case $p in */conf/all/*) e="${p%/all/*}/*/${p##*/}" ;; esac
 case $p in */ipv4/conf/all/forwarding | */ipv4/ip_forward) e="$e /proc/sys/net/ipv4/conf/*/forwarding /proc/sys/net/ipv4/conf/*/accept_redirects" ;; esac
 for v in $e; do echo "$v $(cat "$v")"; done >"$k/$n.each""#;
 
-/// What holds neither its earlier value nor one of the change (`$ours`) is somebody else's. All is read before anything is written: the kernel writes to others with it.
+/// What holds neither its earlier value nor one of the change (`$ours`) is somebody else's. All is
+/// read before anything is written: the kernel writes to others with it.
 const RESTORE_SYSCTL: &str = r#"[ -e "$k/$n" ] || exit 0
 s=0
 plain() { set -f; set -- $1; set +f; echo "$*"; }
@@ -160,10 +212,12 @@ while read -r v value; do [ "$(plain "$(cat "$v")")" = "$value" ] || echo "$valu
 exit $s
 "#;
 
-/// Next hops and routes are kept as `ip` prints them, and what is missing of them is given back, each by itself, again and again until no more comes back: one goes by
-/// another, whoever made them. What a routing daemon has put in the place of one meanwhile is its own decision, and stays. The kernel takes members from a group of next
-/// hops, so one that has lost some is given all again. What has an end gets that of a router's advertisement (RFC 4861, 6.2.1). Groups are of no family: `-o` stands
-/// for none. Without /sys nobody knows which netdevs there are.
+/// Next hops and routes are kept as `ip` prints them, and what is missing of them is given back,
+/// each by itself, again and again until no more comes back: one goes by another, whoever made
+/// them. What a routing daemon has put in the place of one meanwhile is its own decision, and
+/// stays. The kernel takes members from a group of next hops, so one that has lost some is given
+/// all again. What has an end gets that of a router's advertisement (RFC 4861, 6.2.1). Groups are
+/// of no family: `-o` stands for none. Without /sys nobody knows which netdevs there are.
 const ROUTES: &str = r#"[ -d /sys/class/net ] && command -v awk >/dev/null || { echo 'there is no /sys or no awk here' >&2; exit 74; }
 paths() {
 for v in -4 -6; do echo "family $v"; ip $v nexthop show 2>/dev/null; done
@@ -207,7 +261,8 @@ done
 }
 "#;
 
-/// With what lies above it: the kernel takes their MTU down with it, never up again, and their addresses and routes with theirs.
+/// With what lies above it: the kernel takes their MTU down with it, never up again, and their
+/// addresses and routes with theirs.
 const KEEP_LINK: &str = r#"above() { echo "$1"; for u in "/sys/class/net/$1"/upper_*; do [ ! -e "$u" ] || above "${u##*/upper_}"; done; }
 if [ -e "/sys/class/net/$i" ]; then
 above "$i" >"$k/$n.links" || exit 74
@@ -218,8 +273,9 @@ done
 paths >"$k/$n.routes" || exit 74
 fi"#;
 
-/// Of what `ip -o addr show` tells: each address by itself, and the addresses of the kept file that are gone, added again. One that a lease
-/// gave (`dynamic`) is left alone after a boot. `drop NETDEV ADDRESSES` takes away those that were not there before.
+/// Of what `ip -o addr show` tells: each address by itself, and the addresses of the kept file that
+/// are gone, added again. One that a lease gave (`dynamic`) is left alone after a boot. `drop
+/// NETDEV ADDRESSES` takes away those that were not there before.
 const ADDRESSES: &str = r#"names() { while read -r _ _ w a r; do case "$w $a $r" in *' dynamic '*) [ -z "$boot" ] || continue ;; esac; echo "$a"; done; }
 has() { names | grep -qxF -e "$a"; }
 drop() { for a in $2; do ! ip -o addr show dev "$1" | has || grep -F ": $1 " "$k/$n.addresses" | has || ip addr del "$a" dev "$1" || s=1; done; }
@@ -244,8 +300,8 @@ const KEEP_IPV6: &str = r#"if [ -e /proc/sys/net/ipv6 ]; then
 ip -6 -o addr show >"$k/$n.addresses" && paths >"$k/$n.routes" && ip -6 neigh show nud permanent >"$k/$n.neighbours" || exit 74
 fi"#;
 
-/// Nothing is taken away, and what is of a netdev that is gone by then is left out. A route that names an address as its source waits until the kernel has found that
-/// nobody else has this one.
+/// Nothing is taken away, and what is of a netdev that is gone by then is left out. A route that
+/// names an address as its source waits until the kernel has found that nobody else has this one.
 const RESTORE_IPV6: &str = r#"[ -e "$k/$n.addresses" ] || exit 0
 s=0; bring_back
 [ -z "$boot" ] || exit $s
@@ -254,8 +310,10 @@ while read -r a _ i _ l _; do [ ! -e "/sys/class/net/$i" ] || ip -6 neigh replac
 exit $s
 "#;
 
-/// MTU first: below 1280 bytes the kernel takes IPv6 from a link, and gives it back with its defaults. Of what came on, only the addresses of the change (`$ours`) are
-/// taken away, after what was there is back, so that a secondary address is never left alone; and link-local ones that the kernel makes by those defaults.
+/// MTU first: below 1280 bytes the kernel takes IPv6 from a link, and gives it back with its
+/// defaults. Of what came on, only the addresses of the change (`$ours`) are taken away, after what
+/// was there is back, so that a secondary address is never left alone; and link-local ones that the
+/// kernel makes by those defaults.
 const RESTORE_LINK: &str = r#"[ -e "$k/$n.links" ] || exit 0
 [ -e "/sys/class/net/$i" ] || { echo "$i is gone"; exit 1; }
 s=0; links=
@@ -292,7 +350,5 @@ exit $s
 "#;
 
 /// `try NAME SCRIPT`. `timeout` of busybox knows no long options and is good enough here.
-const TRY: &str = "try() {\n\
-    T=; command -v timeout >/dev/null 2>&1 && T=\"timeout $l\"\n\
-    k=$k boot=$boot $T sh -c \"$2\" </dev/null >>\"$k/../log\" 2>&1 || failed=\"$failed $1\"\n\
-    }\n";
+const TRY: &str = "try() \
+                   {\nT=; command -v timeout >/dev/null 2>&1 && T=\"timeout $l\"\nk=$k boot=$boot $T sh -c \"$2\" </dev/null >>\"$k/../log\" 2>&1 || failed=\"$failed $1\"\n}\n";

@@ -1,4 +1,5 @@
-//! What a guard keeps by tables, what lies on the path, and both scripts with a real shell and real netdevs.
+//! What a guard keeps by tables, what lies on the path, and both scripts with a real shell and real
+//! netdevs.
 
 use super::*;
 use crate::test_support::wish;
@@ -18,25 +19,62 @@ fn set_link(netdev: &str) -> Action {
 }
 
 fn adds(netdev: &str, addresses: &[&str]) -> Action {
-    let add_addresses = addresses.iter().map(|address| (*address).to_owned()).collect();
-    Action::SetLink { netdev: netdev.into(), mtu: Some(9000), up: None, add_addresses, remove_addresses: vec![] }
+    let add_addresses = addresses
+        .iter()
+        .map(|address| (*address).to_owned())
+        .collect();
+    Action::SetLink {
+        netdev: netdev.into(),
+        mtu: Some(9000),
+        up: None,
+        add_addresses,
+        remove_addresses: vec![],
+    }
 }
 
 fn write(path: &str, content: &str) -> Action {
     let root = || "root".to_owned();
-    Action::WriteFile { path: path.into(), content: content.into(), mode: "0644".into(), owner: root(), group: root() }
+    Action::WriteFile {
+        path: path.into(),
+        content: content.into(),
+        mode: "0644".into(),
+        owner: root(),
+        group: root(),
+    }
 }
 
 fn remove(path: &str) -> Action {
-    Action::RemoveFile { path: path.into(), below: None }
+    Action::RemoveFile {
+        path: path.into(),
+        below: None,
+    }
 }
 
 #[test]
 fn each_action_is_kept_by_what_it_touches_or_refused_by_its_word() {
-    let unit = || Action::Unit { name: "a.service".into(), verb: super::super::action::UnitVerb::Restart };
-    let reload = || Action::ReloadLink { netdev: "e0".into(), manager: NetworkManagerKind::Netplan };
-    let modify = Action::ModifyConnection { uuid: "u".into(), settings: [("ipv4.method".to_owned(), "auto".to_owned())].into() };
-    let all = [unit(), set_link("e0"), reload(), modify, Action::SetSysctl { key: "net.a".into(), value: "1".into() }, remove("/etc/a")];
+    let unit = || Action::Unit {
+        name: "a.service".into(),
+        verb: super::super::action::UnitVerb::Restart,
+    };
+    let reload = || Action::ReloadLink {
+        netdev: "e0".into(),
+        manager: NetworkManagerKind::Netplan,
+    };
+    let modify = Action::ModifyConnection {
+        uuid: "u".into(),
+        settings: [("ipv4.method".to_owned(), "auto".to_owned())].into(),
+    };
+    let all = [
+        unit(),
+        set_link("e0"),
+        reload(),
+        modify,
+        Action::SetSysctl {
+            key: "net.a".into(),
+            value: "1".into(),
+        },
+        remove("/etc/a"),
+    ];
     let guard = Guard::over(&all, []).unwrap();
     insta::assert_debug_snapshot!(guard.keeps, @r#"
     [
@@ -60,40 +98,84 @@ fn each_action_is_kept_by_what_it_touches_or_refused_by_its_word() {
         },
     ]
     "#);
-    assert_eq!((guard.systemd, guard.reloads.clone()), (false, vec![("e0".to_owned(), NetworkManagerKind::Netplan)]));
+    assert_eq!(
+        (guard.systemd, guard.reloads.clone()),
+        (false, vec![("e0".to_owned(), NetworkManagerKind::Netplan)])
+    );
     assert!(guard.covers(&Guard::over(&[unit(), reload()], []).unwrap()));
     assert!(
-        !guard.covers(&Guard::over(&[set_link("e1")], []).unwrap()) && !guard.covers(&Guard::over(&[Action::ReloadSystemd], []).unwrap())
+        !guard.covers(&Guard::over(&[set_link("e1")], []).unwrap())
+            && !guard.covers(&Guard::over(&[Action::ReloadSystemd], []).unwrap())
     );
     for action in [
         Action::Reboot,
-        Action::UnloadModule { name: "mlx5_core".into() },
-        Action::SetPause { netdev: "e0".into(), on: true },
-        Action::RunCommand { script: "x".into(), limit_s: 1, environment: Default::default(), input: None },
+        Action::UnloadModule {
+            name: "mlx5_core".into(),
+        },
+        Action::SetPause {
+            netdev: "e0".into(),
+            on: true,
+        },
+        Action::RunCommand {
+            script: "x".into(),
+            limit_s: 1,
+            environment: Default::default(),
+            input: None,
+        },
     ] {
-        assert_eq!(Guard::over(&[set_link("e0"), action.clone()], []), Err(action.word()));
+        assert_eq!(
+            Guard::over(&[set_link("e0"), action.clone()], []),
+            Err(action.word())
+        );
     }
 }
 
 #[test]
 fn what_the_wishes_may_come_to_need_is_kept_as_well() {
-    let unit = of("systemd_unit", json!({ "name": "nftables.service", "active": true }));
+    let unit = of(
+        "systemd_unit",
+        json!({ "name": "nftables.service", "active": true }),
+    );
     let guard = Guard::over(&[remove("/etc/nftables.conf")], [&unit]).unwrap();
-    assert!(guard.covers(
-        &Guard::over(&[Action::Unit { name: "nftables.service".into(), verb: super::super::action::UnitVerb::Stop }], []).unwrap()
-    ));
-    assert_eq!(Guard::over(&[], [&of("package", json!({ "name": "openssh-server" }))]), Err("package".to_owned()));
+    assert!(
+        guard.covers(
+            &Guard::over(
+                &[Action::Unit {
+                    name: "nftables.service".into(),
+                    verb: super::super::action::UnitVerb::Stop
+                }],
+                []
+            )
+            .unwrap()
+        )
+    );
+    assert_eq!(
+        Guard::over(&[], [&of("package", json!({ "name": "openssh-server" }))]),
+        Err("package".to_owned())
+    );
 }
 
 #[test]
 fn what_lies_on_the_path_is_recognised_with_its_reason() {
     let ours: BTreeSet<String> = ["bond0".to_owned(), "ens1".to_owned()].into();
-    let why = |kind: &str, body: Value| find_rollback_reason(&of(kind, body), &Assessment::default(), &ours);
+    let why = |kind: &str, body: Value| {
+        find_rollback_reason(&of(kind, body), &Assessment::default(), &ours)
+    };
     let file = |path: &str| why("file", json!({ "path": path, "content": "x" }));
-    for path in ["/etc/ssh/sshd_config.d/a.conf", "/etc/netplan/1.yaml", "/etc/nftables.conf", "/etc/sudoers.d/x", "/etc/pam.d/sshd"] {
+    for path in [
+        "/etc/ssh/sshd_config.d/a.conf",
+        "/etc/netplan/1.yaml",
+        "/etc/nftables.conf",
+        "/etc/sudoers.d/x",
+        "/etc/pam.d/sshd",
+    ] {
         assert!(file(path).unwrap().starts_with(path));
     }
-    for path in ["/root/.ssh/authorized_keys", "/etc/systemd/system/NetworkManager.service.d/x.conf", "/etc/systemd/system/sshd.service"] {
+    for path in [
+        "/root/.ssh/authorized_keys",
+        "/etc/systemd/system/NetworkManager.service.d/x.conf",
+        "/etc/systemd/system/sshd.service",
+    ] {
         assert!(file(path).unwrap().starts_with(path));
     }
     for path in [
@@ -106,39 +188,107 @@ fn what_lies_on_the_path_is_recognised_with_its_reason() {
         assert_eq!(file(path), None, "{path}");
     }
     let unit = |name: &str| why("systemd_unit", json!({ "name": name, "active": true })).is_some();
-    assert!(unit("ssh.socket") && unit("NetworkManager.service") && !unit("openibd.service") && !unit("ssh-agent.service"));
-    let sysctl = |key: &str| why("sysctl", json!({ "key": key, "value": "1" })).is_some();
-    assert!(sysctl("net.ipv6.conf.all.disable_ipv6") && sysctl("net.ipv4.conf.ens1.rp_filter") && sysctl("net/ipv4/conf/bond0/forwarding"));
-    assert!(!sysctl("net.ipv4.conf.ens2.rp_filter") && !sysctl("net.core.rmem_max") && !sysctl("net.ipv4.conf.default.rp_filter"));
-    let package = |name: &str, state: &str| why("package", json!({ "name": name, "state": state })).is_some();
-    assert!(package("openssh-server", "absent") && !package("openssh-server", "present") && !package("wget", "absent"));
-    let link = |netdev: &str| why("link", json!({ "netdev": netdev, "mtu": 9000 }));
-    assert_eq!((link("ens1").as_deref(), link("ens2")), (Some("ens1 carries our own connection"), None));
-    let interrupts = Assessment { interrupts_netdevs: vec!["ens9".into(), "bond0".into()], ..Assessment::default() };
     assert!(
-        find_rollback_reason(&of("kernel_module", json!({ "name": "mlx5_core", "loaded": true })), &interrupts, &ours)
-            .unwrap()
-            .starts_with("bond0 ")
+        unit("ssh.socket")
+            && unit("NetworkManager.service")
+            && !unit("openibd.service")
+            && !unit("ssh-agent.service")
     );
-    let asked = |guard: bool| why("sysctl", json!({ "key": "net.a", "value": "1", "guard": guard }));
+    let sysctl = |key: &str| why("sysctl", json!({ "key": key, "value": "1" })).is_some();
+    assert!(
+        sysctl("net.ipv6.conf.all.disable_ipv6")
+            && sysctl("net.ipv4.conf.ens1.rp_filter")
+            && sysctl("net/ipv4/conf/bond0/forwarding")
+    );
+    assert!(
+        !sysctl("net.ipv4.conf.ens2.rp_filter")
+            && !sysctl("net.core.rmem_max")
+            && !sysctl("net.ipv4.conf.default.rp_filter")
+    );
+    let package =
+        |name: &str, state: &str| why("package", json!({ "name": name, "state": state })).is_some();
+    assert!(
+        package("openssh-server", "absent")
+            && !package("openssh-server", "present")
+            && !package("wget", "absent")
+    );
+    let link = |netdev: &str| why("link", json!({ "netdev": netdev, "mtu": 9000 }));
+    assert_eq!(
+        (link("ens1").as_deref(), link("ens2")),
+        (Some("ens1 carries our own connection"), None)
+    );
+    let interrupts = Assessment {
+        interrupts_netdevs: vec!["ens9".into(), "bond0".into()],
+        ..Assessment::default()
+    };
+    assert!(
+        find_rollback_reason(
+            &of(
+                "kernel_module",
+                json!({ "name": "mlx5_core", "loaded": true })
+            ),
+            &interrupts,
+            &ours
+        )
+        .unwrap()
+        .starts_with("bond0 ")
+    );
+    let asked = |guard: bool| {
+        why(
+            "sysctl",
+            json!({ "key": "net.a", "value": "1", "guard": guard }),
+        )
+    };
     assert!(asked(true).unwrap().contains("asks for a guard") && asked(false).is_none());
 }
 
 #[test]
 fn what_the_change_puts_there_is_known_but_for_secrets() {
-    let actions =
-        [write("/etc/a", "new\n"), remove("/etc/b"), write("/etc/c", &secret::new_secret_mark("password")), adds("e0", &["10.0.0.3/24"])];
+    let actions = [
+        write("/etc/a", "new\n"),
+        remove("/etc/b"),
+        write("/etc/c", &secret::new_secret_mark("password")),
+        adds("e0", &["10.0.0.3/24"]),
+    ];
     let wishes = [
         of("sysctl", json!({ "key": "net.a", "value": 2 })),
-        of("link", json!({ "netdev": "e0", "addresses": ["10.0.0.2/24", "FD00:0::2/64"] })),
+        of(
+            "link",
+            json!({ "netdev": "e0", "addresses": ["10.0.0.2/24", "FD00:0::2/64"] }),
+        ),
     ];
     let guard = Guard::over(&actions, &wishes).unwrap();
-    let known = |name: &str| guard.ours.get(name).map(|ours| ours.iter().map(String::as_str).collect::<Vec<_>>().join(" "));
-    assert_eq!(known("/etc/a"), Some(Digest::of_bytes(b"new\n").to_string()));
-    assert_eq!((known("/etc/b").as_deref(), known("/etc/c"), known("net.a").as_deref()), (Some(""), None, Some("2")));
-    assert_eq!(known("e0").as_deref(), Some("10.0.0.2/24 10.0.0.3/24 fd00::2/64"));
+    let known = |name: &str| {
+        guard.ours.get(name).map(|ours| {
+            ours.iter()
+                .map(String::as_str)
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
+    };
+    assert_eq!(
+        known("/etc/a"),
+        Some(Digest::of_bytes(b"new\n").to_string())
+    );
+    assert_eq!(
+        (
+            known("/etc/b").as_deref(),
+            known("/etc/c"),
+            known("net.a").as_deref()
+        ),
+        (Some(""), None, Some("2"))
+    );
+    assert_eq!(
+        known("e0").as_deref(),
+        Some("10.0.0.2/24 10.0.0.3/24 fd00::2/64")
+    );
     let covers = |action: Action| guard.covers(&Guard::over(&[action], []).unwrap());
-    assert!(covers(write("/etc/a", "new\n")) && covers(remove("/etc/b")) && covers(write("/etc/c", "x")) && covers(set_link("e0")));
+    assert!(
+        covers(write("/etc/a", "new\n"))
+            && covers(remove("/etc/b"))
+            && covers(write("/etc/c", "x"))
+            && covers(set_link("e0"))
+    );
     assert!(
         !covers(write("/etc/a", "other\n"))
             && !covers(adds("e0", &["10.0.0.4/24"]))
@@ -147,26 +297,55 @@ fn what_the_change_puts_there_is_known_but_for_secrets() {
 }
 
 /// Keeps, does `between`, puts back all; what `look` says before and after.
-fn kept_and_put_back(guard: &Guard, prefix: &str, between: &str, look: &str, boot: &str, shell: &[&str]) -> (String, String) {
+fn kept_and_put_back(
+    guard: &Guard,
+    prefix: &str,
+    between: &str,
+    look: &str,
+    boot: &str,
+    shell: &[&str],
+) -> (String, String) {
     let [before, after, failed] = put_back(guard, prefix, between, look, boot, shell);
     assert_eq!(failed.trim(), "", "{between}");
     (before, after)
 }
 
 /// The same, and what could not be put back.
-fn put_back(guard: &Guard, prefix: &str, between: &str, look: &str, boot: &str, shell: &[&str]) -> [String; 3] {
+fn put_back(
+    guard: &Guard,
+    prefix: &str,
+    between: &str,
+    look: &str,
+    boot: &str,
+    shell: &[&str],
+) -> [String; 3] {
     let folder = tempfile::tempdir().unwrap();
     let own = folder.path().display();
     let text = format!(
-        "{prefix}\nmkdir {own}/kept; k={own}/kept; boot={boot}\nlook() {{\n{look}\n}}\nlook >{own}/before\n(\n{}) || exit 9\n(\n{between}\n) || exit 8\n\
-         look >{own}/between\n{}echo \"$failed\" >{own}/failed; cat \"$k/../log\" >&2\nlook >{own}/after\n",
+        "{prefix}\nmkdir {own}/kept; k={own}/kept; boot={boot}\nlook() {{\n{look}\n}}\nlook \
+         >{own}/before\n(\n{}) || exit 9\n(\n{between}\n) || exit 8\nlook >{own}/between\n{}echo \
+         \"$failed\" >{own}/failed; cat \"$k/../log\" >&2\nlook >{own}/after\n",
         script::keep_script(guard),
         script::restore_script(guard)
     );
-    let output = Command::new(shell[0]).args(&shell[1..]).arg(&text).stdin(Stdio::null()).output().unwrap();
-    assert!(output.status.success(), "{:?} {}", output.status, String::from_utf8_lossy(&output.stderr));
+    let output = Command::new(shell[0])
+        .args(&shell[1..])
+        .arg(&text)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{:?} {}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
-    assert_ne!(read("before"), read("between"), "the change changes something");
+    assert_ne!(
+        read("before"),
+        read("between"),
+        "the change changes something"
+    );
     eprintln!("{}", String::from_utf8_lossy(&output.stderr));
     [read("before"), read("after"), read("failed")]
 }
@@ -177,12 +356,19 @@ fn files_come_back_with_all_that_they_had_and_new_ones_go_with_their_folders() {
     let at = |name: &str| tree.path().join(name).display().to_string();
     std::fs::write(at("odd ' name"), b"\xff\0one\n").unwrap();
     std::os::unix::fs::symlink("target", at("link")).unwrap();
-    let changes = [write(&at("odd ' name"), "two\n"), remove(&at("link")), write(&at("new/deep/file"), "x\n")];
+    let changes = [
+        write(&at("odd ' name"), "two\n"),
+        remove(&at("link")),
+        write(&at("new/deep/file"), "x\n"),
+    ];
     let guard = Guard::over(&changes, []).unwrap();
     let root = railwright_base::quote::quote_for_shell(&tree.path().display().to_string());
-    let look = format!("cd {root} && find . -printf '%p %y %m %l\\n' | sort; sha256sum \"odd ' name\" 2>/dev/null");
+    let look = format!(
+        "cd {root} && find . -printf '%p %y %m %l\\n' | sort; sha256sum \"odd ' name\" 2>/dev/null"
+    );
     let between = format!(
-        "cd {root} && echo two >\"odd ' name\" && chmod 600 \"odd ' name\" && rm link && mkdir -p new/deep && echo x >new/deep/file"
+        "cd {root} && echo two >\"odd ' name\" && chmod 600 \"odd ' name\" && rm link && mkdir -p \
+         new/deep && echo x >new/deep/file"
     );
     for shell in [&["sh", "-c"][..], &["bash", "-c"], &["busybox", "sh", "-c"]] {
         if !Path::new("/bin/busybox").exists() && shell[0] == "busybox" {
@@ -201,26 +387,57 @@ fn a_file_that_somebody_else_has_written_since_stays_and_is_named() {
     for name in ["theirs", "gone", "ours"] {
         std::fs::write(at(name), "before\n").unwrap();
     }
-    let guard = Guard::over(&["theirs", "gone", "ours", "new", "new ours"].map(|name| write(&at(name), "ours\n")), []).unwrap();
+    let guard = Guard::over(
+        &["theirs", "gone", "ours", "new", "new ours"].map(|name| write(&at(name), "ours\n")),
+        [],
+    )
+    .unwrap();
     let root = railwright_base::quote::quote_for_shell(&tree.path().display().to_string());
-    let between = format!("cd {root}; echo theirs >theirs; echo theirs >new; rm gone; echo ours >ours; echo ours >'new ours'");
-    let [_, after, failed] = put_back(&guard, "", &between, &format!("cd {root}; grep '' *"), "", &["sh", "-c"]);
-    assert_eq!(after, "gone:before\nnew:theirs\nours:before\ntheirs:theirs\n");
-    assert_eq!(failed.split_whitespace().collect::<Vec<_>>(), [at("new"), at("theirs")]);
+    let between = format!(
+        "cd {root}; echo theirs >theirs; echo theirs >new; rm gone; echo ours >ours; echo ours \
+         >'new ours'"
+    );
+    let [_, after, failed] = put_back(
+        &guard,
+        "",
+        &between,
+        &format!("cd {root}; grep '' *"),
+        "",
+        &["sh", "-c"],
+    );
+    assert_eq!(
+        after,
+        "gone:before\nnew:theirs\nours:before\ntheirs:theirs\n"
+    );
+    assert_eq!(
+        failed.split_whitespace().collect::<Vec<_>>(),
+        [at("new"), at("theirs")]
+    );
 }
 
 /// A network of one's own, and a /sys that shows it.
 const NAMESPACE: [&str; 4] = ["unshare", "-nm", "sh", "-c"];
 /// One end of a veth pair, which every kernel with namespaces has (`dummy` is not in all).
-const NETDEV: &str = "mount -t sysfs sys /sys && ip link add d0 type veth peer name d1 && ip link set d1 up";
+const NETDEV: &str =
+    "mount -t sysfs sys /sys && ip link add d0 type veth peer name d1 && ip link set d1 up";
 
 /// Whether namespaces and netdevs can be had: that takes root. Without, the test says so.
 fn no_namespace() -> bool {
-    let made = Command::new(NAMESPACE[0]).args(&NAMESPACE[1..]).arg(NETDEV).stderr(Stdio::null()).status();
+    let made = Command::new(NAMESPACE[0])
+        .args(&NAMESPACE[1..])
+        .arg(NETDEV)
+        .stderr(Stdio::null())
+        .status();
     let missing = !made.is_ok_and(|status| status.success());
-    assert!(!missing || !std::env::var("RAILWRIGHT_REQUIRE_RIGS").is_ok_and(|value| value == "1"), "no namespace, or no `ip`");
+    assert!(
+        !missing || !std::env::var("RAILWRIGHT_REQUIRE_RIGS").is_ok_and(|value| value == "1"),
+        "no namespace, or no `ip`"
+    );
     if missing {
-        eprintln!("skipped: a network namespace needs root and `ip`; RAILWRIGHT_REQUIRE_RIGS=1 makes this a failure");
+        eprintln!(
+            "skipped: a network namespace needs root and `ip`; RAILWRIGHT_REQUIRE_RIGS=1 makes \
+             this a failure"
+        );
     }
     missing
 }
@@ -232,18 +449,28 @@ fn a_link_comes_back_with_addresses_and_routes() {
     if no_namespace() {
         return;
     }
-    let prefix = "echo 1 >/proc/sys/net/ipv6/conf/d0/addr_gen_mode; ip link set d0 up mtu 1500\n\
-        ip addr add 10.1.0.1/24 brd + dev d0; ip addr add 10.1.0.2/24 dev d0; ip addr add 10.9.0.1 peer 10.9.0.2/32 dev d0\n\
-        ip addr add fd00::1/64 dev d0 nodad; ip addr add 10.2.0.1/24 dev d0 valid_lft 900 preferred_lft 800\n\
-        ip route add default via 10.1.0.254; ip route add 10.7.0.0/16 via 10.1.0.3 table 77 metric 5; ip route add fd01::/64 via fd00::2\n\
-        ip addr add 10.6.0.1/24 dev d1; ip addr add fd06::1/64 dev d1 nodad; ip route add 10.8.0.0/16 nexthop via 10.1.0.3 dev d0 nexthop via 10.6.0.3 dev d1\n\
-        ip -6 route add fd08::/64 nexthop via fd00::2 dev d0 nexthop via fd06::2 dev d1; ip nexthop add id 7 via 10.1.0.3 dev d0\n\
-        ip route add 10.20.0.0/16 nhid 7 proto static; ip route add 192.168.7.0/24 via 10.1.0.4 proto static; ip route add 192.168.8.0/24 via 10.1.0.4";
+    let prefix = "echo 1 >/proc/sys/net/ipv6/conf/d0/addr_gen_mode; ip link set d0 up mtu 1500\nip \
+                  addr add 10.1.0.1/24 brd + dev d0; ip addr add 10.1.0.2/24 dev d0; ip addr add \
+                  10.9.0.1 peer 10.9.0.2/32 dev d0\nip addr add fd00::1/64 dev d0 nodad; ip addr \
+                  add 10.2.0.1/24 dev d0 valid_lft 900 preferred_lft 800\nip route add default via \
+                  10.1.0.254; ip route add 10.7.0.0/16 via 10.1.0.3 table 77 metric 5; ip route \
+                  add fd01::/64 via fd00::2\nip addr add 10.6.0.1/24 dev d1; ip addr add \
+                  fd06::1/64 dev d1 nodad; ip route add 10.8.0.0/16 nexthop via 10.1.0.3 dev d0 \
+                  nexthop via 10.6.0.3 dev d1\nip -6 route add fd08::/64 nexthop via fd00::2 dev \
+                  d0 nexthop via fd06::2 dev d1; ip nexthop add id 7 via 10.1.0.3 dev d0\nip route \
+                  add 10.20.0.0/16 nhid 7 proto static; ip route add 192.168.7.0/24 via 10.1.0.4 \
+                  proto static; ip route add 192.168.8.0/24 via 10.1.0.4";
     // The kernel adds an IPv6 address's own route a moment after the link is up.
-    let look = "n=0; until ip -6 route show table local dev d0 | grep -q fd00::1 || [ $n = 10 ]; do sleep 0.1; n=$((n + 1)); done\n\
-        ip -o link show d0 | sed 's/qlen.*//'; ip -o addr show dev d0 | sed 's/dynamic//; s/valid_lft.*//' | sort\n\
-        ip route show table all dev d0 | sort; ip -6 route show table all dev d0 | grep -v ff00 | sort; ip route show 10.8.0.0/16; ip -6 route show fd08::/64";
-    let guard = Guard::over(&[adds("d0", &["10.3.0.9/24", "10.1.0.7/24", "10.1.0.1/24"])], []).unwrap();
+    let look = "n=0; until ip -6 route show table local dev d0 | grep -q fd00::1 || [ $n = 10 ]; \
+                do sleep 0.1; n=$((n + 1)); done\nip -o link show d0 | sed 's/qlen.*//'; ip -o \
+                addr show dev d0 | sed 's/dynamic//; s/valid_lft.*//' | sort\nip route show table \
+                all dev d0 | sort; ip -6 route show table all dev d0 | grep -v ff00 | sort; ip \
+                route show 10.8.0.0/16; ip -6 route show fd08::/64";
+    let guard = Guard::over(
+        &[adds("d0", &["10.3.0.9/24", "10.1.0.7/24", "10.1.0.1/24"])],
+        [],
+    )
+    .unwrap();
     for between in [
         "ip link set d0 mtu 68",
         "ip link set d0 mtu 9000 down",
@@ -252,58 +479,116 @@ fn a_link_comes_back_with_addresses_and_routes() {
         // The route over both goes with one of them.
         "ip link set d0 down",
     ] {
-        let (before, after) = kept_and_put_back(&guard, &format!("{NETDEV}\n{prefix}"), between, look, "", &NAMESPACE);
+        let (before, after) = kept_and_put_back(
+            &guard,
+            &format!("{NETDEV}\n{prefix}"),
+            between,
+            look,
+            "",
+            &NAMESPACE,
+        );
         assert_eq!(before, after, "{between}");
     }
 }
 
-/// Routes go by routes of other makers, and by next hops and groups of them, as routing daemons make them.
+/// Routes go by routes of other makers, and by next hops and groups of them, as routing daemons
+/// make them.
 #[test]
 #[cfg(target_os = "linux")]
 fn routes_come_back_whoever_made_what_they_go_by() {
     if no_namespace() {
         return;
     }
-    let prefix = "echo 1 >/proc/sys/net/ipv6/conf/d0/addr_gen_mode; ip link set d0 up; ip addr add 10.9.0.1/24 dev d0; ip addr add fd00::1/64 dev d0 nodad\n\
-        ip link add d2 type veth peer name d3; ip link set d3 up; ip link set d2 up; ip addr add 10.6.0.1/24 dev d2; ip addr add fd06::1/64 dev d2 nodad\n\
-        ip route add 10.50.0.1/32 dev d0 proto static scope link; ip route add default via 10.50.0.1 proto bird; ip route add 10.60.0.0/16 via 10.50.0.1 proto bgp\n\
-        ip -6 route add fd50::1/128 dev d0 proto static; ip -6 route add default via fd50::1 proto bgp; ip route add 10.61.0.0/16 via 10.9.0.1 proto bgp\n\
-        ip nexthop add id 7 via 10.9.0.3 dev d0; ip nexthop add id 8 via 10.6.0.3 dev d2; ip nexthop add id 9 group 7/8,3 proto zebra; ip nexthop add id 11 group 7\n\
-        ip nexthop add id 17 via fd00::7 dev d0; ip nexthop add id 18 via fd06::7 dev d2; ip nexthop add id 19 group 17/18; ip route add 10.34.0.0/16 nhid 19 proto bgp\n\
-        ip route add 10.30.0.0/16 nhid 9 proto bgp metric 20; ip route add 10.31.0.0/16 nhid 11 proto bgp; ip -6 route add fd30::/32 nhid 19 proto bgp\n\
-        ip nexthop add id 30 via fe80::1 dev d0 proto zebra; ip route add default nhid 30 proto bgp metric 20; ip route add 10.98.0.0/16 via inet6 fe80::5 dev d0\n\
-        ip route add default via 10.9.0.4 metric 200; ip route add default via 10.6.0.3 metric 300; ip route add 10.88.0.0/16 via 10.9.0.3; ip route append 10.88.0.0/16 via 10.6.0.3\n\
-        ip -6 route add fd88::/32 dev d0 metric 9; ip -6 route append fd88::/32 dev d2 metric 9; ip -6 route add blackhole fd70::/32; ip route add blackhole 10.70.0.0/16\n\
-        while ip -6 addr show | grep -q tentative; do sleep 0.1; done";
-    let look = "cat /sys/class/net/d0/mtu; while ip -6 addr show | grep -q tentative; do sleep 0.1; done\n\
-        ip -d route show table all | sort; ip -6 -d route show table all | grep -v ff00 | sort; ip nexthop show | sort; cat /proc/sys/net/ipv6/conf/d0/disable_ipv6";
+    let prefix = "echo 1 >/proc/sys/net/ipv6/conf/d0/addr_gen_mode; ip link set d0 up; ip addr add \
+                  10.9.0.1/24 dev d0; ip addr add fd00::1/64 dev d0 nodad\nip link add d2 type \
+                  veth peer name d3; ip link set d3 up; ip link set d2 up; ip addr add 10.6.0.1/24 \
+                  dev d2; ip addr add fd06::1/64 dev d2 nodad\nip route add 10.50.0.1/32 dev d0 \
+                  proto static scope link; ip route add default via 10.50.0.1 proto bird; ip route \
+                  add 10.60.0.0/16 via 10.50.0.1 proto bgp\nip -6 route add fd50::1/128 dev d0 \
+                  proto static; ip -6 route add default via fd50::1 proto bgp; ip route add \
+                  10.61.0.0/16 via 10.9.0.1 proto bgp\nip nexthop add id 7 via 10.9.0.3 dev d0; ip \
+                  nexthop add id 8 via 10.6.0.3 dev d2; ip nexthop add id 9 group 7/8,3 proto \
+                  zebra; ip nexthop add id 11 group 7\nip nexthop add id 17 via fd00::7 dev d0; ip \
+                  nexthop add id 18 via fd06::7 dev d2; ip nexthop add id 19 group 17/18; ip route \
+                  add 10.34.0.0/16 nhid 19 proto bgp\nip route add 10.30.0.0/16 nhid 9 proto bgp \
+                  metric 20; ip route add 10.31.0.0/16 nhid 11 proto bgp; ip -6 route add \
+                  fd30::/32 nhid 19 proto bgp\nip nexthop add id 30 via fe80::1 dev d0 proto \
+                  zebra; ip route add default nhid 30 proto bgp metric 20; ip route add \
+                  10.98.0.0/16 via inet6 fe80::5 dev d0\nip route add default via 10.9.0.4 metric \
+                  200; ip route add default via 10.6.0.3 metric 300; ip route add 10.88.0.0/16 via \
+                  10.9.0.3; ip route append 10.88.0.0/16 via 10.6.0.3\nip -6 route add fd88::/32 \
+                  dev d0 metric 9; ip -6 route append fd88::/32 dev d2 metric 9; ip -6 route add \
+                  blackhole fd70::/32; ip route add blackhole 10.70.0.0/16\nwhile ip -6 addr show \
+                  | grep -q tentative; do sleep 0.1; done";
+    let look = "cat /sys/class/net/d0/mtu; while ip -6 addr show | grep -q tentative; do sleep \
+                0.1; done\nip -d route show table all | sort; ip -6 -d route show table all | grep \
+                -v ff00 | sort; ip nexthop show | sort; cat \
+                /proc/sys/net/ipv6/conf/d0/disable_ipv6";
     let link = Guard::over(&[set_link("d0")], []).unwrap();
-    for between in
-        ["ip link set d0 mtu 1400", "ip link set d0 mtu 1000", "ip link set d0 down", "ip link set d0 down; ip link set d0 up mtu 1400"]
-    {
-        let (before, after) = kept_and_put_back(&link, &format!("{NETDEV}\n{prefix}"), between, look, "", &NAMESPACE);
+    for between in [
+        "ip link set d0 mtu 1400",
+        "ip link set d0 mtu 1000",
+        "ip link set d0 down",
+        "ip link set d0 down; ip link set d0 up mtu 1400",
+    ] {
+        let (before, after) = kept_and_put_back(
+            &link,
+            &format!("{NETDEV}\n{prefix}"),
+            between,
+            look,
+            "",
+            &NAMESPACE,
+        );
         assert_eq!(before, after, "{between}");
     }
-    let ipv6 = Guard::over(&[Action::SetSysctl { key: "net.ipv6.conf.d0.disable_ipv6".into(), value: "1".into() }], []).unwrap();
+    let ipv6 = Guard::over(
+        &[Action::SetSysctl {
+            key: "net.ipv6.conf.d0.disable_ipv6".into(),
+            value: "1".into(),
+        }],
+        [],
+    )
+    .unwrap();
     let between = "sysctl -qw net.ipv6.conf.d0.disable_ipv6=1";
-    let (before, after) = kept_and_put_back(&ipv6, &format!("{NETDEV}\n{prefix}"), between, look, "", &NAMESPACE);
+    let (before, after) = kept_and_put_back(
+        &ipv6,
+        &format!("{NETDEV}\n{prefix}"),
+        between,
+        look,
+        "",
+        &NAMESPACE,
+    );
     assert_eq!(before, after, "{between}");
 }
 
-/// A route that the kernel does not take is named, and stops no other. What others put there meanwhile stays, and so does the decision of a routing daemon.
+/// A route that the kernel does not take is named, and stops no other. What others put there
+/// meanwhile stays, and so does the decision of a routing daemon.
 #[test]
 #[cfg(target_os = "linux")]
 fn what_others_put_on_a_link_meanwhile_stays() {
     if no_namespace() {
         return;
     }
-    let prefix = "ip link set d0 up mtu 1500; ip addr add 10.9.0.1/24 dev d0; ip addr add 10.6.0.1/24 dev d1; ip route add 10.60.0.0/16 via 10.9.0.3 proto bgp metric 20\n\
-        ip route add 10.50.0.0/16 via 10.9.0.3 src 10.6.0.1; ip route add 10.51.0.0/16 via 10.9.0.3";
-    let between = "ip link set d0 mtu 1400; ip addr add 10.9.0.100/32 dev d0; ip route add 10.244.3.0/24 via 10.9.0.2; ip route add 10.245.0.0/24 via 10.9.0.2 proto bgp\n\
-        ip addr add 10.9.0.55/24 dev d0; ip route replace 10.60.0.0/16 via 10.9.0.9 proto bgp metric 20; ip route del 10.51.0.0/16; ip addr del 10.6.0.1/24 dev d1";
-    let look = "cat /sys/class/net/d0/mtu; ip -o -4 addr show dev d0 | awk '{ print $4 }' | LC_ALL=C sort; ip route show dev d0 | sed 's/ $//' | LC_ALL=C sort";
+    let prefix = "ip link set d0 up mtu 1500; ip addr add 10.9.0.1/24 dev d0; ip addr add \
+                  10.6.0.1/24 dev d1; ip route add 10.60.0.0/16 via 10.9.0.3 proto bgp metric \
+                  20\nip route add 10.50.0.0/16 via 10.9.0.3 src 10.6.0.1; ip route add \
+                  10.51.0.0/16 via 10.9.0.3";
+    let between = "ip link set d0 mtu 1400; ip addr add 10.9.0.100/32 dev d0; ip route add \
+                   10.244.3.0/24 via 10.9.0.2; ip route add 10.245.0.0/24 via 10.9.0.2 proto \
+                   bgp\nip addr add 10.9.0.55/24 dev d0; ip route replace 10.60.0.0/16 via \
+                   10.9.0.9 proto bgp metric 20; ip route del 10.51.0.0/16; ip addr del \
+                   10.6.0.1/24 dev d1";
+    let look = "cat /sys/class/net/d0/mtu; ip -o -4 addr show dev d0 | awk '{ print $4 }' | \
+                LC_ALL=C sort; ip route show dev d0 | sed 's/ $//' | LC_ALL=C sort";
     let guard = Guard::over(&[adds("d0", &["10.9.0.55/24"])], []).unwrap();
-    let [_, after, failed] = put_back(&guard, &format!("{NETDEV}\n{prefix}"), between, look, "", &NAMESPACE);
+    let [_, after, failed] = put_back(
+        &guard,
+        &format!("{NETDEV}\n{prefix}"),
+        between,
+        look,
+        "",
+        &NAMESPACE,
+    );
     assert_eq!(failed.trim(), "d0");
     insta::assert_snapshot!(after, @r"
     1500
@@ -315,13 +600,26 @@ fn what_others_put_on_a_link_meanwhile_stays() {
     10.60.0.0/16 via 10.9.0.9 proto bgp metric 20
     10.9.0.0/24 proto kernel scope link src 10.9.0.1
     ");
-    let wish = of("sysctl", json!({ "key": "net.ipv4.conf.all.rp_filter", "value": 2 }));
-    let prefix = "cd /proc/sys/net/ipv4/conf; echo 0 >all/rp_filter; echo 0 >d0/rp_filter; echo 0 >d1/rp_filter";
+    let wish = of(
+        "sysctl",
+        json!({ "key": "net.ipv4.conf.all.rp_filter", "value": 2 }),
+    );
+    let prefix = "cd /proc/sys/net/ipv4/conf; echo 0 >all/rp_filter; echo 0 >d0/rp_filter; echo 0 \
+                  >d1/rp_filter";
     let between = "echo 2 >all/rp_filter; echo 1 >d0/rp_filter; echo 2 >d1/rp_filter";
     let look = "cat all/rp_filter d0/rp_filter d1/rp_filter | tr -d '\\n'";
-    let [before, after, failed] =
-        put_back(&Guard::over(&[], [&wish]).unwrap(), &format!("{NETDEV}\n{prefix}"), between, look, "", &NAMESPACE);
-    assert_eq!((before.as_str(), after.as_str(), failed.trim()), ("000", "010", "net.ipv4.conf.all.rp_filter"));
+    let [before, after, failed] = put_back(
+        &Guard::over(&[], [&wish]).unwrap(),
+        &format!("{NETDEV}\n{prefix}"),
+        between,
+        look,
+        "",
+        &NAMESPACE,
+    );
+    assert_eq!(
+        (before.as_str(), after.as_str(), failed.trim()),
+        ("000", "010", "net.ipv4.conf.all.rp_filter")
+    );
 }
 
 /// The kernel takes the MTU of what lies above down with it, below 1280 bytes with all of IPv6.
@@ -329,19 +627,36 @@ fn what_others_put_on_a_link_meanwhile_stays() {
 #[cfg(target_os = "linux")]
 fn what_lies_above_a_link_comes_back_with_it() {
     let macvlan = "ip link add m0 link d0 type macvlan";
-    let made = Command::new(NAMESPACE[0]).args(&NAMESPACE[1..]).arg(format!("{NETDEV} && {macvlan}")).status();
+    let made = Command::new(NAMESPACE[0])
+        .args(&NAMESPACE[1..])
+        .arg(format!("{NETDEV} && {macvlan}"))
+        .status();
     if no_namespace() || !made.is_ok_and(|status| status.success()) {
         eprintln!("skipped: this kernel has no macvlan");
         return;
     }
     let prefix = format!(
-        "ip link set d1 mtu 9000; ip link set d0 up mtu 9000; {macvlan}; echo 1 >/proc/sys/net/ipv6/conf/m0/addr_gen_mode; ip link set m0 up\n\
-         ip addr add fd22::2/64 dev m0 nodad; ip addr add 10.22.0.2/24 dev m0; ip -6 route add fd33::/32 via fd22::1; ip route add 10.33.0.0/16 via 10.22.0.9"
+        "ip link set d1 mtu 9000; ip link set d0 up mtu 9000; {macvlan}; echo 1 \
+         >/proc/sys/net/ipv6/conf/m0/addr_gen_mode; ip link set m0 up\nip addr add fd22::2/64 dev \
+         m0 nodad; ip addr add 10.22.0.2/24 dev m0; ip -6 route add fd33::/32 via fd22::1; ip \
+         route add 10.33.0.0/16 via 10.22.0.9"
     );
-    let look = "cat /sys/class/net/d0/mtu /sys/class/net/m0/mtu; ip -o addr show dev m0; ip route show dev m0; ip -6 route show dev m0";
+    let look = "cat /sys/class/net/d0/mtu /sys/class/net/m0/mtu; ip -o addr show dev m0; ip route \
+                show dev m0; ip -6 route show dev m0";
     let guard = Guard::over(&[set_link("d0")], []).unwrap();
-    for between in ["ip link set d0 mtu 1500", "ip link set d0 mtu 1200", "ip link set d0 down"] {
-        let (before, after) = kept_and_put_back(&guard, &format!("{NETDEV}\n{prefix}"), between, look, "", &NAMESPACE);
+    for between in [
+        "ip link set d0 mtu 1500",
+        "ip link set d0 mtu 1200",
+        "ip link set d0 down",
+    ] {
+        let (before, after) = kept_and_put_back(
+            &guard,
+            &format!("{NETDEV}\n{prefix}"),
+            between,
+            look,
+            "",
+            &NAMESPACE,
+        );
         assert_eq!(before, after, "{between}");
     }
 }
@@ -353,18 +668,24 @@ fn addresses_and_routes_of_ipv6_come_back_with_the_setting_that_took_them() {
     if no_namespace() {
         return;
     }
-    let prefix = "echo 1 >/proc/sys/net/ipv6/conf/d1/addr_gen_mode; echo 1 >/proc/sys/net/ipv6/conf/d0/addr_gen_mode; ip link set d0 up; ip link set lo up\n\
-        ip addr add fd00::1/64 dev d0 nodad; ip addr add fd05::1/64 dev d0; ip addr add 10.1.0.1/24 dev d0; ip link add d2 type veth peer name d3\n\
-        echo 1 >/proc/sys/net/ipv6/conf/d2/disable_ipv6; ip -6 route add default via fd00::2; ip -6 route add fd01::/64 via fd00::3 table 77\n\
-        ip addr add fd06::1/64 dev d1 nodad; ip -6 route add fd07::/64 metric 7 nexthop via fd00::2 dev d0 nexthop via fd06::2 dev d1 weight 3\n\
-        ip -6 nexthop add id 17 via fd00::7 dev d0; ip -6 route add fd40::/32 nhid 17 proto static; ip -6 route add fd70::/32 via fd00::2 proto static\n\
-        ip -6 route add blackhole fd50::/32; ip -6 neigh add fd00::9 lladdr 02:00:00:00:00:09 dev d0 nud permanent\n\
-        echo 0 >/proc/sys/net/ipv4/conf/all/accept_redirects\n\
-        while ip -6 addr show | grep -q tentative; do sleep 0.1; done; ip -6 route add fd02::/64 via fd05::3 src fd05::1";
-    let look = "while ip -6 addr show | grep -q tentative; do sleep 0.1; done\n\
-        ip -o addr show | awk '{ print $2, $4 }' | sort; ip -6 route show table all | grep -v ff00 | sort\n\
-        ip -6 neigh show nud permanent; grep . /proc/sys/net/ipv6/conf/*/disable_ipv6 /proc/sys/net/ipv*/conf/*/forwarding\n\
-        cat /proc/sys/net/ipv4/conf/all/accept_redirects";
+    let prefix = "echo 1 >/proc/sys/net/ipv6/conf/d1/addr_gen_mode; echo 1 \
+                  >/proc/sys/net/ipv6/conf/d0/addr_gen_mode; ip link set d0 up; ip link set lo \
+                  up\nip addr add fd00::1/64 dev d0 nodad; ip addr add fd05::1/64 dev d0; ip addr \
+                  add 10.1.0.1/24 dev d0; ip link add d2 type veth peer name d3\necho 1 \
+                  >/proc/sys/net/ipv6/conf/d2/disable_ipv6; ip -6 route add default via fd00::2; \
+                  ip -6 route add fd01::/64 via fd00::3 table 77\nip addr add fd06::1/64 dev d1 \
+                  nodad; ip -6 route add fd07::/64 metric 7 nexthop via fd00::2 dev d0 nexthop via \
+                  fd06::2 dev d1 weight 3\nip -6 nexthop add id 17 via fd00::7 dev d0; ip -6 route \
+                  add fd40::/32 nhid 17 proto static; ip -6 route add fd70::/32 via fd00::2 proto \
+                  static\nip -6 route add blackhole fd50::/32; ip -6 neigh add fd00::9 lladdr \
+                  02:00:00:00:00:09 dev d0 nud permanent\necho 0 \
+                  >/proc/sys/net/ipv4/conf/all/accept_redirects\nwhile ip -6 addr show | grep -q \
+                  tentative; do sleep 0.1; done; ip -6 route add fd02::/64 via fd05::3 src fd05::1";
+    let look = "while ip -6 addr show | grep -q tentative; do sleep 0.1; done\nip -o addr show | \
+                awk '{ print $2, $4 }' | sort; ip -6 route show table all | grep -v ff00 | \
+                sort\nip -6 neigh show nud permanent; grep . \
+                /proc/sys/net/ipv6/conf/*/disable_ipv6 /proc/sys/net/ipv*/conf/*/forwarding\ncat \
+                /proc/sys/net/ipv4/conf/all/accept_redirects";
     for (key, value) in [
         ("ipv6.conf.all.disable_ipv6", "1"),
         ("ipv6.conf.d0.disable_ipv6", "1"),
@@ -375,22 +696,39 @@ fn addresses_and_routes_of_ipv6_come_back_with_the_setting_that_took_them() {
         let wish = of("sysctl", json!({ "key": key, "value": value }));
         let guard = Guard::over(&[], [&wish]).unwrap();
         let between = format!("sysctl -qw {key}={value}");
-        let (before, after) = kept_and_put_back(&guard, &format!("{NETDEV}\n{prefix}"), &between, look, "", &NAMESPACE);
+        let (before, after) = kept_and_put_back(
+            &guard,
+            &format!("{NETDEV}\n{prefix}"),
+            &between,
+            look,
+            "",
+            &NAMESPACE,
+        );
         assert_eq!(before, after, "{key}");
     }
 }
 
-/// After a boot a lease is not ours to bring back, and what its client has now is not ours to take away.
+/// After a boot a lease is not ours to bring back, and what its client has now is not ours to take
+/// away.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_lease_is_left_alone_after_a_boot() {
     if no_namespace() {
         return;
     }
-    let prefix = "ip link set d0 up; ip addr add 10.1.0.1/24 dev d0; ip addr add 10.2.0.1/24 dev d0 valid_lft 900 preferred_lft 800";
-    let between = "ip addr flush dev d0; ip addr add 10.3.0.1/24 dev d0; ip addr add 10.4.0.1/24 dev d0 valid_lft 900 preferred_lft 800";
+    let prefix = "ip link set d0 up; ip addr add 10.1.0.1/24 dev d0; ip addr add 10.2.0.1/24 dev \
+                  d0 valid_lft 900 preferred_lft 800";
+    let between = "ip addr flush dev d0; ip addr add 10.3.0.1/24 dev d0; ip addr add 10.4.0.1/24 \
+                   dev d0 valid_lft 900 preferred_lft 800";
     let look = "ip -o -4 addr show dev d0 | awk '{ print $4 }' | sort";
     let guard = Guard::over(&[adds("d0", &["10.3.0.1/24"])], []).unwrap();
-    let (_, after) = kept_and_put_back(&guard, &format!("{NETDEV}\n{prefix}"), between, look, "1", &NAMESPACE);
+    let (_, after) = kept_and_put_back(
+        &guard,
+        &format!("{NETDEV}\n{prefix}"),
+        between,
+        look,
+        "1",
+        &NAMESPACE,
+    );
     assert_eq!(after, "10.1.0.1/24\n10.4.0.1/24\n");
 }

@@ -1,5 +1,5 @@
-//! `Read::Hardware`: what a host is made of. Nobody wishes for any of it; hosts of one class are compared by it, and what
-//! only the machine's setup program can change is known from it.
+//! `Read::Hardware`: what a host is made of. Nobody wishes for any of it; hosts of one class are
+//! compared by it, and what only the machine's setup program can change is known from it.
 
 pub mod platform;
 pub mod script;
@@ -28,7 +28,8 @@ pub struct HardwareFacts {
     pub memory_bytes: Option<u64>,
     /// The version of NVIDIA's driver that runs.
     pub nvidia_driver: String,
-    /// Network controllers, display controllers and NVSwitches, in the order of their addresses; no virtual functions.
+    /// Network controllers, display controllers and NVSwitches, in the order of their addresses; no
+    /// virtual functions.
     pub functions: Vec<PciFunctionFacts>,
     /// RDMA devices with their ports.
     pub rdma: Vec<RdmaHardware>,
@@ -155,14 +156,30 @@ pub fn read_hardware_facts(answers: &ReadResults) -> Result<HardwareFacts, Strin
 pub fn cage_modules(answers: &ReadResults) -> Result<Vec<CageModule>, String> {
     let sections = parse_complete_sections(answers, &Read::CageModules)?;
     let module = |section: &Section<'_>| {
-        let part = [find_section_text(section, "Vendor name"), find_section_text(section, "Vendor PN")].join(" ").trim().to_owned();
-        CageModule { netdev: section.rest.to_owned(), part }
+        let part = [
+            find_section_text(section, "Vendor name"),
+            find_section_text(section, "Vendor PN"),
+        ]
+        .join(" ")
+        .trim()
+        .to_owned();
+        CageModule {
+            netdev: section.rest.to_owned(),
+            part,
+        }
     };
-    Ok(sections.iter().filter(|section| section.word == "module").map(module).collect())
+    Ok(sections
+        .iter()
+        .filter(|section| section.word == "module")
+        .map(module)
+        .collect())
 }
 
 /// The sections of an answer that was not cut off.
-fn parse_complete_sections<'a>(answers: &'a ReadResults, read: &Read) -> Result<Vec<Section<'a>>, String> {
+fn parse_complete_sections<'a>(
+    answers: &'a ReadResults,
+    read: &Read,
+) -> Result<Vec<Section<'a>>, String> {
     let (_, out) = answers.output(read)?;
     let sections = sections::parse_sections(out);
     if sections.last().is_some_and(|last| last.word == "end") || out.is_empty() {
@@ -177,7 +194,10 @@ fn find_section_text(section: &Section<'_>, key: &str) -> String {
 
 fn collect_section_values(section: &Section<'_>, key: &str) -> Vec<String> {
     let pairs = section.lines.iter().filter_map(|line| line.split_once('='));
-    pairs.filter(|(name, _)| *name == key).map(|(_, value)| value.trim().to_owned()).collect()
+    pairs
+        .filter(|(name, _)| *name == key)
+        .map(|(_, value)| value.trim().to_owned())
+        .collect()
 }
 
 fn of_machine(section: &Section<'_>, out: &mut HardwareFacts) {
@@ -191,12 +211,17 @@ fn of_machine(section: &Section<'_>, out: &mut HardwareFacts) {
     out.nvidia_driver = of("nvidia_driver");
     // hexadecimal without a prefix (Source: Linux, Documentation/admin-guide/mm/memory-hotplug.rst)
     let block = u64::from_str_radix(&find_section_text(section, "memory_block_bytes"), 16).ok();
-    out.memory_bytes =
-        block.zip(find_section_text(section, "memory_blocks").parse().ok()).and_then(|(bytes, blocks)| bytes.checked_mul(blocks));
+    out.memory_bytes = block
+        .zip(find_section_text(section, "memory_blocks").parse().ok())
+        .and_then(|(bytes, blocks)| bytes.checked_mul(blocks));
 }
 
 fn parse_pci_function(section: &Section<'_>) -> PciFunctionFacts {
-    let bare = |key: &str| find_section_text(section, key).trim_start_matches("0x").to_owned();
+    let bare = |key: &str| {
+        find_section_text(section, key)
+            .trim_start_matches("0x")
+            .to_owned()
+    };
     let class = find_section_text(section, "class");
     PciFunctionFacts {
         address: section.rest.to_owned(),
@@ -206,24 +231,38 @@ fn parse_pci_function(section: &Section<'_>) -> PciFunctionFacts {
             _ => PciFunctionCategory::NvSwitch,
         },
         id: format!("{}:{}", bare("vendor"), bare("device")),
-        path: find_section_text(section, "path").split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect(),
+        path: find_section_text(section, "path")
+            .split('/')
+            .filter(|part| !part.is_empty())
+            .map(str::to_owned)
+            .collect(),
         numa_node: find_section_text(section, "numa_node"),
         driver: find_section_text(section, "driver"),
-        link_speed: (find_section_text(section, "current_link_speed"), find_section_text(section, "max_link_speed")),
-        link_width: (find_section_text(section, "current_link_width"), find_section_text(section, "max_link_width")),
+        link_speed: (
+            find_section_text(section, "current_link_speed"),
+            find_section_text(section, "max_link_speed"),
+        ),
+        link_width: (
+            find_section_text(section, "current_link_width"),
+            find_section_text(section, "max_link_width"),
+        ),
         most_virtual_functions: find_section_text(section, "sriov_totalvfs"),
         netdevs: collect_section_values(section, "netdev"),
         virtual_netdevs: collect_section_values(section, "virtual"),
     }
 }
 
-/// How often each thing is there, by its words: what two hosts with the same parts in other places have in common.
+/// How often each thing is there, by its words: what two hosts with the same parts in other places
+/// have in common.
 pub fn format_part_counts(parts: impl Iterator<Item = String>) -> Option<String> {
     let mut count: BTreeMap<String, usize> = BTreeMap::new();
     for part in parts.filter(|part| !part.is_empty()) {
         *count.entry(part).or_default() += 1;
     }
-    let words: Vec<String> = count.into_iter().map(|(part, count)| format!("{count} x {part}")).collect();
+    let words: Vec<String> = count
+        .into_iter()
+        .map(|(part, count)| format!("{count} x {part}"))
+        .collect();
     (!words.is_empty()).then(|| words.join(", "))
 }
 

@@ -11,14 +11,16 @@ pub struct PlatformFacts {
     pub machine: String,
     /// Vendor, version and date of the BIOS.
     pub bios: String,
-    /// Who made the processors: `GenuineIntel`, `AuthenticAMD`; empty where the kernel does not say it.
+    /// Who made the processors: `GenuineIntel`, `AuthenticAMD`; empty where the kernel does not say
+    /// it.
     pub processor_vendor: String,
     /// What is known of the unit that translates the addresses of devices.
     pub iommu: IommuState,
 }
 
-/// Whether the machine's BIOS offers an IOMMU, and whether the kernel uses it. The BIOS tells the kernel of one in an ACPI
-/// table: DMAR (Intel), IVRS (AMD) or IORT (Arm) (Source: Linux, Documentation/arch/x86/iommu.rst and drivers/acpi/arm64/iort.c).
+/// Whether the machine's BIOS offers an IOMMU, and whether the kernel uses it. The BIOS tells the
+/// kernel of one in an ACPI table: DMAR (Intel), IVRS (AMD) or IORT (Arm) (Source: Linux,
+/// Documentation/arch/x86/iommu.rst and drivers/acpi/arm64/iort.c).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum IommuState {
     /// Nothing tells it.
@@ -35,21 +37,33 @@ pub enum IommuState {
 /// Decodes the answer to `Read::Platform`; the error is a reason that fits after "unknown:".
 pub fn read_platform_facts(answers: &ReadResults) -> Result<PlatformFacts, String> {
     let sections = parse_complete_sections(answers, &Read::Platform)?;
-    Ok(sections.iter().find(|section| section.word == "platform").map(PlatformFacts::of).unwrap_or_default())
+    Ok(sections
+        .iter()
+        .find(|section| section.word == "platform")
+        .map(PlatformFacts::of)
+        .unwrap_or_default())
 }
 
 impl PlatformFacts {
     /// Of the section `platform`, of either read.
     pub(super) fn of(section: &Section<'_>) -> PlatformFacts {
         let of = |keys: &[&str]| {
-            keys.iter().map(|key| find_section_text(section, key)).filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
+            keys.iter()
+                .map(|key| find_section_text(section, key))
+                .filter(|text| !text.is_empty())
+                .collect::<Vec<_>>()
+                .join(" ")
         };
         let has = |key: &str| section.value(key).is_some();
         PlatformFacts {
             machine: of(&["sys_vendor", "product_name"]),
             bios: of(&["bios_vendor", "bios_version", "bios_date"]),
             processor_vendor: of(&["processor_vendor"]),
-            iommu: match (has("iommu_groups"), has("iommu_table"), has("acpi") && has("iommu_known")) {
+            iommu: match (
+                has("iommu_groups"),
+                has("iommu_table"),
+                has("acpi") && has("iommu_known"),
+            ) {
                 (true, ..) => IommuState::Used,
                 (false, true, _) => IommuState::Unused,
                 (false, false, true) => IommuState::NoTable,

@@ -1,12 +1,14 @@
-//! What a host is made of, read from sysfs and procfs: no vendor's tool, and hardly a program beside the shell itself.
+//! What a host is made of, read from sysfs and procfs: no vendor's tool, and hardly a program
+//! beside the shell itself.
 
 use crate::sections::SHELL;
 
-/// How many GIDs of a port are looked at: new ones take the lowest free slot, and a ConnectX has 255 of them a port.
+/// How many GIDs of a port are looked at: new ones take the lowest free slot, and a ConnectX has
+/// 255 of them a port.
 const GIDS: u32 = 16;
 
-/// Which machine it is, and what its setup program offers: the beginning of the section `platform`. `say KEY FILE` sends the
-/// first line of a file.
+/// Which machine it is, and what its setup program offers: the beginning of the section `platform`.
+/// `say KEY FILE` sends the first line of a file.
 const PLATFORM: &str = r#"say() { v=; { read -r v <"$R$2"; } 2>/dev/null; [ -z "$v" ] || printf '|%s=%s\n' "$1" "$v"; }
 printf '\n== platform\n'
 for a in sys_vendor product_name bios_vendor bios_version bios_date; do say "$a" "/sys/class/dmi/id/$a"; done
@@ -22,8 +24,8 @@ pub fn platform_script() -> String {
     format!("{PLATFORM}echo; echo '== end'\n")
 }
 
-/// One section for the platform, one for each PCI function of a class that a fabric rests on, each RDMA port, and for the
-/// GPUs as their driver tells them.
+/// One section for the platform, one for each PCI function of a class that a fabric rests on, each
+/// RDMA port, and for the GPUs as their driver tells them.
 pub fn read_script() -> String {
     format!(
         r#"{PLATFORM}sed -n '/^$/q; s/^model name[[:space:]]*: */|processor=/p; s/^microcode[[:space:]]*: */|microcode=/p' "$R/proc/cpuinfo" 2>/dev/null
@@ -66,7 +68,8 @@ echo; echo '== end'
     )
 }
 
-/// What the modules in the cages of the NICs say of themselves: of root alone, and the modules answer slowly.
+/// What the modules in the cages of the NICs say of themselves: of root alone, and the modules
+/// answer slowly.
 pub fn modules_script() -> String {
     format!(
         r#"{SHELL}[ -z "${{RAILWRIGHT_READ_ONLY-}}" ] || exit 0

@@ -1,13 +1,13 @@
-//! What others set on the objects of a release, beside what a new revision would change: it is overwritten or deleted by that revision, and
-//! so belongs to what a plan was made against.
+//! What others set on the objects of a release, beside what a new revision would change: it is
+//! overwritten or deleted by that revision, and so belongs to what a plan was made against.
 
 use super::compare::HelmReleaseChange;
 use crate::kubernetes_object::manifest;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// All that a revision changes: what differs, what others set, and, where there is any of it or a revision `is_due`, what varies.
-/// Objects that are in none of these are left alone.
+/// All that a revision changes: what differs, what others set, and, where there is any of it or a
+/// revision `is_due`, what varies. Objects that are in none of these are left alone.
 pub fn settled(
     changes: Vec<HelmReleaseChange>,
     varying: Vec<HelmReleaseChange>,
@@ -15,21 +15,41 @@ pub fn settled(
     wanted: &[Value],
     is_due: bool,
 ) -> Vec<HelmReleaseChange> {
-    let stay: BTreeSet<String> = wanted.iter().filter_map(manifest::parse_object_name).map(|object| object.to_string()).collect();
-    let is_due = is_due || !changes.is_empty() || edits.iter().any(|edit| stay.contains(object_of(edit)));
+    let stay: BTreeSet<String> = wanted
+        .iter()
+        .filter_map(manifest::parse_object_name)
+        .map(|object| object.to_string())
+        .collect();
+    let is_due =
+        is_due || !changes.is_empty() || edits.iter().any(|edit| stay.contains(object_of(edit)));
     let mut all = changes;
     if is_due {
         all.extend(varying);
     }
-    let go: BTreeSet<String> = all.iter().filter(|change| change.wanted.is_none()).map(|change| change.name.clone()).collect();
+    let go: BTreeSet<String> = all
+        .iter()
+        .filter(|change| change.wanted.is_none())
+        .map(|change| change.name.clone())
+        .collect();
     for edit in edits {
         if let Some(change) = all.iter_mut().find(|change| change.name == edit.name) {
             let (found, by, since) = (edit.found.clone(), edit.by.clone(), edit.since.clone());
-            *change = HelmReleaseChange { found, by, since, rendered: false, ..std::mem::take(change) };
+            *change = HelmReleaseChange {
+                found,
+                by,
+                since,
+                rendered: false,
+                ..std::mem::take(change)
+            };
         } else if stay.contains(object_of(edit)) {
             all.push(edit.clone());
         } else if go.contains(object_of(edit)) {
-            all.push(HelmReleaseChange { wanted: None, stays: false, interrupts: None, ..edit.clone() });
+            all.push(HelmReleaseChange {
+                wanted: None,
+                stays: false,
+                interrupts: None,
+                ..edit.clone()
+            });
         }
     }
     all
@@ -52,7 +72,10 @@ mod tests {
 
     #[test]
     fn what_others_set_is_what_a_revision_overwrites_and_deletes() {
-        let (wanted, installed) = ([config("a", "new")], [config("a", "old"), config("gone", "old")]);
+        let (wanted, installed) = (
+            [config("a", "new")],
+            [config("a", "old"), config("gone", "old")],
+        );
         let by = Some("set by kubectl-patch at 2026-01-02T03:04:05Z".to_owned());
         let edit = |name: &str| HelmReleaseChange {
             name: format!("ConfigMap.core {name}: data.k"),
@@ -62,16 +85,44 @@ mod tests {
             ..HelmReleaseChange::default()
         };
         let edits = ["a", "gone", "nobodys"].map(edit);
-        let all = settled(diff_rendered_objects(&wanted, &installed), Vec::new(), &edits, &wanted, false);
-        let shown: Vec<_> =
-            all.iter().map(|c| (c.name.as_str(), c.wanted.as_ref(), c.found.as_ref(), c.by.is_some(), c.rendered)).collect();
+        let all = settled(
+            diff_rendered_objects(&wanted, &installed),
+            Vec::new(),
+            &edits,
+            &wanted,
+            false,
+        );
+        let shown: Vec<_> = all
+            .iter()
+            .map(|c| {
+                (
+                    c.name.as_str(),
+                    c.wanted.as_ref(),
+                    c.found.as_ref(),
+                    c.by.is_some(),
+                    c.rendered,
+                )
+            })
+            .collect();
         let (new, theirs, present) = (json!("new"), json!("theirs"), json!("present"));
         assert_eq!(
             shown,
             [
-                ("ConfigMap.core a: data.k", Some(&new), Some(&theirs), true, false),
+                (
+                    "ConfigMap.core a: data.k",
+                    Some(&new),
+                    Some(&theirs),
+                    true,
+                    false
+                ),
                 ("ConfigMap.core gone", None, Some(&present), false, true),
-                ("ConfigMap.core gone: data.k", None, Some(&theirs), true, false),
+                (
+                    "ConfigMap.core gone: data.k",
+                    None,
+                    Some(&theirs),
+                    true,
+                    false
+                ),
             ]
         );
     }
@@ -79,9 +130,22 @@ mod tests {
     #[test]
     fn what_varies_is_told_where_a_revision_is_due() {
         let wanted = [config("a", "x1")];
-        let varying = || vec![HelmReleaseChange { name: "ConfigMap.core a: data.k".to_owned(), ..HelmReleaseChange::default() }];
-        let count = |edits: &[HelmReleaseChange], is_due: bool| settled(Vec::new(), varying(), edits, &wanted, is_due).len();
-        let edit = HelmReleaseChange { name: "ConfigMap.core a: data.other".to_owned(), ..HelmReleaseChange::default() };
-        assert_eq!((count(&[], false), count(&[], true), count(&[edit], false)), (0, 1, 2));
+        let varying = || {
+            vec![HelmReleaseChange {
+                name: "ConfigMap.core a: data.k".to_owned(),
+                ..HelmReleaseChange::default()
+            }]
+        };
+        let count = |edits: &[HelmReleaseChange], is_due: bool| {
+            settled(Vec::new(), varying(), edits, &wanted, is_due).len()
+        };
+        let edit = HelmReleaseChange {
+            name: "ConfigMap.core a: data.other".to_owned(),
+            ..HelmReleaseChange::default()
+        };
+        assert_eq!(
+            (count(&[], false), count(&[], true), count(&[edit], false)),
+            (0, 1, 2)
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What is asked of Helm about a release, and what came back: values that the transport turns into calls of `helm`.
+//! What is asked of Helm about a release, and what came back: values that the transport turns into
+//! calls of `helm`.
 
 use super::compare::HelmReleaseChange;
 use crate::kubernetes_object::request::ObjectName;
@@ -9,13 +10,16 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// A release as it is wished for.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub struct Release {
     /// Its name.
     pub name: String,
     /// The namespace of the release and its objects.
     pub namespace: String,
-    /// The chart: a folder or archive relative to the inventory, an `oci://` or `https://` reference, or a name in `repository`.
+    /// The chart: a folder or archive relative to the inventory, an `oci://` or `https://`
+    /// reference, or a name in `repository`.
     pub chart: String,
     /// The chart repository that the chart is a name in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,7 +45,9 @@ pub struct Release {
 impl Release {
     /// The chart is not on this machine.
     pub fn is_fetched(&self) -> bool {
-        self.repository.is_some() || self.chart.starts_with("oci://") || self.chart.starts_with("https://")
+        self.repository.is_some()
+            || self.chart.starts_with("oci://")
+            || self.chart.starts_with("https://")
     }
 }
 
@@ -64,7 +70,8 @@ pub struct HelmReleaseState {
     pub preview: HelmReleasePreview,
 }
 
-/// Helm's record of a revision, a Secret (helm/helm: pkg/storage/driver/secrets.go): what tells it from every other one.
+/// Helm's record of a revision, a Secret (helm/helm: pkg/storage/driver/secrets.go): what tells it
+/// from every other one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReleaseRecord {
     /// The revision's number, which begins with 1 again where a release is installed anew.
@@ -79,13 +86,14 @@ pub struct ReleaseRecord {
     /// The digest of the chart that we installed last; nothing where an earlier railwright did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chart: Option<String>,
-    /// Labels of places where a secret stands or stood in the values, of this revision or of those before.
+    /// Labels of places where a secret stands or stood in the values, of this revision or of those
+    /// before.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub secrets: BTreeSet<String>,
 }
 
-/// The label of a place in the values where a secret stands. Helm takes a release's labels along with each revision, whoever makes it
-/// (helm/helm: pkg/action/upgrade.go, mergeCustomLabels).
+/// The label of a place in the values where a secret stands. Helm takes a release's labels along
+/// with each revision, whoever makes it (helm/helm: pkg/action/upgrade.go, mergeCustomLabels).
 pub fn secret_label(pointer: &str) -> String {
     format!("{SECRET}{}", Digest::of_bytes(pointer.as_bytes()).short())
 }
@@ -97,15 +105,28 @@ pub const CHART: &str = "railwright.io/chart";
 impl ReleaseRecord {
     /// Of the Secret; nothing where it is none of Helm's.
     pub fn of(secret: &Value) -> Option<Self> {
-        let text = |pointer: &str| secret.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
+        let text = |pointer: &str| {
+            secret
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .filter(|text| !text.is_empty())
+                .map(str::to_owned)
+        };
         let labels = secret.pointer("/metadata/labels")?.as_object()?;
         Some(ReleaseRecord {
             revision: text("/metadata/labels/version")?.parse().ok()?,
             uid: text("/metadata/uid")?,
             version: text("/metadata/resourceVersion")?,
-            part_of: labels.get(MEMBERSHIP).and_then(Value::as_str).map(str::to_owned),
+            part_of: labels
+                .get(MEMBERSHIP)
+                .and_then(Value::as_str)
+                .map(str::to_owned),
             chart: labels.get(CHART).and_then(Value::as_str).map(str::to_owned),
-            secrets: labels.keys().filter(|label| label.starts_with(SECRET)).cloned().collect(),
+            secrets: labels
+                .keys()
+                .filter(|label| label.starts_with(SECRET))
+                .cloned()
+                .collect(),
         })
     }
 }
@@ -127,9 +148,11 @@ pub struct InstalledRelease {
     pub updated: String,
     /// True when it has our label.
     pub ours: bool,
-    /// Objects that Helm leaves behind when the release is uninstalled (`helm.sh/resource-policy: keep`).
+    /// Objects that Helm leaves behind when the release is uninstalled (`helm.sh/resource-policy:
+    /// keep`).
     pub kept: Vec<String>,
-    /// Kinds whose definition is one of its objects, as `ERdmaDevice.network.alibabacloud.com`: their objects go with it.
+    /// Kinds whose definition is one of its objects, as `ERdmaDevice.network.alibabacloud.com`:
+    /// their objects go with it.
     pub defines: Vec<String>,
     /// Objects with pods.
     pub runs: Vec<String>,
@@ -151,11 +174,19 @@ pub struct InstalledRelease {
 }
 
 impl InstalledRelease {
-    /// True where a revision is due, or was made by somebody else, whatever its objects say. Of a release that was never ours nobody
-    /// knows which chart it was made from.
+    /// True where a revision is due, or was made by somebody else, whatever its objects say. Of a
+    /// release that was never ours nobody knows which chart it was made from.
     pub fn is_due(&self, (chart, version): (&str, &str), content: &str) -> bool {
-        let is_it = self.description == DESCRIPTION && self.record.chart.as_deref().is_none_or(|chart| chart == content);
-        self.status != "deployed" || self.chart != chart || self.version != version || (self.ours && !is_it)
+        let is_it = self.description == DESCRIPTION
+            && self
+                .record
+                .chart
+                .as_deref()
+                .is_none_or(|chart| chart == content);
+        self.status != "deployed"
+            || self.chart != chart
+            || self.version != version
+            || (self.ours && !is_it)
     }
 }
 
@@ -172,10 +203,12 @@ pub enum HelmReleasePreview {
         /// The digest of the chart as it was rendered.
         #[serde(default)]
         content: String,
-        /// What is not as wished: values, rendered objects, and objects that somebody changed on the cluster.
+        /// What is not as wished: values, rendered objects, and objects that somebody changed on
+        /// the cluster.
         changes: Vec<HelmReleaseChange>,
     },
-    /// The wish cannot be carried out: the chart is another one, or does not render, or the server does not take its objects.
+    /// The wish cannot be carried out: the chart is another one, or does not render, or the server
+    /// does not take its objects.
     Refused(String),
     /// It could not be found out.
     Unknown(String),
@@ -190,27 +223,49 @@ impl Default for HelmReleasePreview {
 impl Release {
     /// The key under which the answer is kept.
     pub fn key(&self) -> String {
-        format!("helm_release:{}/{}:{}", self.namespace, self.name, Digest::of(self).short())
+        format!(
+            "helm_release:{}/{}:{}",
+            self.namespace,
+            self.name,
+            Digest::of(self).short()
+        )
     }
 
-    /// With the secrets of its values filled in; the name of the first that `find` does not have as the error.
+    /// With the secrets of its values filled in; the name of the first that `find` does not have as
+    /// the error.
     pub fn filled(&self, find: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
-        let Ok(mut values) = serde_json::from_str::<Value>(&self.values) else { return Ok(self.clone()) };
+        let Ok(mut values) = serde_json::from_str::<Value>(&self.values) else {
+            return Ok(self.clone());
+        };
         fill_secret_references(&mut values, &find)?;
-        Ok(Release { values: values.to_string(), ..self.clone() })
+        Ok(Release {
+            values: values.to_string(),
+            ..self.clone()
+        })
     }
 
-    /// Without values, where a secret of theirs is not to be had: what is installed can still be asked.
+    /// Without values, where a secret of theirs is not to be had: what is installed can still be
+    /// asked.
     pub fn without_values(&self) -> Self {
-        Release { values: String::new(), ..self.clone() }
+        Release {
+            values: String::new(),
+            ..self.clone()
+        }
     }
 }
 
-fn fill_secret_references(value: &mut Value, find: &impl Fn(&str) -> Option<String>) -> Result<(), String> {
+fn fill_secret_references(
+    value: &mut Value,
+    find: &impl Fn(&str) -> Option<String>,
+) -> Result<(), String> {
     match value {
         Value::String(text) => *text = railwright_base::secret::fill_secrets(text, find)?,
-        Value::Array(items) => items.iter_mut().try_for_each(|item| fill_secret_references(item, find))?,
-        Value::Object(map) => map.values_mut().try_for_each(|item| fill_secret_references(item, find))?,
+        Value::Array(items) => items
+            .iter_mut()
+            .try_for_each(|item| fill_secret_references(item, find))?,
+        Value::Object(map) => map
+            .values_mut()
+            .try_for_each(|item| fill_secret_references(item, find))?,
         _ => {}
     }
     Ok(())

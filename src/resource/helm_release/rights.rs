@@ -1,18 +1,29 @@
-//! What an API server has to allow for a release, as far as it is known without Helm: the Secrets in which Helm keeps its revisions
-//! (helm/helm: pkg/storage/driver/secrets.go), and the objects of which a plan says that they change.
+//! What an API server has to allow for a release, as far as it is known without Helm: the Secrets
+//! in which Helm keeps its revisions (helm/helm: pkg/storage/driver/secrets.go), and the objects of
+//! which a plan says that they change.
 
 use crate::DesiredResource;
 use crate::kubernetes_object::access::{AccessLevel, ApiVerb, Right};
 use crate::kubernetes_object::request::ObjectName;
 
-/// The records of the release. Their names have the number of the revision, and a list has no name, so that no rule can hold
-/// them to one release.
+/// The records of the release. Their names have the number of the revision, and a list has no name,
+/// so that no rule can hold them to one release.
 pub fn of_records(wish: &DesiredResource, level: AccessLevel) -> Vec<(Right, String)> {
     let text = |field: &str| wish.text(field).unwrap_or_default().to_owned();
-    let reason = format!("the revisions that Helm keeps of the release {}/{}", text("namespace"), text("name"));
+    let reason = format!(
+        "the revisions that Helm keeps of the release {}/{}",
+        text("namespace"),
+        text("name")
+    );
     let verbs: &[ApiVerb] = match level {
         AccessLevel::Observe | AccessLevel::Preview => &[ApiVerb::Get, ApiVerb::List],
-        AccessLevel::Apply => &[ApiVerb::Get, ApiVerb::List, ApiVerb::Create, ApiVerb::Update, ApiVerb::Delete],
+        AccessLevel::Apply => &[
+            ApiVerb::Get,
+            ApiVerb::List,
+            ApiVerb::Create,
+            ApiVerb::Update,
+            ApiVerb::Delete,
+        ],
     };
     let of_secrets = |verb: &ApiVerb| Right {
         namespace: Some(text("namespace")),
@@ -21,18 +32,36 @@ pub fn of_records(wish: &DesiredResource, level: AccessLevel) -> Vec<(Right, Str
         name: None,
         verb: *verb,
     };
-    verbs.iter().map(|verb| (of_secrets(verb), reason.clone())).collect()
+    verbs
+        .iter()
+        .map(|verb| (of_secrets(verb), reason.clone()))
+        .collect()
 }
 
-/// The object that a change of the release is about, by the change's name: `DaemonSet.apps default/rails-agent: spec.x`. Its version is
-/// not told.
+/// The object that a change of the release is about, by the change's name: `DaemonSet.apps
+/// default/rails-agent: spec.x`. Its version is not told.
 pub fn parse_changed_object(change: &str) -> Option<ObjectName> {
     let (kind, name) = change.split(": ").next()?.split_once(' ')?;
     let (kind, group) = kind.split_once('.')?;
-    let (namespace, name) = name.split_once('/').map_or((None, name), |(namespace, name)| (Some(namespace.to_owned()), name));
-    let is_name = kind.starts_with(|c: char| c.is_ascii_uppercase()) && !name.is_empty() && !name.contains(char::is_whitespace);
-    let api_version = if group == "core" { "v1".to_owned() } else { format!("{group}/v1") };
-    is_name.then(|| ObjectName { api_version, kind: kind.to_owned(), namespace, name: name.to_owned() })
+    let (namespace, name) = name
+        .split_once('/')
+        .map_or((None, name), |(namespace, name)| {
+            (Some(namespace.to_owned()), name)
+        });
+    let is_name = kind.starts_with(|c: char| c.is_ascii_uppercase())
+        && !name.is_empty()
+        && !name.contains(char::is_whitespace);
+    let api_version = if group == "core" {
+        "v1".to_owned()
+    } else {
+        format!("{group}/v1")
+    };
+    is_name.then(|| ObjectName {
+        api_version,
+        kind: kind.to_owned(),
+        namespace,
+        name: name.to_owned(),
+    })
 }
 
 #[cfg(test)]
@@ -42,10 +71,25 @@ mod tests {
     #[test]
     fn a_change_names_its_object() {
         let shown = |change: &str| parse_changed_object(change).map(|object| object.to_string());
-        assert_eq!(shown("DaemonSet.apps default/agent: spec.template.spec.x").as_deref(), Some("DaemonSet.apps default/agent"));
-        assert_eq!(shown("ConfigMap.core default/a").as_deref(), Some("ConfigMap.core default/a"));
-        assert_eq!(shown("ClusterRole.rbac.authorization.k8s.io a").as_deref(), Some("ClusterRole.rbac.authorization.k8s.io a"));
-        for none in ["values.agent.driver", "version", "release", "values.a b.c", "x y"] {
+        assert_eq!(
+            shown("DaemonSet.apps default/agent: spec.template.spec.x").as_deref(),
+            Some("DaemonSet.apps default/agent")
+        );
+        assert_eq!(
+            shown("ConfigMap.core default/a").as_deref(),
+            Some("ConfigMap.core default/a")
+        );
+        assert_eq!(
+            shown("ClusterRole.rbac.authorization.k8s.io a").as_deref(),
+            Some("ClusterRole.rbac.authorization.k8s.io a")
+        );
+        for none in [
+            "values.agent.driver",
+            "version",
+            "release",
+            "values.a b.c",
+            "x y",
+        ] {
             assert_eq!(shown(none), None, "{none}");
         }
     }

@@ -11,13 +11,25 @@ use std::collections::BTreeSet;
 fn wish(more: Value) -> DesiredResource {
     let mut body = json!({ "cluster": "lab", "name": "rails", "namespace": "kube-system", "chart": "charts/rails",
         "values": { "agent": { "driver": "ofed" } }, "disruptions": { "agent.driver": "drain" }, "keeps": ["drivers on the hosts"] });
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    DesiredResource::of("kube/prod/helm_release/kube-system/rails".parse().unwrap(), "helm_release", body)
+    body.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    DesiredResource::of(
+        "kube/prod/helm_release/kube-system/rails".parse().unwrap(),
+        "helm_release",
+        body,
+    )
 }
 
 fn judged(wish: &DesiredResource, code: i32, out: &str) -> Assessment {
     let mut answers = ReadResults::default();
-    answers.insert(build_release_read(wish).key(), ReadResult { status: AnswerStatus::Exit(code), out: out.to_owned() });
+    answers.insert(
+        build_release_read(wish).key(),
+        ReadResult {
+            status: AnswerStatus::Exit(code),
+            out: out.to_owned(),
+        },
+    );
     HelmRelease.assess(wish, &answers)
 }
 
@@ -42,16 +54,31 @@ fn installed(status: &str, ours: bool) -> InstalledRelease {
 }
 
 fn record() -> ReleaseRecord {
-    ReleaseRecord { revision: 3, uid: "u1".to_owned(), version: "7".to_owned(), ..ReleaseRecord::default() }
+    ReleaseRecord {
+        revision: 3,
+        uid: "u1".to_owned(),
+        version: "7".to_owned(),
+        ..ReleaseRecord::default()
+    }
 }
 
 fn config_map() -> ObjectName {
     let text = str::to_owned;
-    ObjectName { api_version: text("v1"), kind: text("ConfigMap"), namespace: Some(text("kube-system")), name: text("rails") }
+    ObjectName {
+        api_version: text("v1"),
+        kind: text("ConfigMap"),
+        namespace: Some(text("kube-system")),
+        name: text("rails"),
+    }
 }
 
 fn is(version: &str, changes: Vec<HelmReleaseChange>) -> HelmReleasePreview {
-    HelmReleasePreview::Is { chart: "rails".to_owned(), version: version.to_owned(), content: "c1".to_owned(), changes }
+    HelmReleasePreview::Is {
+        chart: "rails".to_owned(),
+        version: version.to_owned(),
+        content: "c1".to_owned(),
+        changes,
+    }
 }
 
 fn said(found: &HelmReleaseState) -> String {
@@ -61,15 +88,36 @@ fn said(found: &HelmReleaseState) -> String {
 #[test]
 fn what_is_not_known_is_never_taken_for_no_drift() {
     let wish = wish(json!({}));
-    for (code, out) in [(NO_HELM, "there is no helm on this machine"), (request::NOT_SAID, "secrets is forbidden"), (0, "{"), (0, "{}")] {
+    for (code, out) in [
+        (NO_HELM, "there is no helm on this machine"),
+        (request::NOT_SAID, "secrets is forbidden"),
+        (0, "{"),
+        (0, "{}"),
+    ] {
         let judged = judged(&wish, code, out);
-        assert!(judged.only_unknown() && judged.actions.is_empty(), "{code} {out}: {judged:?}");
+        assert!(
+            judged.only_unknown() && judged.actions.is_empty(),
+            "{code} {out}: {judged:?}"
+        );
     }
     for installed in [Some(installed("deployed", true)), None] {
-        let unknown = judged(&wish, 0, &said(&HelmReleaseState { installed, preview: HelmReleasePreview::Unknown("no chart".to_owned()) }));
-        assert!(unknown.only_unknown() && unknown.actions.is_empty(), "{unknown:?}");
+        let unknown = judged(
+            &wish,
+            0,
+            &said(&HelmReleaseState {
+                installed,
+                preview: HelmReleasePreview::Unknown("no chart".to_owned()),
+            }),
+        );
+        assert!(
+            unknown.only_unknown() && unknown.actions.is_empty(),
+            "{unknown:?}"
+        );
     }
-    let refused = |installed| HelmReleaseState { installed, preview: HelmReleasePreview::Refused("it does not render".to_owned()) };
+    let refused = |installed| HelmReleaseState {
+        installed,
+        preview: HelmReleasePreview::Refused("it does not render".to_owned()),
+    };
     let there = judged(&wish, 0, &said(&refused(Some(installed("deployed", true)))));
     assert!(
         there.only_unknown() && there.actions.is_empty() && there.refusal.is_some(),
@@ -81,22 +129,67 @@ fn what_is_not_known_is_never_taken_for_no_drift() {
 #[test]
 fn a_release_is_new_met_changed_or_somebody_elses() {
     let wish = wish(json!({}));
-    let new = judged(&wish, 0, &said(&HelmReleaseState { installed: None, preview: is("0.1.0", Vec::new()) }));
-    assert!(new.is_absent() && new.actions.len() == 1 && new.attributes.contains_key("values.agent.driver"), "{new:?}");
-    let met = HelmReleaseState { installed: Some(installed("deployed", true)), preview: is("0.1.0", Vec::new()) };
+    let new = judged(
+        &wish,
+        0,
+        &said(&HelmReleaseState {
+            installed: None,
+            preview: is("0.1.0", Vec::new()),
+        }),
+    );
+    assert!(
+        new.is_absent()
+            && new.actions.len() == 1
+            && new.attributes.contains_key("values.agent.driver"),
+        "{new:?}"
+    );
+    let met = HelmReleaseState {
+        installed: Some(installed("deployed", true)),
+        preview: is("0.1.0", Vec::new()),
+    };
     assert!(judged(&wish, 0, &said(&met)).is_met());
-    let theirs = HelmReleaseState { installed: Some(installed("deployed", false)), ..met.clone() };
-    assert!(judged(&wish, 0, &said(&theirs)).is_met(), "what is as wished needs nobody's leave");
-    let bumped = |installed| HelmReleaseState { installed: Some(installed), preview: is("0.2.0", Vec::new()) };
-    assert!(judged(&wish, 0, &said(&bumped(installed("deployed", false)))).refusal.unwrap().contains("adopt: true"));
+    let theirs = HelmReleaseState {
+        installed: Some(installed("deployed", false)),
+        ..met.clone()
+    };
+    assert!(
+        judged(&wish, 0, &said(&theirs)).is_met(),
+        "what is as wished needs nobody's leave"
+    );
+    let bumped = |installed| HelmReleaseState {
+        installed: Some(installed),
+        preview: is("0.2.0", Vec::new()),
+    };
+    assert!(
+        judged(&wish, 0, &said(&bumped(installed("deployed", false))))
+            .refusal
+            .unwrap()
+            .contains("adopt: true")
+    );
     let judged_bump = judged(&wish, 0, &said(&bumped(installed("failed", true))));
-    let differs: Vec<&str> =
-        judged_bump.attributes.iter().filter(|(_, a)| !a.differences().is_empty()).map(|(name, _)| name.as_str()).collect();
-    assert_eq!((differs, judged_bump.actions.len()), (vec!["status", "version"], 1));
-    for (status, unlock) in [("pending-upgrade", "rollback"), ("pending-install", "uninstall"), ("uninstalling", "uninstall")] {
+    let differs: Vec<&str> = judged_bump
+        .attributes
+        .iter()
+        .filter(|(_, a)| !a.differences().is_empty())
+        .map(|(name, _)| name.as_str())
+        .collect();
+    assert_eq!(
+        (differs, judged_bump.actions.len()),
+        (vec!["status", "version"], 1)
+    );
+    for (status, unlock) in [
+        ("pending-upgrade", "rollback"),
+        ("pending-install", "uninstall"),
+        ("uninstalling", "uninstall"),
+    ] {
         let busy = judged(&wish, 0, &said(&bumped(installed(status, true))));
         assert!(
-            busy.actions.is_empty() && busy.refusal.as_ref().unwrap().contains(&format!("helm -n kube-system {unlock} rails")),
+            busy.actions.is_empty()
+                && busy
+                    .refusal
+                    .as_ref()
+                    .unwrap()
+                    .contains(&format!("helm -n kube-system {unlock} rails")),
             "{busy:?}"
         );
     }
@@ -106,12 +199,34 @@ fn a_release_is_new_met_changed_or_somebody_elses() {
 fn a_value_may_disturb_more_than_its_objects_do() {
     let wish = wish(json!({}));
     let of = |name: &str| {
-        let change = HelmReleaseChange { name: name.to_owned(), wanted: Some(json!(1)), ..HelmReleaseChange::default() };
-        let found = HelmReleaseState { installed: Some(installed("deployed", true)), preview: is("0.1.0", vec![change]) };
+        let change = HelmReleaseChange {
+            name: name.to_owned(),
+            wanted: Some(json!(1)),
+            ..HelmReleaseChange::default()
+        };
+        let found = HelmReleaseState {
+            installed: Some(installed("deployed", true)),
+            preview: is("0.1.0", vec![change]),
+        };
         judged(&wish, 0, &said(&found)).disruption
     };
-    let names = ["values.agent.driver", "values.agent", "values.agent.driver.x", "values.agent.drivers", "values.other"];
-    assert_eq!(names.map(of), [Disruption::Drain, Disruption::Drain, Disruption::Drain, Disruption::None, Disruption::None]);
+    let names = [
+        "values.agent.driver",
+        "values.agent",
+        "values.agent.driver.x",
+        "values.agent.drivers",
+        "values.other",
+    ];
+    assert_eq!(
+        names.map(of),
+        [
+            Disruption::Drain,
+            Disruption::Drain,
+            Disruption::Drain,
+            Disruption::None,
+            Disruption::None
+        ]
+    );
 }
 
 #[test]
@@ -119,46 +234,150 @@ fn a_removal_says_what_goes_along_and_what_stays() {
     let last = wish(json!({}));
     let undone = |installed: InstalledRelease, existed: bool| {
         let mut answers = ReadResults::default();
-        let out = said(&HelmReleaseState { installed: Some(installed), preview: HelmReleasePreview::default() });
-        answers.insert(build_release_read(&last).key(), ReadResult { status: AnswerStatus::Exit(0), out });
+        let out = said(&HelmReleaseState {
+            installed: Some(installed),
+            preview: HelmReleasePreview::default(),
+        });
+        answers.insert(
+            build_release_read(&last).key(),
+            ReadResult {
+                status: AnswerStatus::Exit(0),
+                out,
+            },
+        );
         HelmRelease.undo(&last, &json!({ "existed": existed }), &answers)
     };
     let ours = undone(installed("deployed", true), false);
-    let (name, namespace, deletes) = ("rails".to_owned(), "kube-system".to_owned(), vec![config_map()]);
-    let uninstall = Action::UninstallRelease { name, namespace, deletes, looked_at: record() };
-    assert_eq!(of_action(&uninstall), [ApiVerb::Get, ApiVerb::Delete].map(|verb| (config_map(), verb)));
+    let (name, namespace, deletes) = (
+        "rails".to_owned(),
+        "kube-system".to_owned(),
+        vec![config_map()],
+    );
+    let uninstall = Action::UninstallRelease {
+        name,
+        namespace,
+        deletes,
+        looked_at: record(),
+    };
+    assert_eq!(
+        of_action(&uninstall),
+        [ApiVerb::Get, ApiVerb::Delete].map(|verb| (config_map(), verb))
+    );
     assert_eq!(ours.actions, [uninstall]);
     let half = undone(installed("uninstalling", true), false);
-    assert_eq!((&half.actions, half.refusal.as_ref()), (&ours.actions, None), "it can be uninstalled again");
-    assert_ne!(half.fingerprint(), ours.fingerprint(), "and is not as it was");
-    let edit =
-        |name: &str| HelmReleaseChange { name: format!("{name}: data.v"), found: Some(json!("USERDATA")), ..HelmReleaseChange::default() };
-    let edits = vec![edit("ConfigMap.core kube-system/rails"), edit("ConfigMap.core kube-system/kept")];
-    let edited = undone(InstalledRelease { edits, ..installed("deployed", true) }, false);
-    assert_ne!(edited.fingerprint(), ours.fingerprint(), "what others set is lost with it");
-    assert_eq!(edited.attributes["ConfigMap.core kube-system/rails: data.v"].differences().len(), 1);
-    assert!(!edited.attributes.contains_key("ConfigMap.core kube-system/kept: data.v"), "{edited:?}");
-    let unseen = undone(InstalledRelease { unseen: Some("it may not look".to_owned()), ..installed("deployed", true) }, false);
-    assert!(unseen.has_unknown() && !unseen.actions.is_empty(), "{unseen:?}");
-    let hooks =
-        InstalledRelease { hooks_run: vec!["hook a".to_owned()], hooks_stay: vec!["hook b".to_owned()], ..installed("deployed", true) };
+    assert_eq!(
+        (&half.actions, half.refusal.as_ref()),
+        (&ours.actions, None),
+        "it can be uninstalled again"
+    );
+    assert_ne!(
+        half.fingerprint(),
+        ours.fingerprint(),
+        "and is not as it was"
+    );
+    let edit = |name: &str| HelmReleaseChange {
+        name: format!("{name}: data.v"),
+        found: Some(json!("USERDATA")),
+        ..HelmReleaseChange::default()
+    };
+    let edits = vec![
+        edit("ConfigMap.core kube-system/rails"),
+        edit("ConfigMap.core kube-system/kept"),
+    ];
+    let edited = undone(
+        InstalledRelease {
+            edits,
+            ..installed("deployed", true)
+        },
+        false,
+    );
+    assert_ne!(
+        edited.fingerprint(),
+        ours.fingerprint(),
+        "what others set is lost with it"
+    );
+    assert_eq!(
+        edited.attributes["ConfigMap.core kube-system/rails: data.v"]
+            .differences()
+            .len(),
+        1
+    );
+    assert!(
+        !edited
+            .attributes
+            .contains_key("ConfigMap.core kube-system/kept: data.v"),
+        "{edited:?}"
+    );
+    let unseen = undone(
+        InstalledRelease {
+            unseen: Some("it may not look".to_owned()),
+            ..installed("deployed", true)
+        },
+        false,
+    );
+    assert!(
+        unseen.has_unknown() && !unseen.actions.is_empty(),
+        "{unseen:?}"
+    );
+    let hooks = InstalledRelease {
+        hooks_run: vec!["hook a".to_owned()],
+        hooks_stay: vec!["hook b".to_owned()],
+        ..installed("deployed", true)
+    };
     let hooks = undone(hooks, false);
-    assert!(hooks.interrupts.contains(&"hook a runs, as its chart says".to_owned()), "{hooks:?}");
-    assert!(hooks.residue.contains(&"what hook b made stays: Helm leaves it".to_owned()), "{hooks:?}");
-    assert_eq!(ours.residue, ["ConfigMap.core kube-system/kept stays: its chart says so", "drivers on the hosts"]);
-    assert!(ours.interrupts[0].contains("every RailDevice.example.org of the cluster is deleted"), "{ours:?}");
-    for stays in [undone(installed("deployed", false), false), undone(installed("deployed", true), true)] {
-        assert!(stays.actions.is_empty() && stays.residue[0].contains("stays"), "{stays:?}");
+    assert!(
+        hooks
+            .interrupts
+            .contains(&"hook a runs, as its chart says".to_owned()),
+        "{hooks:?}"
+    );
+    assert!(
+        hooks
+            .residue
+            .contains(&"what hook b made stays: Helm leaves it".to_owned()),
+        "{hooks:?}"
+    );
+    assert_eq!(
+        ours.residue,
+        [
+            "ConfigMap.core kube-system/kept stays: its chart says so",
+            "drivers on the hosts"
+        ]
+    );
+    assert!(
+        ours.interrupts[0].contains("every RailDevice.example.org of the cluster is deleted"),
+        "{ours:?}"
+    );
+    for stays in [
+        undone(installed("deployed", false), false),
+        undone(installed("deployed", true), true),
+    ] {
+        assert!(
+            stays.actions.is_empty() && stays.residue[0].contains("stays"),
+            "{stays:?}"
+        );
     }
-    assert!(undone(installed("pending-upgrade", true), false).actions.is_empty());
+    assert!(
+        undone(installed("pending-upgrade", true), false)
+            .actions
+            .is_empty()
+    );
 }
 
 #[test]
 fn bodies_are_checked() {
-    let errors = |more: Value| HelmRelease.check(&wish(more).body).into_iter().map(|error| error.pointer).collect::<Vec<_>>();
+    let errors = |more: Value| {
+        HelmRelease
+            .check(&wish(more).body)
+            .into_iter()
+            .map(|error| error.pointer)
+            .collect::<Vec<_>>()
+    };
     assert_eq!(errors(json!({})), Vec::<String>::new());
     assert_eq!(
-        errors(json!({ "values": { "a": [9007199254740992u64, 1152921504606846976u64, -3, 0.5, "12345678901234567890"] } })),
+        errors(
+            json!({ "values": { "a": [9007199254740992u64, 1152921504606846976u64, -3, 0.5, "12345678901234567890"] } })
+        ),
         Vec::<String>::new()
     );
     let (bad, digest) = ("-a", "A".repeat(64));
@@ -168,14 +387,29 @@ fn bodies_are_checked() {
         (json!({ "namespace": "a/b" }), "/namespace"),
         (json!({ "chart": bad }), "/chart"),
         (json!({ "chart": "http://x/y.tgz" }), "/chart"),
-        (json!({ "repository": "ftp://x", "chart": "a" }), "/repository"),
-        (json!({ "repository": "https://x", "chart": "a/b" }), "/chart"),
+        (
+            json!({ "repository": "ftp://x", "chart": "a" }),
+            "/repository",
+        ),
+        (
+            json!({ "repository": "https://x", "chart": "a/b" }),
+            "/chart",
+        ),
         (json!({ "version": bad }), "/version"),
         (json!({ "digest": digest }), "/digest"),
         (json!({ "values": [] }), "/values"),
-        (json!({ "values": { "a/b": [1, 12345678901234567890u64] } }), "/values/a~1b/1"),
-        (json!({ "values": { "a": -9007199254740993i64 } }), "/values/a"),
-        (json!({ "disruptions": { "a": "power_cycle" } }), "/disruptions"),
+        (
+            json!({ "values": { "a/b": [1, 12345678901234567890u64] } }),
+            "/values/a~1b/1",
+        ),
+        (
+            json!({ "values": { "a": -9007199254740993i64 } }),
+            "/values/a",
+        ),
+        (
+            json!({ "disruptions": { "a": "power_cycle" } }),
+            "/disruptions",
+        ),
         (json!({ "keeps": "x" }), "/keeps"),
         (json!({ "wait": true }), "/wait"),
     ] {
@@ -186,28 +420,45 @@ fn bodies_are_checked() {
 
 #[test]
 fn secrets_are_filled_in_for_the_process_alone() {
-    let wish = wish(json!({ "values": { "a": { "b": secret::new_secret_mark("token") }, "list": [secret::new_secret_mark("token")] } }));
+    let wish = wish(
+        json!({ "values": { "a": { "b": secret::new_secret_mark("token") }, "list": [secret::new_secret_mark("token")] } }),
+    );
     let release = parse_helm_release(&wish);
     assert_eq!(release.hidden, ["/a/b", "/list/0"]);
-    let filled = release.filled(|name| (name == "token").then(|| "say \"x\"".to_owned())).unwrap();
+    let filled = release
+        .filled(|name| (name == "token").then(|| "say \"x\"".to_owned()))
+        .unwrap();
     let values: Value = serde_json::from_str(&filled.values).unwrap();
-    assert_eq!(values, json!({ "a": { "b": "say \"x\"" }, "list": ["say \"x\""] }));
+    assert_eq!(
+        values,
+        json!({ "a": { "b": "say \"x\"" }, "list": ["say \"x\""] })
+    );
     assert_eq!(release.filled(|_| None), Err("token".to_owned()));
 }
 
 #[test]
 fn rendered_objects_are_compared_by_their_fields() {
-    let text = "---\n# Source: a\napiVersion: v1\nkind: ConfigMap\nmetadata: { name: a }\ndata:\n  t: |\n    x\n     --- y\n---\n# nothing\n---\napiVersion: v1\nkind: List\nitems: [{ apiVersion: v1, kind: Secret, metadata: { name: s }, data: { k: QQ== } }]\n";
+    let text = "---\n# Source: a\napiVersion: v1\nkind: ConfigMap\nmetadata: { name: a }\ndata:\n  \
+                t: |\n    x\n     --- y\n---\n# nothing\n---\napiVersion: v1\nkind: List\nitems: \
+                [{ apiVersion: v1, kind: Secret, metadata: { name: s }, data: { k: QQ== } }]\n";
     let before = compare::parse_manifest_objects(text).unwrap();
     assert_eq!(before.len(), 2);
     assert!(compare::parse_manifest_objects("a: [").is_err());
-    let after = compare::parse_manifest_objects(&text.replace("QQ==", "Qg==").replace(" x\n", " z\n")).unwrap();
+    let after =
+        compare::parse_manifest_objects(&text.replace("QQ==", "Qg==").replace(" x\n", " z\n"))
+            .unwrap();
     let changes = compare::diff_rendered_objects(&after, &before);
     let names: Vec<&str> = changes.iter().map(|change| change.name.as_str()).collect();
     assert_eq!(names, ["ConfigMap.core a: data.t", "Secret.core s: data.k"]);
-    assert!(!serde_json::to_string(&changes).unwrap().contains("Qg=="), "{changes:?}");
+    assert!(
+        !serde_json::to_string(&changes).unwrap().contains("Qg=="),
+        "{changes:?}"
+    );
     let gone = compare::diff_rendered_objects(&after[..1], &before);
-    assert_eq!((gone[1].wanted.clone(), gone[1].found.clone()), (None, Some(json!("present"))));
+    assert_eq!(
+        (gone[1].wanted.clone(), gone[1].found.clone()),
+        (None, Some(json!("present")))
+    );
 }
 
 #[test]
@@ -216,27 +467,78 @@ fn values_are_compared_and_what_may_be_secret_is_not_shown() {
     let found = json!({ "a": { "b": 2, "c": { "dbPassword": "hunter22" } }, "token": "old-secret", "plain": "old-secret" });
     let mut changes = compare::diff_release_values(&wanted, &found, &["/token".to_owned()]);
     let names: Vec<&str> = changes.iter().map(|change| change.name.as_str()).collect();
-    assert_eq!(names, ["values.a.b", "values.a.c", "values.plain", "values.token"]);
+    assert_eq!(
+        names,
+        ["values.a.b", "values.a.c", "values.plain", "values.token"]
+    );
     compare::conceal_secret_changes(&mut changes, &found, &["/token".to_owned()]);
     let shown = serde_json::to_string(&changes).unwrap();
-    assert!(!["hunter22", "old-secret", "new-secret"].iter().any(|secret| shown.contains(secret)), "{shown}");
-    assert_eq!(compare::diff_release_values(&json!({}), &Value::Null, &[]), []);
-    let labels = BTreeSet::from([secret_label("/a/c"), secret_label("/list/1/x~1y"), secret_label("/gone")]);
+    assert!(
+        !["hunter22", "old-secret", "new-secret"]
+            .iter()
+            .any(|secret| shown.contains(secret)),
+        "{shown}"
+    );
     assert_eq!(
-        compare::find_labelled_secret_paths(&json!({ "a": { "c": 1, "d": 2 }, "list": [0, { "x/y": 1 }] }), &labels),
+        compare::diff_release_values(&json!({}), &Value::Null, &[]),
+        []
+    );
+    let labels = BTreeSet::from([
+        secret_label("/a/c"),
+        secret_label("/list/1/x~1y"),
+        secret_label("/gone"),
+    ]);
+    assert_eq!(
+        compare::find_labelled_secret_paths(
+            &json!({ "a": { "c": 1, "d": 2 }, "list": [0, { "x/y": 1 }] }),
+            &labels
+        ),
         ["/a/c", "/list/1/x~1y"]
     );
-    let mut named = ["ConfigMap.core a: data.old-secret", "ConfigMap.core old-secret", "values.old-secret.version"]
-        .map(|name| HelmReleaseChange { name: name.to_owned(), wanted: Some(json!(1)), ..HelmReleaseChange::default() });
+    let mut named = [
+        "ConfigMap.core a: data.old-secret",
+        "ConfigMap.core old-secret",
+        "values.old-secret.version",
+    ]
+    .map(|name| HelmReleaseChange {
+        name: name.to_owned(),
+        wanted: Some(json!(1)),
+        ..HelmReleaseChange::default()
+    });
     compare::conceal_secret_changes(&mut named, &found, &["/token".to_owned()]);
     let names: Vec<&str> = named.iter().map(|change| change.name.as_str()).collect();
-    assert_eq!(names, ["ConfigMap.core a: data.(not shown) 0", "ConfigMap.core old-secret", "values.old-secret.version"]);
-    assert_eq!(compare::diff_release_values(&json!({ "a": 2.0, "b": [1.5] }), &json!({ "a": 2, "b": [1.5] }), &[]), []);
+    assert_eq!(
+        names,
+        [
+            "ConfigMap.core a: data.(not shown) 0",
+            "ConfigMap.core old-secret",
+            "values.old-secret.version"
+        ]
+    );
+    assert_eq!(
+        compare::diff_release_values(
+            &json!({ "a": 2.0, "b": [1.5] }),
+            &json!({ "a": 2, "b": [1.5] }),
+            &[]
+        ),
+        []
+    );
     let hides = |name: &str| {
-        let changes = compare::diff_release_values(&json!({}), &json!({ "db": { name: "x" } }), &[]);
+        let changes =
+            compare::diff_release_values(&json!({}), &json!({ "db": { name: "x" } }), &[]);
         changes[0].found == Some(json!("(not shown, and another)"))
     };
-    for name in ["pw", "PW", "db_pw", "adminPw", "passwd", "apiKey", "api-key", "PRIVATE_KEY", "privateKey"] {
+    for name in [
+        "pw",
+        "PW",
+        "db_pw",
+        "adminPw",
+        "passwd",
+        "apiKey",
+        "api-key",
+        "PRIVATE_KEY",
+        "privateKey",
+    ] {
         assert!(hides(name), "{name}");
     }
     for name in ["upward", "power", "keyboard", "stopWatch"] {
@@ -253,11 +555,27 @@ fn hooks_are_compared_like_objects_and_told_from_them() {
     };
     let name = "hook ConfigMap.core h (pre-upgrade,post-delete)".to_owned();
     let changes = compare::diff_rendered_objects(&[hook("EVIL", "x")], &[hook("one", "x")]);
-    assert_eq!(changes.iter().map(|change| change.name.clone()).collect::<Vec<_>>(), [format!("{name}: data.a")]);
-    assert_eq!(compare::diff_rendered_objects(&[hook("one", "x")], &[])[0].name, name);
-    assert_eq!(rights::parse_changed_object(&name), None, "nothing of it is asked about under the name of an object");
+    assert_eq!(
+        changes
+            .iter()
+            .map(|change| change.name.clone())
+            .collect::<Vec<_>>(),
+        [format!("{name}: data.a")]
+    );
+    assert_eq!(
+        compare::diff_rendered_objects(&[hook("one", "x")], &[])[0].name,
+        name
+    );
+    assert_eq!(
+        rights::parse_changed_object(&name),
+        None,
+        "nothing of it is asked about under the name of an object"
+    );
     let of = |policy: &str| compare::hooks_of_uninstall(&[hook("one", policy)]);
-    assert_eq!(of("before-hook-creation"), (vec![name.clone()], vec![name.clone()]));
+    assert_eq!(
+        of("before-hook-creation"),
+        (vec![name.clone()], vec![name.clone()])
+    );
     assert_eq!(of("hook-succeeded"), (vec![name], vec![]));
 }
 
@@ -266,24 +584,54 @@ fn hooks_are_compared_like_objects_and_told_from_them() {
 fn a_plan_is_made_with_one_chart() {
     let wish = wish(json!({}));
     let with = |installed: &Option<InstalledRelease>, content: &str| {
-        let preview =
-            HelmReleasePreview::Is { chart: "rails".to_owned(), version: "0.2.0".to_owned(), content: content.to_owned(), changes: vec![] };
-        judged(&wish, 0, &said(&HelmReleaseState { installed: installed.clone(), preview }))
+        let preview = HelmReleasePreview::Is {
+            chart: "rails".to_owned(),
+            version: "0.2.0".to_owned(),
+            content: content.to_owned(),
+            changes: vec![],
+        };
+        judged(
+            &wish,
+            0,
+            &said(&HelmReleaseState {
+                installed: installed.clone(),
+                preview,
+            }),
+        )
     };
     for before in [None, Some(installed("deployed", true))] {
         let (one, other) = (with(&before, "c1"), with(&before, "c2"));
         assert_ne!(one.fingerprint(), other.fingerprint());
-        assert!(matches!(&one.actions[..], [Action::UpgradeRelease { content, .. }] if content == "c1"), "{one:?}");
+        assert!(
+            matches!(&one.actions[..], [Action::UpgradeRelease { content, .. }] if content == "c1"),
+            "{one:?}"
+        );
         assert_eq!(one.is_absent(), before.is_none(), "what is new stays new");
     }
     let due = |chart: Option<&str>, description: &str, ours: bool| {
-        let record = ReleaseRecord { chart: chart.map(str::to_owned), ..record() };
-        let installed = InstalledRelease { description: description.to_owned(), record, ..installed("deployed", ours) };
+        let record = ReleaseRecord {
+            chart: chart.map(str::to_owned),
+            ..record()
+        };
+        let installed = InstalledRelease {
+            description: description.to_owned(),
+            record,
+            ..installed("deployed", ours)
+        };
         installed.is_due(("rails", "0.1.0"), "c1")
     };
-    assert_eq!([Some("c1"), Some("c2"), None].map(|chart| due(chart, DESCRIPTION, true)), [false, true, false]);
-    assert!(due(Some("c1"), "Upgrade complete", true), "its labels go on with a revision of somebody else");
-    assert!(!due(None, "Install complete", false) && installed("failed", true).is_due(("rails", "0.1.0"), "c1"));
+    assert_eq!(
+        [Some("c1"), Some("c2"), None].map(|chart| due(chart, DESCRIPTION, true)),
+        [false, true, false]
+    );
+    assert!(
+        due(Some("c1"), "Upgrade complete", true),
+        "its labels go on with a revision of somebody else"
+    );
+    assert!(
+        !due(None, "Install complete", false)
+            && installed("failed", true).is_due(("rails", "0.1.0"), "c1")
+    );
 }
 
 /// Two edits of a Secret are told apart, though neither is shown.
@@ -296,11 +644,22 @@ fn an_edit_of_a_secret_counts_and_is_not_shown() {
     };
     let manifest = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "s" }, "data": { "k": "b25l" } });
     let found = |word: &str, time: &str| {
-        let live = HelmReleaseObject { manifest: manifest.clone(), live: Some(secret(word, time)), preview: Some(manifest.clone()) };
+        let live = HelmReleaseObject {
+            manifest: manifest.clone(),
+            live: Some(secret(word, time)),
+            preview: Some(manifest.clone()),
+        };
         let mut changes = compare::diff_live_objects(&[live], true);
         let found = changes[0].found.clone();
-        compare::conceal_secret_changes(&mut changes, &json!({ "token": "hunter22" }), &["/token".to_owned()]);
-        assert_eq!(changes[0].found, found, "concealed once more it is the same");
+        compare::conceal_secret_changes(
+            &mut changes,
+            &json!({ "token": "hunter22" }),
+            &["/token".to_owned()],
+        );
+        assert_eq!(
+            changes[0].found, found,
+            "concealed once more it is the same"
+        );
         found.unwrap()
     };
     let first = found("dHdv", "2026-01-02T03:04:05Z");
@@ -313,12 +672,19 @@ fn an_object_of_another_kind_stays_as_somebody_set_it() {
     let object = |kind: &str, group: &str, mtu: u32| json!({ "apiVersion": format!("{group}/v1"), "kind": kind, "metadata": { "name": "a" }, "spec": { "mtu": mtu } });
     let stays = |kind: &str, group: &str| {
         let manifest = object(kind, group, 9000);
-        let live = HelmReleaseObject { preview: Some(manifest.clone()), live: Some(object(kind, group, 1500)), manifest };
-        let one = |mends_all| compare::diff_live_objects(std::slice::from_ref(&live), mends_all)[0].stays;
+        let live = HelmReleaseObject {
+            preview: Some(manifest.clone()),
+            live: Some(object(kind, group, 1500)),
+            manifest,
+        };
+        let one =
+            |mends_all| compare::diff_live_objects(std::slice::from_ref(&live), mends_all)[0].stays;
         assert!(!one(true), "Helm 4 sets it back");
         one(false)
     };
-    assert!(stays("Rail", "example.org") && stays("CustomResourceDefinition", "apiextensions.k8s.io"));
+    assert!(
+        stays("Rail", "example.org") && stays("CustomResourceDefinition", "apiextensions.k8s.io")
+    );
     assert!(!stays("DaemonSet", "apps") && !stays("Ingress", "networking.k8s.io"));
     let change = HelmReleaseChange {
         name: "Rail.example.org a: spec.mtu".to_owned(),
@@ -326,27 +692,55 @@ fn an_object_of_another_kind_stays_as_somebody_set_it() {
         stays: true,
         ..HelmReleaseChange::default()
     };
-    let found = HelmReleaseState { installed: Some(installed("deployed", true)), preview: is("0.1.0", vec![change]) };
+    let found = HelmReleaseState {
+        installed: Some(installed("deployed", true)),
+        preview: is("0.1.0", vec![change]),
+    };
     let held = judged(&wish(json!({})), 0, &said(&found));
     assert!(held.actions.is_empty() && held.refusal.unwrap().contains("does not set back"));
 }
 
 #[test]
 fn what_a_value_changes_is_its_doing_and_no_other_chart() {
-    let change =
-        |name: &str| HelmReleaseChange { name: name.to_owned(), wanted: Some(json!(1)), rendered: true, ..HelmReleaseChange::default() };
+    let change = |name: &str| HelmReleaseChange {
+        name: name.to_owned(),
+        wanted: Some(json!(1)),
+        rendered: true,
+        ..HelmReleaseChange::default()
+    };
     let object = "DaemonSet.apps rdma/agent: spec.template";
     let input = |version: &str, changes: Vec<HelmReleaseChange>| {
-        let found = HelmReleaseState { installed: Some(installed("deployed", true)), preview: is(version, changes) };
-        judged(&wish(json!({})), 0, &said(&found)).attributes[object].input.clone().unwrap()
+        let found = HelmReleaseState {
+            installed: Some(installed("deployed", true)),
+            preview: is(version, changes),
+        };
+        judged(&wish(json!({})), 0, &said(&found)).attributes[object]
+            .input
+            .clone()
+            .unwrap()
     };
-    assert_eq!(input("0.1.0", vec![change("values.agent.driver"), change(object)]), "a value of the release");
-    assert_eq!(input("0.1.0", vec![change(object)]), "the chart charts/rails");
-    assert_eq!(input("0.2.0", vec![change("values.agent.driver"), change(object)]), "the chart charts/rails");
+    assert_eq!(
+        input("0.1.0", vec![change("values.agent.driver"), change(object)]),
+        "a value of the release"
+    );
+    assert_eq!(
+        input("0.1.0", vec![change(object)]),
+        "the chart charts/rails"
+    );
+    assert_eq!(
+        input("0.2.0", vec![change("values.agent.driver"), change(object)]),
+        "the chart charts/rails"
+    );
 }
 
 #[test]
 fn times_are_told_to_the_second() {
-    assert_eq!(to_the_second("2026-01-02T03:04:05.678901234Z"), "2026-01-02T03:04:05Z");
-    assert_eq!(to_the_second("2026-01-02T03:04:05+01:00"), "2026-01-02T03:04:05+01:00");
+    assert_eq!(
+        to_the_second("2026-01-02T03:04:05.678901234Z"),
+        "2026-01-02T03:04:05Z"
+    );
+    assert_eq!(
+        to_the_second("2026-01-02T03:04:05+01:00"),
+        "2026-01-02T03:04:05+01:00"
+    );
 }

@@ -1,6 +1,7 @@
-//! What a chart renders to another word with every rendering (a random word, the time), or with every revision (its number, or whether it is
-//! the first). Nobody wishes for one of these words: by itself it is no reason for a revision, or there would be one for ever. A revision that
-//! is due anyway changes all of it, and a chart that was changed may have put it where something else was.
+//! What a chart renders to another word with every rendering (a random word, the time), or with
+//! every revision (its number, or whether it is the first). Nobody wishes for one of these words:
+//! by itself it is no reason for a revision, or there would be one for ever. A revision that is due
+//! anyway changes all of it, and a chart that was changed may have put it where something else was.
 
 use super::compare::{HelmReleaseChange, called, diff_rendered_objects, index_objects_by_name};
 use crate::kubernetes_object::manifest;
@@ -12,16 +13,34 @@ const ANOTHER: &str = "(another with every revision)";
 /// In the place of such a name.
 const ANOTHER_NAME: &str = "(another name with every revision)";
 
-/// What differs between this rendering and what is installed: first what would differ for every other rendering too, then what varies.
-pub fn told_apart(wanted: &[Value], again: &[Value], installed: &[Value]) -> (Vec<HelmReleaseChange>, Vec<HelmReleaseChange>) {
-    let unsteady: BTreeSet<String> = diff_rendered_objects(wanted, again).into_iter().map(|change| change.name).collect();
-    let (new, other, old) = (only_in(wanted, again), only_in(again, wanted), only_in(installed, wanted));
-    let objects: BTreeMap<String, &Value> = index_objects_by_name(installed).into_iter().chain(index_objects_by_name(wanted)).collect();
+/// What differs between this rendering and what is installed: first what would differ for every
+/// other rendering too, then what varies.
+pub fn told_apart(
+    wanted: &[Value],
+    again: &[Value],
+    installed: &[Value],
+) -> (Vec<HelmReleaseChange>, Vec<HelmReleaseChange>) {
+    let unsteady: BTreeSet<String> = diff_rendered_objects(wanted, again)
+        .into_iter()
+        .map(|change| change.name)
+        .collect();
+    let (new, other, old) = (
+        only_in(wanted, again),
+        only_in(again, wanted),
+        only_in(installed, wanted),
+    );
+    let objects: BTreeMap<String, &Value> = index_objects_by_name(installed)
+        .into_iter()
+        .chain(index_objects_by_name(wanted))
+        .collect();
     let varies = |change: &mut HelmReleaseChange| {
         // An object goes by its name, and one with another name is known by all but the name.
         let class = objects.get(&change.name).and_then(|object| class(object));
         let is_varied = |class: &String| new.contains_key(class) && other.contains_key(class);
-        match class.filter(is_varied).filter(|_| change.found.is_some() || unsteady.contains(&change.name)) {
+        match class
+            .filter(is_varied)
+            .filter(|_| change.found.is_some() || unsteady.contains(&change.name))
+        {
             Some(class) => {
                 let is_there = new.get(&class) == old.get(&class);
                 if change.found.is_none() {
@@ -40,7 +59,11 @@ pub fn told_apart(wanted: &[Value], again: &[Value], installed: &[Value]) -> (Ve
     };
     let (mut steady, mut varying) = (Vec::new(), Vec::new());
     for mut change in diff_rendered_objects(wanted, installed) {
-        if varies(&mut change) { varying.push(change) } else { steady.push(change) }
+        if varies(&mut change) {
+            varying.push(change)
+        } else {
+            steady.push(change)
+        }
     }
     (steady, varying)
 }
@@ -49,7 +72,10 @@ pub fn told_apart(wanted: &[Value], again: &[Value], installed: &[Value]) -> (Ve
 fn only_in(one: &[Value], other: &[Value]) -> BTreeMap<String, usize> {
     let others = index_objects_by_name(other);
     let mut count = BTreeMap::new();
-    for (_, object) in index_objects_by_name(one).into_iter().filter(|(name, _)| !others.contains_key(name)) {
+    for (_, object) in index_objects_by_name(one)
+        .into_iter()
+        .filter(|(name, _)| !others.contains_key(name))
+    {
         *count.entry(class(object).unwrap_or_default()).or_default() += 1;
     }
     count
@@ -72,28 +98,69 @@ mod tests {
     }
 
     fn shown(changes: &[HelmReleaseChange]) -> Vec<String> {
-        let text = |value: &Option<Value>| value.as_ref().and_then(Value::as_str).unwrap_or("-").to_owned();
-        changes.iter().map(|change| format!("{} {} {}", change.name, text(&change.found), text(&change.wanted))).collect()
+        let text = |value: &Option<Value>| {
+            value
+                .as_ref()
+                .and_then(Value::as_str)
+                .unwrap_or("-")
+                .to_owned()
+        };
+        changes
+            .iter()
+            .map(|change| {
+                format!(
+                    "{} {} {}",
+                    change.name,
+                    text(&change.found),
+                    text(&change.wanted)
+                )
+            })
+            .collect()
     }
 
     #[test]
     fn a_word_that_varies_is_no_reason_by_itself() {
-        let (steady, varying) = told_apart(&[config("a", "x1")], &[config("a", "x2")], &[config("a", "x0")]);
-        assert_eq!((shown(&steady), shown(&varying)), (vec![], vec![format!("ConfigMap.core a: data.k x0 {ANOTHER}")]));
+        let (steady, varying) = told_apart(
+            &[config("a", "x1")],
+            &[config("a", "x2")],
+            &[config("a", "x0")],
+        );
+        assert_eq!(
+            (shown(&steady), shown(&varying)),
+            (
+                vec![],
+                vec![format!("ConfigMap.core a: data.k x0 {ANOTHER}")]
+            )
+        );
         let mut before = config("a", "x0");
         before["data"]["fixed"] = json!("b");
         let (steady, varying) = told_apart(&[config("a", "x1")], &[config("a", "x2")], &[before]);
-        assert_eq!((shown(&steady), varying.len()), (vec!["ConfigMap.core a: data.fixed b a".to_owned()], 1));
+        assert_eq!(
+            (shown(&steady), varying.len()),
+            (vec!["ConfigMap.core a: data.fixed b a".to_owned()], 1)
+        );
     }
 
     #[test]
     fn an_object_whose_name_varies_is_there_where_as_many_of_its_kind_are() {
-        let of = |installed: &[Value]| told_apart(&[config("m-1", "a")], &[config("m-2", "a")], installed);
+        let of = |installed: &[Value]| {
+            told_apart(&[config("m-1", "a")], &[config("m-2", "a")], installed)
+        };
         let made = format!("ConfigMap.core {ANOTHER_NAME} - made");
         let (steady, varying) = of(&[config("m-0", "a")]);
-        assert_eq!((shown(&steady), shown(&varying)), (vec![], vec![made.clone(), "ConfigMap.core m-0 present -".to_owned()]));
+        assert_eq!(
+            (shown(&steady), shown(&varying)),
+            (
+                vec![],
+                vec![made.clone(), "ConfigMap.core m-0 present -".to_owned()]
+            )
+        );
         let (steady, varying) = of(&[]);
-        assert_eq!((shown(&steady), varying), (vec![made.clone()], vec![]), "the name stands in no plan");
+        assert_eq!(
+            (shown(&steady), varying),
+            (vec![made.clone()], vec![]),
+            "the name stands in no plan"
+        );
         let (steady, varying) = of(&[config("m-0", "a"), config("old", "a")]);
         assert_eq!((steady.len(), varying), (3, vec![]));
     }
@@ -101,11 +168,20 @@ mod tests {
     #[test]
     fn an_object_of_the_first_revision_or_of_the_others_alone_varies() {
         let once = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "once" } });
-        let (upgrade, install) = ([config("a", "a"), config("later", "a")], [config("a", "a"), once]);
+        let (upgrade, install) = (
+            [config("a", "a"), config("later", "a")],
+            [config("a", "a"), once],
+        );
         let (steady, varying) = told_apart(&upgrade, &install, &install);
         assert_eq!(
             (steady, shown(&varying)),
-            (vec![], vec!["ConfigMap.core later - made".to_owned(), "Secret.core once present -".to_owned()])
+            (
+                vec![],
+                vec![
+                    "ConfigMap.core later - made".to_owned(),
+                    "Secret.core once present -".to_owned()
+                ]
+            )
         );
         let (steady, _) = told_apart(&upgrade[..1], &upgrade[..1], &install);
         assert_eq!(shown(&steady), ["Secret.core once present -"]);

@@ -44,7 +44,11 @@ pub fn parse_cpu_list(list: &str) -> Option<Vec<u32>> {
     let mut all = BTreeSet::new();
     for part in list.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let number = |text: &str| text.parse::<u32>().ok().filter(|n| *n < CPUS && text.chars().all(|c| c.is_ascii_digit()));
+        let number = |text: &str| {
+            text.parse::<u32>()
+                .ok()
+                .filter(|n| *n < CPUS && text.chars().all(|c| c.is_ascii_digit()))
+        };
         let (first, last) = (number(first)?, number(last)?);
         if first > last {
             return None;
@@ -56,34 +60,60 @@ pub fn parse_cpu_list(list: &str) -> Option<Vec<u32>> {
 
 /// The error fits after "unknown:".
 pub fn read_interrupts(answers: &ReadResults, netdev: &str) -> Result<InterruptFacts, String> {
-    let (code, out) = answers.output(&Read::Interrupts { netdev: netdev.to_owned() })?;
+    let (code, out) = answers.output(&Read::Interrupts {
+        netdev: netdev.to_owned(),
+    })?;
     match code {
         1 => return Ok(InterruptFacts::Missing),
         0 if out.lines().any(|line| line == "none") => return Ok(InterruptFacts::NoInterrupts),
         0 => {}
         code => return Err(format!("the interrupts could not be read (status {code})")),
     }
-    let value = |key: &str| out.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '));
-    let local = value("local_cpulist").and_then(parse_cpu_list).ok_or_else(|| "the CPUs near the device could not be read".to_owned())?;
-    let online = value("online").and_then(parse_cpu_list).ok_or_else(|| "the CPUs that are online could not be read".to_owned())?;
+    let value = |key: &str| {
+        out.lines()
+            .find_map(|line| line.strip_prefix(key)?.strip_prefix(' '))
+    };
+    let local = value("local_cpulist")
+        .and_then(parse_cpu_list)
+        .ok_or_else(|| "the CPUs near the device could not be read".to_owned())?;
+    let online = value("online")
+        .and_then(parse_cpu_list)
+        .ok_or_else(|| "the CPUs that are online could not be read".to_owned())?;
     let managed: BTreeSet<u32> = out.lines().filter_map(parse_managed_interrupt).collect();
-    let mut interrupts = Interrupts { all: BTreeMap::new(), local, online: online.into_iter().collect() };
+    let mut interrupts = Interrupts {
+        all: BTreeMap::new(),
+        local,
+        online: online.into_iter().collect(),
+    };
     for line in out.lines() {
         let words: Vec<&str> = line.splitn(4, '\t').collect();
         if let ["irq", number, list, name] = words.as_slice()
             && let Ok(number) = number.parse::<u32>()
         {
             let is_managed = managed.contains(&number);
-            interrupts.all.insert(number, Interrupt { list: (*list).to_owned(), name: (*name).to_owned(), is_managed });
+            interrupts.all.insert(
+                number,
+                Interrupt {
+                    list: (*list).to_owned(),
+                    name: (*name).to_owned(),
+                    is_managed,
+                },
+            );
         }
     }
     Ok(InterruptFacts::There(interrupts))
 }
 
-/// The number in `mode 444 /proc/irq/41/smp_affinity_list`: nobody may write it (kernel/irq/proc.c, register_irq_proc).
+/// The number in `mode 444 /proc/irq/41/smp_affinity_list`: nobody may write it (kernel/irq/proc.c,
+/// register_irq_proc).
 fn parse_managed_interrupt(line: &str) -> Option<u32> {
     let (mode, path) = line.strip_prefix("mode ")?.split_once(' ')?;
-    let number = path.strip_suffix("/smp_affinity_list")?.rsplit('/').next()?.parse().ok()?;
+    let number = path
+        .strip_suffix("/smp_affinity_list")?
+        .rsplit('/')
+        .next()?
+        .parse()
+        .ok()?;
     let mode = u32::from_str_radix(mode, 8).ok()?;
     (mode & 0o200 == 0).then_some(number)
 }
@@ -91,7 +121,11 @@ fn parse_managed_interrupt(line: &str) -> Option<u32> {
 impl Interrupts {
     /// Those that can be bound, each with its CPU: one after the other to the next CPU of the list.
     pub fn spread(&self, cpus: &[u32]) -> BTreeMap<u32, u32> {
-        let free = self.all.iter().filter(|(_, interrupt)| !interrupt.is_managed).map(|(number, _)| *number);
+        let free = self
+            .all
+            .iter()
+            .filter(|(_, interrupt)| !interrupt.is_managed)
+            .map(|(number, _)| *number);
         free.zip(cpus.iter().copied().cycle()).collect()
     }
 }

@@ -4,15 +4,20 @@ use super::*;
 use crate::test_support::{answered, wish};
 use proptest::prelude::*;
 
-/// Four queues and an interrupt that the kernel manages, made by hand as the read's script prints them.
-const QUEUES: &str = "local_cpulist 0-1,8\nonline 0-15\n\
-    irq\t40\t0-15\tmlx5_async0@pci:0000:3b:00.0\nirq\t41\t1\tmlx5_comp0@pci:0000:3b:00.0\nirq\t42\t0-15\tmlx5_comp1@pci:0000:3b:00.0\n\
-    irq\t43\t3\tmanaged\nirq\t44\t0\tmlx5_comp2@pci:0000:3b:00.0\n\
-    mode 644 /proc/irq/40/smp_affinity_list\nmode 644 /proc/irq/41/smp_affinity_list\nmode 644 /proc/irq/42/smp_affinity_list\n\
-    mode 444 /proc/irq/43/smp_affinity_list\nmode 644 /proc/irq/44/smp_affinity_list\n";
+/// Four queues and an interrupt that the kernel manages, made by hand as the read's script prints
+/// them.
+const QUEUES: &str = "local_cpulist 0-1,8\nonline \
+                      0-15\nirq\t40\t0-15\tmlx5_async0@pci:0000:3b:00.0\nirq\t41\t1\tmlx5_comp0@pci:0000:3b:00.0\nirq\t42\t0-15\tmlx5_comp1@pci:0000:3b:00.0\nirq\t43\t3\tmanaged\nirq\t44\t0\tmlx5_comp2@pci:0000:3b:00.0\nmode \
+                      644 /proc/irq/40/smp_affinity_list\nmode 644 \
+                      /proc/irq/41/smp_affinity_list\nmode 644 \
+                      /proc/irq/42/smp_affinity_list\nmode 444 \
+                      /proc/irq/43/smp_affinity_list\nmode 644 /proc/irq/44/smp_affinity_list\n";
 
 fn wished(cpus: &str) -> DesiredResource {
-    wish(&InterruptAffinity, json!({ "netdev": "ens1", "cpus": cpus }))
+    wish(
+        &InterruptAffinity,
+        json!({ "netdev": "ens1", "cpus": cpus }),
+    )
 }
 
 fn answers(wish: &DesiredResource, code: i32, out: &str, balancer: &str) -> ReadResults {
@@ -35,25 +40,44 @@ fn bound(assessment: &Assessment) -> Vec<String> {
         Action::SetInterrupts { interrupts } => Some(interrupts),
         _ => None,
     });
-    all.flatten().map(|bound| format!("{}:{}", bound.number, bound.cpus)).collect()
+    all.flatten()
+        .map(|bound| format!("{}:{}", bound.number, bound.cpus))
+        .collect()
 }
 
 #[test]
 fn interrupts_go_round_the_cpus_of_the_node_and_managed_ones_stay() {
     let wish = wished("numa-local");
     let found = InterruptAffinity.assess(&wish, &answers(&wish, 0, QUEUES, STOPPED));
-    assert_eq!(bound(&found), ["40:0", "42:8"], "41 and 44 are where they belong, 43 is the kernel's");
+    assert_eq!(
+        bound(&found),
+        ["40:0", "42:8"],
+        "41 and 44 are where they belong, 43 is the kernel's"
+    );
     let told = found.attributes["cpus"].found.running.clone();
-    assert_eq!(told, Some(Reading::is("2 of 5 elsewhere: mlx5_async0@pci:0000:3b:00.0 on 0-15, mlx5_comp1@pci:0000:3b:00.0 on 0-15")));
+    assert_eq!(
+        told,
+        Some(Reading::is(
+            "2 of 5 elsewhere: mlx5_async0@pci:0000:3b:00.0 on 0-15, mlx5_comp1@pci:0000:3b:00.0 \
+             on 0-15"
+        ))
+    );
     let listed = wished("2,4-5");
-    assert_eq!(bound(&InterruptAffinity.assess(&listed, &answers(&listed, 0, QUEUES, STOPPED))), ["40:2", "41:4", "42:5", "44:2"]);
+    assert_eq!(
+        bound(&InterruptAffinity.assess(&listed, &answers(&listed, 0, QUEUES, STOPPED))),
+        ["40:2", "41:4", "42:5", "44:2"]
+    );
 }
 
 #[test]
 fn undo_binds_what_is_still_the_same_interrupt_as_before() {
     let wish = wished("numa-local");
-    let before = InterruptAffinity.assess(&wish, &answers(&wish, 0, QUEUES, STOPPED)).before;
-    let now = QUEUES.replace("40\t0-15", "40\t0").replace("42\t0-15\tmlx5_comp1", "42\t8\tanother");
+    let before = InterruptAffinity
+        .assess(&wish, &answers(&wish, 0, QUEUES, STOPPED))
+        .before;
+    let now = QUEUES
+        .replace("40\t0-15", "40\t0")
+        .replace("42\t0-15\tmlx5_comp1", "42\t8\tanother");
     let undo = InterruptAffinity.undo(&wish, &before, &answers(&wish, 0, &now, STOPPED));
     assert_eq!(bound(&undo), ["40:0-15"]);
     let done = InterruptAffinity.undo(&wish, &before, &answers(&wish, 0, QUEUES, STOPPED));
@@ -65,27 +89,50 @@ fn irqbalance_is_refused_or_waited_for() {
     let runs = "LoadState=loaded\nActiveState=active\n";
     let wish = wished("numa-local");
     let found = InterruptAffinity.assess(&wish, &answers(&wish, 0, QUEUES, runs));
-    assert!(found.refusal.as_ref().is_some_and(|why| why.contains("irqbalance: false")) && found.actions.is_empty());
+    assert!(
+        found
+            .refusal
+            .as_ref()
+            .is_some_and(|why| why.contains("irqbalance: false"))
+            && found.actions.is_empty()
+    );
     let body = json!({ "netdev": "ens1", "cpus": "numa-local", "known_after": "systemd_unit/irqbalance.service" });
     let waits = super::super::test_support::wish(&InterruptAffinity, body);
     let found = InterruptAffinity.assess(&waits, &answers(&waits, 0, QUEUES, runs));
-    assert_eq!((found.known_after.as_deref(), found.refusal), (Some("systemd_unit/irqbalance.service"), None));
-    assert!(InterruptAffinity.assess(&wish, &answers(&wish, 0, QUEUES, "nonsense")).has_unknown());
+    assert_eq!(
+        (found.known_after.as_deref(), found.refusal),
+        (Some("systemd_unit/irqbalance.service"), None)
+    );
+    assert!(
+        InterruptAffinity
+            .assess(&wish, &answers(&wish, 0, QUEUES, "nonsense"))
+            .has_unknown()
+    );
 }
 
 #[test]
 fn absent_not_applicable_and_unknown_are_three_things() {
     let wish = wished("numa-local");
-    let look = |code, out: &str| InterruptAffinity.assess(&wish, &answers(&wish, code, out, STOPPED));
-    assert_eq!(look(1, "").refusal.as_deref(), Some("there is no netdev ens1"));
+    let look =
+        |code, out: &str| InterruptAffinity.assess(&wish, &answers(&wish, code, out, STOPPED));
+    assert_eq!(
+        look(1, "").refusal.as_deref(),
+        Some("there is no netdev ens1")
+    );
     assert!(look(0, "none\n").is_met());
     let managed = look(0, &QUEUES.replace("mode 644", "mode 444"));
     let reading = managed.attributes["cpus"].found.running.clone();
-    assert!(matches!(reading, Some(Reading::NotApplicable(why)) if why.contains("manages")) && managed.is_met());
+    assert!(
+        matches!(reading, Some(Reading::NotApplicable(why)) if why.contains("manages"))
+            && managed.is_met()
+    );
     assert!(look(0, "irq\t40\t0\tx\n").has_unknown());
     let offline = wished("0,16");
     assert_eq!(
-        InterruptAffinity.assess(&offline, &answers(&offline, 0, QUEUES, STOPPED)).refusal.as_deref(),
+        InterruptAffinity
+            .assess(&offline, &answers(&offline, 0, QUEUES, STOPPED))
+            .refusal
+            .as_deref(),
         Some("CPU 16 is not online on this host")
     );
 }
@@ -95,13 +142,20 @@ fn lists_of_cpus_are_what_the_kernel_takes() {
     assert_eq!(parse_cpu_list("0-2,8,1"), Some(vec![0, 1, 2, 8]));
     for bad in ["", "a", "3-1", "1-", "-1", "0-99999", "+1", "0;reboot"] {
         assert_eq!(parse_cpu_list(bad), None, "{bad}");
-        assert_eq!(InterruptAffinity.check(&json!({ "netdev": "ens1", "cpus": bad })).len(), 1, "{bad}");
+        assert_eq!(
+            InterruptAffinity
+                .check(&json!({ "netdev": "ens1", "cpus": bad }))
+                .len(),
+            1,
+            "{bad}"
+        );
     }
 }
 
 proptest! {
     #[test]
-    fn no_answer_panics(out in "(local_cpulist |online |0-3|,|irq\t|41|\t|mode 444 /proc/irq/41/smp_affinity_list|none|\n){0,40}", code in 0i32..3) {
+    fn no_answer_panics(out in "(local_cpulist |online |0-3|,|irq\t|41|\t|mode 444 \
+                                /proc/irq/41/smp_affinity_list|none|\n){0,40}", code in 0i32..3) {
         let wish = wished("numa-local");
         let found = InterruptAffinity.assess(&wish, &answers(&wish, code, &out, STOPPED));
         InterruptAffinity.undo(&wish, &found.before, &answers(&wish, code, &out, STOPPED));

@@ -2,7 +2,10 @@
 
 use super::edit::is_below;
 use crate::BodyError;
-use crate::body::{BodyField, FieldShape, check_fields, new_body_error, new_optional_field, new_required_field, require_condition};
+use crate::body::{
+    BodyField, FieldShape, check_fields, new_body_error, new_optional_field, new_required_field,
+    require_condition,
+};
 use crate::kubernetes_object::manifest::{is_label, is_subdomain};
 use crate::kubernetes_object::request::ObjectName;
 use serde_json::Value;
@@ -53,17 +56,35 @@ pub struct JsonConflict {
 pub fn parse_desired_edits(body: &Value) -> Vec<DesiredJsonEdit> {
     let mut out: Vec<DesiredJsonEdit> = Vec::new();
     for entry in find_list_field(body, "edits") {
-        let Some(pointer) = entry.get("pointer").and_then(Value::as_str) else { continue };
+        let Some(pointer) = entry.get("pointer").and_then(Value::as_str) else {
+            continue;
+        };
         let wanted = match (entry.get("value"), entry.get("contains")) {
             (Some(value), _) => DesiredJsonValue::Value(value.clone()),
             (None, Some(element)) => DesiredJsonValue::Elements(vec![element.clone()]),
             (None, None) => DesiredJsonValue::Absent,
         };
-        match (out.iter_mut().find(|asked| asked.pointer == pointer), wanted) {
-            (Some(DesiredJsonEdit { wanted: DesiredJsonValue::Elements(all), .. }), DesiredJsonValue::Elements(more)) => {
-                all.extend(more.into_iter().filter(|element| !all.contains(element)).collect::<Vec<_>>());
+        match (
+            out.iter_mut().find(|asked| asked.pointer == pointer),
+            wanted,
+        ) {
+            (
+                Some(DesiredJsonEdit {
+                    wanted: DesiredJsonValue::Elements(all),
+                    ..
+                }),
+                DesiredJsonValue::Elements(more),
+            ) => {
+                all.extend(
+                    more.into_iter()
+                        .filter(|element| !all.contains(element))
+                        .collect::<Vec<_>>(),
+                );
             }
-            (_, wanted) => out.push(DesiredJsonEdit { pointer: pointer.to_owned(), wanted }),
+            (_, wanted) => out.push(DesiredJsonEdit {
+                pointer: pointer.to_owned(),
+                wanted,
+            }),
         }
     }
     out
@@ -71,11 +92,19 @@ pub fn parse_desired_edits(body: &Value) -> Vec<DesiredJsonEdit> {
 
 /// What must not stand there.
 pub fn parse_conflicts(body: &Value) -> Vec<JsonConflict> {
-    let text = |entry: &Value, field: &str| entry.get(field).and_then(Value::as_str).map(str::to_owned);
+    let text =
+        |entry: &Value, field: &str| entry.get(field).and_then(Value::as_str).map(str::to_owned);
     let one = |entry: &Value| {
-        Some(JsonConflict { pointer: text(entry, "pointer")?, value: entry.get("value")?.clone(), says: text(entry, "says")? })
+        Some(JsonConflict {
+            pointer: text(entry, "pointer")?,
+            value: entry.get("value")?.clone(),
+            says: text(entry, "says")?,
+        })
     };
-    find_list_field(body, "conflicts").iter().filter_map(one).collect()
+    find_list_field(body, "conflicts")
+        .iter()
+        .filter_map(one)
+        .collect()
 }
 
 /// The ConfigMap.
@@ -92,19 +121,31 @@ pub fn config_map(body: &Value) -> Option<ObjectName> {
 /// What reads the text at its start only.
 pub fn parse_reader_workload(body: &Value) -> Option<ObjectName> {
     let restarts = body.get("restarts")?;
-    let text = |from: &Value, field: &str| from.get(field).and_then(Value::as_str).map(str::to_owned);
+    let text =
+        |from: &Value, field: &str| from.get(field).and_then(Value::as_str).map(str::to_owned);
     let namespace = text(restarts, "namespace").or_else(|| text(body, "namespace"));
-    Some(ObjectName { api_version: "apps/v1".to_owned(), kind: text(restarts, "kind")?, namespace, name: text(restarts, "name")? })
+    Some(ObjectName {
+        api_version: "apps/v1".to_owned(),
+        kind: text(restarts, "kind")?,
+        namespace,
+        name: text(restarts, "name")?,
+    })
 }
 
 fn find_list_field<'b>(body: &'b Value, field: &str) -> &'b [Value] {
-    body.get(field).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+    body.get(field)
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
 }
 
 /// All that is wrong with a body.
 pub fn check_configmap_body(body: &Value) -> Vec<BodyError> {
     let mut plain = body.clone();
-    let lists = plain.as_object_mut().map(|map| [map.remove("edits"), map.remove("conflicts")]).unwrap_or_default();
+    let lists = plain
+        .as_object_mut()
+        .map(|map| [map.remove("edits"), map.remove("conflicts")])
+        .unwrap_or_default();
     let mut errors = check_fields(&plain, "", FIELDS);
     let text = |field: &str| body.get(field).and_then(Value::as_str);
     let named = text("name").is_none_or(is_subdomain);
@@ -116,7 +157,13 @@ pub fn check_configmap_body(body: &Value) -> Vec<BodyError> {
         "lower-case letters, digits, `-` and `.`",
     );
     let namespace = text("namespace").is_none_or(is_label);
-    require_condition(&mut errors, namespace, "/namespace", "the API server takes no such namespace", "lower-case letters, digits and `-`");
+    require_condition(
+        &mut errors,
+        namespace,
+        "/namespace",
+        "the API server takes no such namespace",
+        "lower-case letters, digits and `-`",
+    );
     require_condition(
         &mut errors,
         text("key").is_none_or(is_key),
@@ -126,8 +173,17 @@ pub fn check_configmap_body(body: &Value) -> Vec<BodyError> {
     );
     if let Some(restarts) = body.get("restarts").filter(|restarts| restarts.is_object()) {
         errors.extend(check_fields(restarts, "/restarts", RESTARTS));
-        let kind = restarts.get("kind").and_then(Value::as_str).is_none_or(|kind| WORKLOADS.contains(&kind));
-        require_condition(&mut errors, kind, "/restarts/kind", "this has no template of pods", "DaemonSet, Deployment or StatefulSet");
+        let kind = restarts
+            .get("kind")
+            .and_then(Value::as_str)
+            .is_none_or(|kind| WORKLOADS.contains(&kind));
+        require_condition(
+            &mut errors,
+            kind,
+            "/restarts/kind",
+            "this has no template of pods",
+            "DaemonSet, Deployment or StatefulSet",
+        );
     }
     for (field, value) in ["edits", "conflicts"].into_iter().zip(&lists) {
         let at = format!("/{field}");
@@ -139,29 +195,69 @@ pub fn check_configmap_body(body: &Value) -> Vec<BodyError> {
             "of maps with `pointer`",
         );
     }
-    let empty = find_list_field(body, "edits").is_empty() && find_list_field(body, "conflicts").is_empty();
-    require_condition(&mut errors, !empty || !body.is_object(), "", "nothing is edited", "`edits: [{ pointer: /a/b, value: 1 }]`");
+    let empty =
+        find_list_field(body, "edits").is_empty() && find_list_field(body, "conflicts").is_empty();
+    require_condition(
+        &mut errors,
+        !empty || !body.is_object(),
+        "",
+        "nothing is edited",
+        "`edits: [{ pointer: /a/b, value: 1 }]`",
+    );
     check_edits(find_list_field(body, "edits"), &mut errors);
     check_conflicts(find_list_field(body, "conflicts"), &mut errors);
     errors
 }
 
 fn check_edits(edits: &[Value], errors: &mut Vec<BodyError>) {
-    let ways = |edit: &Value| ["value", "absent", "contains"].iter().filter(|field| edit.get(**field).is_some()).count();
-    let pointer = |edit: &Value| edit.get("pointer").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let ways = |edit: &Value| {
+        ["value", "absent", "contains"]
+            .iter()
+            .filter(|field| edit.get(**field).is_some())
+            .count()
+    };
+    let pointer = |edit: &Value| {
+        edit.get("pointer")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
     for (n, edit) in edits.iter().enumerate() {
         let at = format!("/edits/{n}");
-        check_entry(edit, &at, &["pointer", "value", "absent", "contains"], errors);
-        require_condition(errors, ways(edit) == 1, &at, "an edit says one of `value`, `absent: true` and `contains`", "`value: 1`");
-        let absent = edit.get("absent").is_none_or(|absent| *absent == Value::Bool(true));
-        require_condition(errors, absent, &format!("{at}/absent"), "`absent` is true or left out", "`value` says what is wanted");
+        check_entry(
+            edit,
+            &at,
+            &["pointer", "value", "absent", "contains"],
+            errors,
+        );
+        require_condition(
+            errors,
+            ways(edit) == 1,
+            &at,
+            "an edit says one of `value`, `absent: true` and `contains`",
+            "`value: 1`",
+        );
+        let absent = edit
+            .get("absent")
+            .is_none_or(|absent| *absent == Value::Bool(true));
+        require_condition(
+            errors,
+            absent,
+            &format!("{at}/absent"),
+            "`absent` is true or left out",
+            "`value` says what is wanted",
+        );
         let (own, elements) = (pointer(edit), edit.get("contains").is_some());
         let clash = edits[..n].iter().find(|other| {
             let (theirs, both) = (pointer(other), elements && other.get("contains").is_some());
             (is_below(&own, &theirs) || is_below(&theirs, &own)) && !(both && own == theirs)
         });
         if clash.is_some() {
-            errors.push(new_body_error(&format!("{at}/pointer"), "another edit is about the same part", Some("make one edit of both")));
+            errors.push(new_body_error(
+                &format!("{at}/pointer"),
+                "another edit is about the same part",
+                Some("make one edit of both"),
+            ));
         }
     }
 }
@@ -170,7 +266,10 @@ fn check_conflicts(conflicts: &[Value], errors: &mut Vec<BodyError>) {
     for (n, conflict) in conflicts.iter().enumerate() {
         let at = format!("/conflicts/{n}");
         check_entry(conflict, &at, &["pointer", "value", "says"], errors);
-        let says = conflict.get("says").and_then(Value::as_str).is_some_and(|says| !says.trim().is_empty());
+        let says = conflict
+            .get("says")
+            .and_then(Value::as_str)
+            .is_some_and(|says| !says.trim().is_empty());
         require_condition(
             errors,
             says && conflict.get("value").is_some(),
@@ -182,8 +281,18 @@ fn check_conflicts(conflicts: &[Value], errors: &mut Vec<BodyError>) {
 }
 
 fn check_entry(entry: &Value, at: &str, known: &[&str], errors: &mut Vec<BodyError>) {
-    for name in entry.as_object().into_iter().flatten().map(|(name, _)| name).filter(|name| !known.contains(&name.as_str())) {
-        errors.push(new_body_error(at, &format!("unknown field `{name}`"), Some(&format!("the fields are {}", known.join(", ")))));
+    for name in entry
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| name)
+        .filter(|name| !known.contains(&name.as_str()))
+    {
+        errors.push(new_body_error(
+            at,
+            &format!("unknown field `{name}`"),
+            Some(&format!("the fields are {}", known.join(", "))),
+        ));
     }
     let pointer = entry.get("pointer").and_then(Value::as_str);
     require_condition(
@@ -197,14 +306,20 @@ fn check_entry(entry: &Value, at: &str, known: &[&str], errors: &mut Vec<BodyErr
 
 /// RFC 6901; the whole text is not edited.
 fn is_pointer(text: &str) -> bool {
-    let escapes = text.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
+    let escapes = text
+        .split('~')
+        .skip(1)
+        .all(|rest| rest.starts_with(['0', '1']));
     text.len() > 1 && text.starts_with('/') && escapes && !text.chars().any(char::is_control)
 }
 
 /// What the API server takes as a key of a ConfigMap.
 fn is_key(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    (1..=253).contains(&text.len()) && text.chars().all(plain) && text != "." && !text.starts_with("..")
+    (1..=253).contains(&text.len())
+        && text.chars().all(plain)
+        && text != "."
+        && !text.starts_with("..")
 }
 
 #[cfg(test)]
@@ -213,43 +328,83 @@ mod tests {
     use serde_json::json;
 
     fn with(more: Value) -> Value {
-        let mut body = json!({ "name": "eni-config", "namespace": "kube-system", "key": "eni_conf" });
-        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let mut body =
+            json!({ "name": "eni-config", "namespace": "kube-system", "key": "eni_conf" });
+        body.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         body
     }
 
     fn pointers(more: Value) -> Vec<String> {
-        check_configmap_body(&with(more)).into_iter().map(|error| error.pointer).collect()
+        check_configmap_body(&with(more))
+            .into_iter()
+            .map(|error| error.pointer)
+            .collect()
     }
 
     #[test]
     fn what_cannot_be_meant_is_refused() {
         let one = |edit: Value| pointers(json!({ "edits": [edit] }));
-        assert_eq!(one(json!({ "pointer": "/a", "value": null })), Vec::<String>::new());
-        assert_eq!(one(json!({ "pointer": "a", "value": 1 })), ["/edits/0/pointer"]);
-        assert_eq!(one(json!({ "pointer": "/a~2", "value": 1 })), ["/edits/0/pointer"]);
+        assert_eq!(
+            one(json!({ "pointer": "/a", "value": null })),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            one(json!({ "pointer": "a", "value": 1 })),
+            ["/edits/0/pointer"]
+        );
+        assert_eq!(
+            one(json!({ "pointer": "/a~2", "value": 1 })),
+            ["/edits/0/pointer"]
+        );
         assert_eq!(one(json!({ "pointer": "/a" })), ["/edits/0"]);
-        assert_eq!(one(json!({ "pointer": "/a", "value": 1, "absent": true })), ["/edits/0"]);
-        assert_eq!(one(json!({ "pointer": "/a", "absent": false })), ["/edits/0/absent"]);
-        assert_eq!(one(json!({ "pointer": "/a", "value": 1, "was": 2 })), ["/edits/0"]);
+        assert_eq!(
+            one(json!({ "pointer": "/a", "value": 1, "absent": true })),
+            ["/edits/0"]
+        );
+        assert_eq!(
+            one(json!({ "pointer": "/a", "absent": false })),
+            ["/edits/0/absent"]
+        );
+        assert_eq!(
+            one(json!({ "pointer": "/a", "value": 1, "was": 2 })),
+            ["/edits/0"]
+        );
         assert_eq!(pointers(json!({})), [""]);
         assert_eq!(pointers(json!({ "edits": "x" })), ["/edits", ""]);
         assert_eq!(
-            pointers(json!({ "edits": [{ "pointer": "/a", "value": {} }, { "pointer": "/a/b", "value": 1 }] })),
+            pointers(
+                json!({ "edits": [{ "pointer": "/a", "value": {} }, { "pointer": "/a/b", "value": 1 }] })
+            ),
             ["/edits/1/pointer"]
         );
         assert_eq!(
-            pointers(json!({ "edits": [{ "pointer": "/a", "contains": 1 }, { "pointer": "/a", "contains": 2 }] })),
+            pointers(
+                json!({ "edits": [{ "pointer": "/a", "contains": 1 }, { "pointer": "/a", "contains": 2 }] })
+            ),
             Vec::<String>::new()
         );
-        assert_eq!(pointers(json!({ "conflicts": [{ "pointer": "/a", "value": true }] })), ["/conflicts/0"]);
-        let other =
-            |field: &str, value: Value| pointers(json!({ field: value, "conflicts": [{ "pointer": "/a", "value": 1, "says": "no" }] }));
+        assert_eq!(
+            pointers(json!({ "conflicts": [{ "pointer": "/a", "value": true }] })),
+            ["/conflicts/0"]
+        );
+        let other = |field: &str, value: Value| {
+            pointers(
+                json!({ field: value, "conflicts": [{ "pointer": "/a", "value": 1, "says": "no" }] }),
+            )
+        };
         assert_eq!(other("name", json!("Eni")), ["/name"]);
         assert_eq!(other("namespace", json!("a.b")), ["/namespace"]);
         assert_eq!(other("key", json!("a/b")), ["/key"]);
-        assert_eq!(other("restarts", json!({ "kind": "Job", "name": "x" })), ["/restarts/kind"]);
-        assert_eq!(other("restarts", json!({ "kind": "DaemonSet" })), ["/restarts"]);
+        assert_eq!(
+            other("restarts", json!({ "kind": "Job", "name": "x" })),
+            ["/restarts/kind"]
+        );
+        assert_eq!(
+            other("restarts", json!({ "kind": "DaemonSet" })),
+            ["/restarts"]
+        );
         assert_eq!(check_configmap_body(&json!([])).len(), 1);
     }
 
@@ -259,6 +414,9 @@ mod tests {
             json!({ "edits": [{ "pointer": "/a", "contains": 1 }, { "pointer": "/b", "absent": true }, { "pointer": "/a", "contains": 2 }] }),
         );
         let asked = parse_desired_edits(&body);
-        assert_eq!((asked.len(), &asked[0].wanted), (2, &DesiredJsonValue::Elements(vec![json!(1), json!(2)])));
+        assert_eq!(
+            (asked.len(), &asked[0].wanted),
+            (2, &DesiredJsonValue::Elements(vec![json!(1), json!(2)]))
+        );
     }
 }

@@ -1,6 +1,6 @@
-//! One change in a JSON text that somebody else owns, by JSON pointer (RFC 6901) through maps. Everything that is not edited
-//! keeps its bytes: order, spacing and the way in which numbers are written. What is put in is written in one line, indented as
-//! its neighbours.
+//! One change in a JSON text that somebody else owns, by JSON pointer (RFC 6901) through maps.
+//! Everything that is not edited keeps its bytes: order, spacing and the way in which numbers are
+//! written. What is put in is written in one line, indented as its neighbours.
 
 use super::same::canonicalize_json;
 use super::text::{JsonTextDocument, JsonTextPart};
@@ -8,13 +8,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What stands at a pointer. JSON's `null` is a value. Two are equal where they say the same, however that is written.
+/// What stands at a pointer. JSON's `null` is a value. Two are equal where they say the same,
+/// however that is written.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum JsonPointerValue {
     /// This value.
     Is(Value),
-    /// The value that these bytes say, which are written otherwise than we would: what is put back are the bytes.
+    /// The value that these bytes say, which are written otherwise than we would: what is put back
+    /// are the bytes.
     Written(String),
     /// Nothing.
     Absent,
@@ -23,9 +25,14 @@ pub enum JsonPointerValue {
 impl JsonPointerValue {
     /// The value of these bytes.
     pub fn of(bytes: &str) -> Result<Self, String> {
-        let value: Value = serde_json::from_str(bytes).map_err(|error| format!("it is no JSON ({error})"))?;
+        let value: Value =
+            serde_json::from_str(bytes).map_err(|error| format!("it is no JSON ({error})"))?;
         let ours = value.to_string();
-        Ok(if ours == bytes { JsonPointerValue::Is(value) } else { JsonPointerValue::Written(bytes.to_owned()) })
+        Ok(if ours == bytes {
+            JsonPointerValue::Is(value)
+        } else {
+            JsonPointerValue::Written(bytes.to_owned())
+        })
     }
 
     /// The value, where there is one; of a number as much as fits.
@@ -65,7 +72,8 @@ pub enum JsonEdit {
         pointer: String,
         old: JsonPointerValue,
         new: JsonPointerValue,
-        /// Where the value goes: the outermost map above it that goes along once it is empty, because it came with the value.
+        /// Where the value goes: the outermost map above it that goes along once it is empty,
+        /// because it came with the value.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         up_to: Option<String>,
     },
@@ -78,14 +86,19 @@ pub enum JsonEdit {
     },
 }
 
-/// The text after these edits, one after the other; why not, where it does not say what an edit goes by.
+/// The text after these edits, one after the other; why not, where it does not say what an edit
+/// goes by.
 pub fn apply_json_edits(text: &str, edits: &[JsonEdit]) -> Result<String, String> {
-    edits.iter().try_fold(text.to_owned(), |text, edit| edit.of(&text))
+    edits
+        .iter()
+        .try_fold(text.to_owned(), |text, edit| edit.of(&text))
 }
 
 /// True where a text says what these edits leave behind.
 pub fn are_made(text: &str, edits: &[JsonEdit]) -> bool {
-    edits.iter().all(|edit| edit.is_made(text).unwrap_or_default())
+    edits
+        .iter()
+        .all(|edit| edit.is_made(text).unwrap_or_default())
 }
 
 impl JsonEdit {
@@ -94,10 +107,18 @@ impl JsonEdit {
         let part = document.part(self.pointer())?;
         Ok(match (self, &part) {
             (JsonEdit::Value { new, .. }, _) => read_pointer_value(&document, &part)? == *new,
-            (JsonEdit::Element { element, present, .. }, JsonTextPart::Value(list)) => {
+            (
+                JsonEdit::Element {
+                    element, present, ..
+                },
+                JsonTextPart::Value(list),
+            ) => {
                 let wanted = Ok(JsonPointerValue::Is(element.clone()));
                 let items = document.items(list, b'[').unwrap_or_default();
-                items.iter().any(|item| JsonPointerValue::of(document.bytes(&item.value)) == wanted) == *present
+                items
+                    .iter()
+                    .any(|item| JsonPointerValue::of(document.bytes(&item.value)) == wanted)
+                    == *present
             }
             (JsonEdit::Element { present, .. }, JsonTextPart::Missing { .. }) => !present,
         })
@@ -114,21 +135,43 @@ impl JsonEdit {
         let part = document.part(self.pointer())?;
         let now = read_pointer_value(&document, &part)?;
         match self {
-            JsonEdit::Value { pointer, old, .. } if now != *old => Err(describe_changed_value(pointer, &now)),
-            JsonEdit::Value { new: JsonPointerValue::Written(bytes), .. } if JsonPointerValue::of(bytes).is_err() => {
+            JsonEdit::Value { pointer, old, .. } if now != *old => {
+                Err(describe_changed_value(pointer, &now))
+            }
+            JsonEdit::Value {
+                new: JsonPointerValue::Written(bytes),
+                ..
+            } if JsonPointerValue::of(bytes).is_err() => {
                 Err("what is to be put back is no JSON".to_owned())
             }
-            JsonEdit::Value { pointer, new, up_to, .. } => match (part, new.json()) {
+            JsonEdit::Value {
+                pointer,
+                new,
+                up_to,
+                ..
+            } => match (part, new.json()) {
                 (JsonTextPart::Value(value), Some(new)) => Ok(document.with(&value, &new)),
-                (JsonTextPart::Missing { map, names }, Some(new)) => Ok(document.with_member(&map, &names, &new)),
+                (JsonTextPart::Missing { map, names }, Some(new)) => {
+                    Ok(document.with_member(&map, &names, &new))
+                }
                 (JsonTextPart::Value(_), None) => remove_member(text, pointer, up_to.as_deref()),
                 (JsonTextPart::Missing { .. }, None) => Ok(text.to_owned()),
             },
-            JsonEdit::Element { pointer, element, present } => {
-                let JsonTextPart::Value(list) = part else { return Err(describe_changed_value(pointer, &now)) };
-                let items = document.items(&list, b'[').ok_or_else(|| describe_changed_value(pointer, &now))?;
+            JsonEdit::Element {
+                pointer,
+                element,
+                present,
+            } => {
+                let JsonTextPart::Value(list) = part else {
+                    return Err(describe_changed_value(pointer, &now));
+                };
+                let items = document
+                    .items(&list, b'[')
+                    .ok_or_else(|| describe_changed_value(pointer, &now))?;
                 let wanted = Ok(JsonPointerValue::Is(element.clone()));
-                let at = items.iter().position(|item| JsonPointerValue::of(document.bytes(&item.value)) == wanted);
+                let at = items
+                    .iter()
+                    .position(|item| JsonPointerValue::of(document.bytes(&item.value)) == wanted);
                 match (at, present) {
                     (None, true) => Ok(document.with_element(&list, element)),
                     (Some(at), false) => Ok(document.without_item(&list, &items, at)),
@@ -140,7 +183,10 @@ impl JsonEdit {
 }
 
 /// What stands there.
-pub fn read_pointer_value(document: &JsonTextDocument<'_>, part: &JsonTextPart) -> Result<JsonPointerValue, String> {
+pub fn read_pointer_value(
+    document: &JsonTextDocument<'_>,
+    part: &JsonTextPart,
+) -> Result<JsonPointerValue, String> {
     match part {
         JsonTextPart::Value(value) => JsonPointerValue::of(document.bytes(value)),
         JsonTextPart::Missing { .. } => Ok(JsonPointerValue::Absent),
@@ -148,11 +194,21 @@ pub fn read_pointer_value(document: &JsonTextDocument<'_>, part: &JsonTextPart) 
 }
 
 fn remove_member(text: &str, pointer: &str, up_to: Option<&str>) -> Result<String, String> {
-    let (mut text, mut pointer) = (JsonTextDocument::of(text)?.without_member(pointer)?, pointer);
-    while let Some((above, _)) = pointer.rsplit_once('/').filter(|(above, _)| up_to.is_some_and(|up_to| is_below(above, up_to))) {
+    let (mut text, mut pointer) = (
+        JsonTextDocument::of(text)?.without_member(pointer)?,
+        pointer,
+    );
+    while let Some((above, _)) = pointer
+        .rsplit_once('/')
+        .filter(|(above, _)| up_to.is_some_and(|up_to| is_below(above, up_to)))
+    {
         let document = JsonTextDocument::of(&text)?;
         match document.part(above)? {
-            JsonTextPart::Value(map) if document.items(&map, b'{').is_some_and(|items| items.is_empty()) => {
+            JsonTextPart::Value(map)
+                if document
+                    .items(&map, b'{')
+                    .is_some_and(|items| items.is_empty()) =>
+            {
                 text = document.without_member(above)?
             }
             _ => break,
@@ -164,12 +220,20 @@ fn remove_member(text: &str, pointer: &str, up_to: Option<&str>) -> Result<Strin
 
 /// True when a pointer is this one, or leads on from it.
 pub fn is_below(pointer: &str, above: &str) -> bool {
-    pointer.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    pointer
+        .strip_prefix(above)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 fn describe_changed_value(pointer: &str, now: &JsonPointerValue) -> String {
-    let now = now.value().map_or_else(|| "not there".to_owned(), |value| railwright_base::text::one_line(&value.to_string(), 80));
-    format!("{} is {now} by now", super::text::format_json_pointer(pointer))
+    let now = now.value().map_or_else(
+        || "not there".to_owned(),
+        |value| railwright_base::text::one_line(&value.to_string(), 80),
+    );
+    format!(
+        "{} is {now} by now",
+        super::text::format_json_pointer(pointer)
+    )
 }
 
 #[cfg(test)]
@@ -179,34 +243,89 @@ mod tests {
     use serde_json::json;
 
     fn set(pointer: &str, old: Option<Value>, new: Option<Value>) -> JsonEdit {
-        let held = |value: Option<Value>| value.map_or(JsonPointerValue::Absent, JsonPointerValue::Is);
-        JsonEdit::Value { pointer: pointer.to_owned(), old: held(old), new: held(new), up_to: None }
+        let held =
+            |value: Option<Value>| value.map_or(JsonPointerValue::Absent, JsonPointerValue::Is);
+        JsonEdit::Value {
+            pointer: pointer.to_owned(),
+            old: held(old),
+            new: held(new),
+            up_to: None,
+        }
     }
 
     fn element(pointer: &str, element: Value, present: bool) -> JsonEdit {
-        JsonEdit::Element { pointer: pointer.to_owned(), element, present }
+        JsonEdit::Element {
+            pointer: pointer.to_owned(),
+            element,
+            present,
+        }
     }
 
-    const TEXT: &str = "{\n  \"version\": \"1\",\n  \"ratio\": 1.50,\n  \"tags\": { \"a/b\": \"x\" },\n  \"list\": [1, 2]\n}\n";
+    const TEXT: &str = "{\n  \"version\": \"1\",\n  \"ratio\": 1.50,\n  \"tags\": \
+                        { \"a/b\": \"x\" },\n  \"list\": [1, 2]\n}\n";
 
     #[test]
     fn only_what_is_edited_changes() {
         let to = |edits: &[JsonEdit], from: &str, to: &str| {
-            assert_eq!(apply_json_edits(TEXT, edits).unwrap(), TEXT.replace(from, to), "{edits:?}")
+            assert_eq!(
+                apply_json_edits(TEXT, edits).unwrap(),
+                TEXT.replace(from, to),
+                "{edits:?}"
+            )
         };
-        to(&[set("/version", Some(json!("1")), Some(json!("2")))], "\"1\"", "\"2\"");
-        to(&[set("/tags/a~1b", Some(json!("x")), Some(json!(null)))], "\"x\"", "null");
-        to(&[set("/tags/c", None, Some(json!(true)))], "\"x\" }", "\"x\", \"c\": true }");
-        to(&[set("/erdma", None, Some(json!(false)))], "[1, 2]\n", "[1, 2],\n  \"erdma\": false\n");
-        to(&[set("/filter/a/b", None, Some(json!(1)))], "[1, 2]\n", "[1, 2],\n  \"filter\": {\"a\":{\"b\":1}}\n");
-        to(&[set("/version", Some(json!("1")), None)], "\n  \"version\": \"1\",", "");
-        to(&[set("/list", Some(json!([1, 2])), None)], ",\n  \"list\": [1, 2]", "");
-        to(&[set("/tags/a~1b", Some(json!("x")), None)], "{ \"a/b\": \"x\" }", "{}");
-        to(&[element("/list", json!({ "k": 3 }), true)], "[1, 2]", "[1, 2, {\"k\":3}]");
+        to(
+            &[set("/version", Some(json!("1")), Some(json!("2")))],
+            "\"1\"",
+            "\"2\"",
+        );
+        to(
+            &[set("/tags/a~1b", Some(json!("x")), Some(json!(null)))],
+            "\"x\"",
+            "null",
+        );
+        to(
+            &[set("/tags/c", None, Some(json!(true)))],
+            "\"x\" }",
+            "\"x\", \"c\": true }",
+        );
+        to(
+            &[set("/erdma", None, Some(json!(false)))],
+            "[1, 2]\n",
+            "[1, 2],\n  \"erdma\": false\n",
+        );
+        to(
+            &[set("/filter/a/b", None, Some(json!(1)))],
+            "[1, 2]\n",
+            "[1, 2],\n  \"filter\": {\"a\":{\"b\":1}}\n",
+        );
+        to(
+            &[set("/version", Some(json!("1")), None)],
+            "\n  \"version\": \"1\",",
+            "",
+        );
+        to(
+            &[set("/list", Some(json!([1, 2])), None)],
+            ",\n  \"list\": [1, 2]",
+            "",
+        );
+        to(
+            &[set("/tags/a~1b", Some(json!("x")), None)],
+            "{ \"a/b\": \"x\" }",
+            "{}",
+        );
+        to(
+            &[element("/list", json!({ "k": 3 }), true)],
+            "[1, 2]",
+            "[1, 2, {\"k\":3}]",
+        );
         to(&[element("/list", json!(1), false)], "[1, 2]", "[2]");
         to(&[element("/list", json!(2), false)], "[1, 2]", "[1]");
         // Numbers are the same however they are written, and what is put back has its own bytes.
-        to(&[set("/ratio", Some(json!(1.5)), Some(json!(2)))], "1.50", "2");
+        to(
+            &[set("/ratio", Some(json!(1.5)), Some(json!(2)))],
+            "1.50",
+            "2",
+        );
         let back = JsonEdit::Value {
             pointer: "/ratio".to_owned(),
             old: JsonPointerValue::of("15e-1").unwrap(),
@@ -215,8 +334,14 @@ mod tests {
         };
         to(&[back], "1.50", "0.10000000000000000555");
         to(&[element("/list", json!(2.0), false)], "[1, 2]", "[1]");
-        assert_eq!(apply_json_edits("{}", &[set("/a", None, Some(json!([])))]).unwrap(), r#"{"a":[]}"#);
-        assert_eq!(apply_json_edits(r#"{"a":[]}"#, &[element("/a", json!(1), true)]).unwrap(), r#"{"a":[1]}"#);
+        assert_eq!(
+            apply_json_edits("{}", &[set("/a", None, Some(json!([])))]).unwrap(),
+            r#"{"a":[]}"#
+        );
+        assert_eq!(
+            apply_json_edits(r#"{"a":[]}"#, &[element("/a", json!(1), true)]).unwrap(),
+            r#"{"a":[1]}"#
+        );
     }
 
     #[test]
@@ -238,23 +363,48 @@ mod tests {
     #[test]
     fn what_moved_is_left_alone() {
         for (edit, why) in [
-            (set("/version", Some(json!("0")), Some(json!("2"))), "version is \"1\" by now"),
-            (set("/version", None, Some(json!("2"))), "version is \"1\" by now"),
-            (set("/absent", Some(json!(1)), None), "absent is not there by now"),
-            (set("/version/x", None, Some(json!(1))), "`version` is no map"),
-            (set("/list/0", Some(json!(1)), Some(json!(2))), "`list` is no map"),
+            (
+                set("/version", Some(json!("0")), Some(json!("2"))),
+                "version is \"1\" by now",
+            ),
+            (
+                set("/version", None, Some(json!("2"))),
+                "version is \"1\" by now",
+            ),
+            (
+                set("/absent", Some(json!(1)), None),
+                "absent is not there by now",
+            ),
+            (
+                set("/version/x", None, Some(json!(1))),
+                "`version` is no map",
+            ),
+            (
+                set("/list/0", Some(json!(1)), Some(json!(2))),
+                "`list` is no map",
+            ),
             (element("/list", json!(1), true), "list is [1,2] by now"),
             (element("/list", json!(3), false), "list is [1,2] by now"),
-            (element("/version", json!(3), true), "version is \"1\" by now"),
+            (
+                element("/version", json!(3), true),
+                "version is \"1\" by now",
+            ),
             (element("/none", json!(3), true), "none is not there by now"),
         ] {
             let said = apply_json_edits(TEXT, &[edit]).unwrap_err();
             assert!(said.contains(why), "{said}");
         }
         for text in ["", "[]", "1", "{", "{\"a\":1,}", "# x\n{}", "{} {}"] {
-            assert!(apply_json_edits(text, &[set("/a", None, Some(json!(1)))]).is_err(), "{text}");
+            assert!(
+                apply_json_edits(text, &[set("/a", None, Some(json!(1)))]).is_err(),
+                "{text}"
+            );
         }
-        let twice = apply_json_edits(r#"{"a":1,"a":2}"#, &[set("/a", Some(json!(2)), Some(json!(3)))]).unwrap_err();
+        let twice = apply_json_edits(
+            r#"{"a":1,"a":2}"#,
+            &[set("/a", Some(json!(2)), Some(json!(3)))],
+        )
+        .unwrap_err();
         assert!(twice.contains("twice"), "{twice}");
     }
 
@@ -267,14 +417,20 @@ mod tests {
             ".{0,6}".prop_map(Value::from)
         ];
         let value = leaf.prop_recursive(3, 12, 4, |inner| {
-            let map = proptest::collection::btree_map("[a-c/~.\"]{0,2}", inner.clone(), 0..4).prop_map(|map| map.into_iter().collect());
-            prop_oneof![proptest::collection::vec(inner, 0..4).prop_map(Value::from), map]
+            let map = proptest::collection::btree_map("[a-c/~.\"]{0,2}", inner.clone(), 0..4)
+                .prop_map(|map| map.into_iter().collect());
+            prop_oneof![
+                proptest::collection::vec(inner, 0..4).prop_map(Value::from),
+                map
+            ]
         });
-        proptest::collection::btree_map("[a-c/~.\"]{0,2}", value, 0..4).prop_map(|map| map.into_iter().collect())
+        proptest::collection::btree_map("[a-c/~.\"]{0,2}", value, 0..4)
+            .prop_map(|map| map.into_iter().collect())
     }
 
     proptest! {
-        /// An edit and its inverse leave the document as it was, and in between it says what the edit says.
+        /// An edit and its inverse leave the document as it was, and in between it says what the
+        /// edit says.
         #[test]
         fn an_edit_can_be_taken_back(map in maps(), pointer in "(/[a-c]){1,3}", new in maps(), pretty in any::<bool>()) {
             let text = if pretty { serde_json::to_string_pretty(&map).unwrap() } else { map.to_string() };

@@ -46,44 +46,85 @@ impl ConfigMapText {
     pub fn at(wish: &DesiredResource, answers: &ReadResults) -> Result<Self, ConfigMapTextError> {
         let look = ConfigMapText::at_text(wish, answers)?;
         match (body::parse_reader_workload(&wish.body), &look.reader) {
-            (Some(workload), None) => Err(new_absent_error(&workload, "nothing would read the edit")),
+            (Some(workload), None) => {
+                Err(new_absent_error(&workload, "nothing would read the edit"))
+            }
             _ => Ok(look),
         }
     }
 
     /// The text has to be there; what read it may be gone.
-    pub fn at_text(wish: &DesiredResource, answers: &ReadResults) -> Result<Self, ConfigMapTextError> {
+    pub fn at_text(
+        wish: &DesiredResource,
+        answers: &ReadResults,
+    ) -> Result<Self, ConfigMapTextError> {
         let (Some(object), Some(key)) = (body::config_map(&wish.body), wish.text("key")) else {
-            return Err(ConfigMapTextError::Unknown("the wish names no ConfigMap".to_owned()));
+            return Err(ConfigMapTextError::Unknown(
+                "the wish names no ConfigMap".to_owned(),
+            ));
         };
-        let Some(live) = read_live_object(&object, answers)? else { return Err(new_absent_error(&object, "there is nothing to edit")) };
-        if live.pointer("/data").and_then(|data| data.get(key)).and_then(Value::as_str).is_none() {
-            return Err(ConfigMapTextError::Absent { what: TEXT.to_owned(), reason: format!("{object} has no text `{key}`") });
+        let Some(live) = read_live_object(&object, answers)? else {
+            return Err(new_absent_error(&object, "there is nothing to edit"));
+        };
+        if live
+            .pointer("/data")
+            .and_then(|data| data.get(key))
+            .and_then(Value::as_str)
+            .is_none()
+        {
+            return Err(ConfigMapTextError::Absent {
+                what: TEXT.to_owned(),
+                reason: format!("{object} has no text `{key}`"),
+            });
         }
         let reader = match body::parse_reader_workload(&wish.body) {
             None => None,
-            Some(workload) => read_live_object(&workload, answers)?.map(|live| ConfigMapTextReader { object: workload, live }),
+            Some(workload) => {
+                read_live_object(&workload, answers)?.map(|live| ConfigMapTextReader {
+                    object: workload,
+                    live,
+                })
+            }
         };
-        Ok(ConfigMapText { object, key: key.to_owned(), live, reader })
+        Ok(ConfigMapText {
+            object,
+            key: key.to_owned(),
+            live,
+            reader,
+        })
     }
 
     /// The text, where it is JSON.
     pub fn document(&self) -> Result<JsonTextDocument<'_>, String> {
-        let text = self.live.pointer("/data").and_then(|data| data.get(&self.key)).and_then(Value::as_str);
+        let text = self
+            .live
+            .pointer("/data")
+            .and_then(|data| data.get(&self.key))
+            .and_then(Value::as_str);
         JsonTextDocument::of(text.unwrap_or_default()).map_err(|reason| self.says(&reason))
     }
 
     /// A reason with the place that it is about.
     pub fn says(&self, reason: &str) -> String {
-        format!("`{}` of {}: {}; nothing of it is touched", self.key, self.object, one_line(reason, 200))
+        format!(
+            "`{}` of {}: {}; nothing of it is touched",
+            self.key,
+            self.object,
+            one_line(reason, 200)
+        )
     }
 
     /// A part of the text, with who wrote the text last.
     pub fn attribute(&self, wanted: Reading, found: Reading) -> Attribute {
         let path = ["data", &self.key].map(|name| FieldPathStep::Field(name.to_owned()));
-        let holder = find_field_managers(&self.live, &path).into_iter().find(|holder| holder.manager != MANAGER);
+        let holder = find_field_managers(&self.live, &path)
+            .into_iter()
+            .find(|holder| holder.manager != MANAGER);
         let by = holder.map(|holder| format!("the text was {}", holder.told()));
-        Attribute { by, ..Attribute::in_plane(Plane::Persisted, wanted, found) }
+        Attribute {
+            by,
+            ..Attribute::in_plane(Plane::Persisted, wanted, found)
+        }
     }
 
     /// The server's own name for this very object.
@@ -113,15 +154,31 @@ impl ConfigMapText {
     /// The edits, with the mark that they leave where something reads the text.
     pub fn edit(&self, edits: Vec<JsonEdit>, value: Option<String>) -> Action {
         let is_marked = value.is_some() || self.mark_of_text().is_some();
-        let mark = is_marked.then(|| RestartMark { name: self.mark(), value });
+        let mark = is_marked.then(|| RestartMark {
+            name: self.mark(),
+            value,
+        });
         let precondition = ObjectPrecondition::of(&self.live);
-        Action::EditConfigMap { object: self.object.clone(), precondition, key: self.key.clone(), edits, mark }
+        Action::EditConfigMap {
+            object: self.object.clone(),
+            precondition,
+            key: self.key.clone(),
+            edits,
+            mark,
+        }
     }
 
     /// What starts the pods anew.
     pub fn mark_template(&self, reader: &ConfigMapTextReader, value: Option<String>) -> Action {
         let (object, precondition) = (reader.object.clone(), ObjectPrecondition::of(&reader.live));
-        Action::MarkPodTemplate { object, precondition, mark: RestartMark { name: self.mark(), value } }
+        Action::MarkPodTemplate {
+            object,
+            precondition,
+            mark: RestartMark {
+                name: self.mark(),
+                value,
+            },
+        }
     }
 }
 
@@ -133,16 +190,28 @@ impl ConfigMapTextReader {
 
     /// Its controller replaces no pod by itself.
     pub fn waits_for_deletion(&self) -> bool {
-        self.live.pointer("/spec/updateStrategy/type").and_then(Value::as_str) == Some("OnDelete")
+        self.live
+            .pointer("/spec/updateStrategy/type")
+            .and_then(Value::as_str)
+            == Some("OnDelete")
     }
 }
 
 fn new_absent_error(object: &ObjectName, effect: &str) -> ConfigMapTextError {
-    ConfigMapTextError::Absent { what: object.to_string(), reason: format!("{object} is not there: {effect}") }
+    ConfigMapTextError::Absent {
+        what: object.to_string(),
+        reason: format!("{object} is not there: {effect}"),
+    }
 }
 
-fn read_live_object(object: &ObjectName, answers: &ReadResults) -> Result<Option<Value>, ConfigMapTextError> {
-    match looked_at(&Read::Kubernetes(KubernetesRead::Object(object.clone())), answers) {
+fn read_live_object(
+    object: &ObjectName,
+    answers: &ReadResults,
+) -> Result<Option<Value>, ConfigMapTextError> {
+    match looked_at(
+        &Read::Kubernetes(KubernetesRead::Object(object.clone())),
+        answers,
+    ) {
         LiveObject::Is(live) => Ok(Some(live)),
         LiveObject::Absent => Ok(None),
         LiveObject::Unknown(reason) => Err(ConfigMapTextError::Unknown(reason)),

@@ -1,8 +1,9 @@
-//! The mark by which a restart that is owed can be seen: an annotation on the ConfigMap, written together with the edit, and the same
-//! on the template of the pods that read it. A template without it runs pods that have not read the edit.
+//! The mark by which a restart that is owed can be seen: an annotation on the ConfigMap, written
+//! together with the edit, and the same on the template of the pods that read it. A template
+//! without it runs pods that have not read the edit.
 //!
-//! `kubectl rollout restart` sets an annotation of its own on the template in the same way, with the time in it
-//! (kubernetes/kubectl, pkg/polymorphichelpers/objectrestarter.go).
+//! `kubectl rollout restart` sets an annotation of its own on the template in the same way, with
+//! the time in it (kubernetes/kubectl, pkg/polymorphichelpers/objectrestarter.go).
 
 use crate::kubernetes_object::request::ObjectName;
 use railwright_base::Digest;
@@ -30,15 +31,23 @@ const NAME_LIMIT: usize = 63;
 
 /// One name for each text. No name of an object has a `_`, so that the key begins at the first.
 pub fn build_mark_name(config_map: &ObjectName, key: &str) -> String {
-    let whole = format!("{}.{}_{key}", config_map.namespace.as_deref().unwrap_or_default(), config_map.name);
+    let whole = format!(
+        "{}.{}_{key}",
+        config_map.namespace.as_deref().unwrap_or_default(),
+        config_map.name
+    );
     let ends_well = key.ends_with(|c: char| c.is_ascii_alphanumeric());
     if whole.len() <= NAME_LIMIT && ends_well {
         return format!("railwright.io/{whole}");
     }
-    format!("railwright.io/text-{}", Digest::of_bytes(whole.as_bytes()).short())
+    format!(
+        "railwright.io/text-{}",
+        Digest::of_bytes(whole.as_bytes()).short()
+    )
 }
 
-/// The mark of an edit: another one each time, so that pods which read what somebody wrote in between start anew too.
+/// The mark of an edit: another one each time, so that pods which read what somebody wrote in
+/// between start anew too.
 pub fn of_edit(wanted: &Value, found: &Value, template: Option<&str>) -> String {
     Digest::of(&(wanted, found, template)).short().to_owned()
 }
@@ -65,12 +74,26 @@ mod tests {
             namespace: Some("kube-system".to_owned()),
             name: name.to_owned(),
         };
-        assert_eq!(build_mark_name(&map("eni-config"), "eni_conf"), "railwright.io/kube-system.eni-config_eni_conf");
-        let names = [("a.b", "c"), ("a", "b.c"), ("a", "b_c"), ("a", "b-"), (&"a".repeat(60), "b")]
-            .map(|(map_name, key)| build_mark_name(&map(map_name), key));
+        assert_eq!(
+            build_mark_name(&map("eni-config"), "eni_conf"),
+            "railwright.io/kube-system.eni-config_eni_conf"
+        );
+        let names = [
+            ("a.b", "c"),
+            ("a", "b.c"),
+            ("a", "b_c"),
+            ("a", "b-"),
+            (&"a".repeat(60), "b"),
+        ]
+        .map(|(map_name, key)| build_mark_name(&map(map_name), key));
         for (n, name) in names.iter().enumerate() {
             let (_, local) = name.split_once('/').unwrap();
-            assert!(local.len() <= 63 && local.ends_with(|c: char| c.is_ascii_alphanumeric()) && !names[..n].contains(name), "{name}");
+            assert!(
+                local.len() <= 63
+                    && local.ends_with(|c: char| c.is_ascii_alphanumeric())
+                    && !names[..n].contains(name),
+                "{name}"
+            );
         }
     }
 }

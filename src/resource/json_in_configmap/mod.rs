@@ -1,10 +1,13 @@
-//! `json_in_configmap`: parts of a JSON text that somebody else owns in a ConfigMap. Server-side apply knows the text as one
-//! field and could only take all of it; here each part is compared and changed by its JSON pointer, and the rest keeps its bytes.
+//! `json_in_configmap`: parts of a JSON text that somebody else owns in a ConfigMap. Server-side
+//! apply knows the text as one field and could only take all of it; here each part is compared and
+//! changed by its JSON pointer, and the rest keeps its bytes.
 //!
-//! What reads the text at its start only owes a restart after an edit. The edit leaves a mark on the ConfigMap in the same request,
-//! and the template of the pods has to bear the same one: a restart that is owed is a difference, whatever became of the run.
+//! What reads the text at its start only owes a restart after an edit. The edit leaves a mark on
+//! the ConfigMap in the same request, and the template of the pods has to bear the same one: a
+//! restart that is owed is a difference, whatever became of the run.
 //!
-//! One wish for one text: two modules that want parts of it are told so, even where the parts are not the same.
+//! One wish for one text: two modules that want parts of it are told so, even where the parts are
+//! not the same.
 
 mod body;
 pub mod edit;
@@ -20,7 +23,10 @@ use self::parts::JsonPartsDiff;
 use super::kubernetes_object::access::ApiVerb;
 use super::kubernetes_object::manifest;
 use super::kubernetes_object::request::{KubernetesRead, ObjectName};
-use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Plane, Read, ReadResults, Reading, ResourceKind};
+use super::{
+    Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Plane, Read,
+    ReadResults, Reading, ResourceKind,
+};
 use railwright_base::TargetKind;
 use serde_json::{Value, json};
 
@@ -47,7 +53,12 @@ impl ResourceKind for JsonInConfigMap {
 
     fn address_path(&self, body: &Value) -> Option<Vec<String>> {
         let object = body::config_map(body)?;
-        Some(vec![self.name().to_owned(), object.namespace?, object.name, self.address_name(body)?])
+        Some(vec![
+            self.name().to_owned(),
+            object.namespace?,
+            object.name,
+            self.address_name(body)?,
+        ])
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
@@ -59,23 +70,41 @@ impl ResourceKind for JsonInConfigMap {
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let objects = [body::config_map(&wish.body), body::parse_reader_workload(&wish.body)];
-        objects.into_iter().flatten().map(|object| Read::Kubernetes(KubernetesRead::Object(object))).collect()
+        let objects = [
+            body::config_map(&wish.body),
+            body::parse_reader_workload(&wish.body),
+        ];
+        objects
+            .into_iter()
+            .flatten()
+            .map(|object| Read::Kubernetes(KubernetesRead::Object(object)))
+            .collect()
     }
 
     /// Both are of others: neither is made nor deleted.
     fn changes(&self, wish: &DesiredResource, _removal: bool) -> Vec<(ObjectName, ApiVerb)> {
-        let objects = [body::config_map(&wish.body), body::parse_reader_workload(&wish.body)];
-        objects.into_iter().flatten().map(|object| (object, ApiVerb::Patch)).collect()
+        let objects = [
+            body::config_map(&wish.body),
+            body::parse_reader_workload(&wish.body),
+        ];
+        objects
+            .into_iter()
+            .flatten()
+            .map(|object| (object, ApiVerb::Patch))
+            .collect()
     }
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         match ConfigMapText::at(wish, answers) {
-            Ok(look) => diff_configmap_text(wish, &look).unwrap_or_else(|reason| build_refused_diff(&look, reason)),
-            Err(ConfigMapTextError::Unknown(reason)) => of_one(TEXT, Reading::is("a JSON map"), Reading::Unknown(reason)),
+            Ok(look) => diff_configmap_text(wish, &look)
+                .unwrap_or_else(|reason| build_refused_diff(&look, reason)),
+            Err(ConfigMapTextError::Unknown(reason)) => {
+                of_one(TEXT, Reading::is("a JSON map"), Reading::Unknown(reason))
+            }
             Err(ConfigMapTextError::Absent { what, reason }) => {
                 let mut assessment = of_one(&what, Reading::is("present"), Reading::Absent);
-                assessment.wait_or_refuse(wish, &["edit_config_map", "mark_pod_template"], || reason);
+                assessment
+                    .wait_or_refuse(wish, &["edit_config_map", "mark_pod_template"], || reason);
                 assessment
             }
         }
@@ -83,36 +112,59 @@ impl ResourceKind for JsonInConfigMap {
 
     /// What stood in an object that was made anew since is what stood in that one.
     fn remembered(&self, first: &Value, now: &Value) -> Value {
-        if undo::is_of_another(first, now["uid"].as_str()) { now.clone() } else { first.clone() }
+        if undo::is_of_another(first, now["uid"].as_str()) {
+            now.clone()
+        } else {
+            first.clone()
+        }
     }
 
-    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+    fn undo(
+        &self,
+        last_applied: &DesiredResource,
+        before: &Value,
+        answers: &ReadResults,
+    ) -> Assessment {
         undo::plan_configmap_undo(last_applied, before, answers)
     }
 }
 
-/// The key of a ConfigMap that a `kubernetes_object` wishes for as a whole, where it is the text of this wish.
+/// The key of a ConfigMap that a `kubernetes_object` wishes for as a whole, where it is the text of
+/// this wish.
 pub fn is_wished_whole(edited: &DesiredResource, object: &DesiredResource) -> bool {
-    let (Some(named), Some(key), Ok(manifest)) =
-        (body::config_map(&edited.body), edited.text("key"), manifest::parse_manifest(&object.body))
-    else {
+    let (Some(named), Some(key), Ok(manifest)) = (
+        body::config_map(&edited.body),
+        edited.text("key"),
+        manifest::parse_manifest(&object.body),
+    ) else {
         return false;
     };
     manifest::parse_object_name(&manifest).is_some_and(|object| object == named)
-        && manifest.pointer("/data").is_some_and(|data| data.get(key).is_some())
+        && manifest
+            .pointer("/data")
+            .is_some_and(|data| data.get(key).is_some())
 }
 
 /// Of one attribute alone.
 fn of_one(name: &str, wanted: Reading, found: Reading) -> Assessment {
     let mut assessment = Assessment::default();
-    assessment.attributes.insert(name.to_owned(), Attribute::in_plane(Plane::Persisted, wanted, found));
+    assessment.attributes.insert(
+        name.to_owned(),
+        Attribute::in_plane(Plane::Persisted, wanted, found),
+    );
     assessment
 }
 
 /// A text that nothing can be done with is left alone.
 fn build_refused_diff(look: &ConfigMapText, reason: String) -> Assessment {
-    let mut assessment = Assessment { refusal: Some(reason), ..Assessment::default() };
-    let attribute = look.attribute(Reading::is("a JSON map that can be edited"), Reading::is("something else"));
+    let mut assessment = Assessment {
+        refusal: Some(reason),
+        ..Assessment::default()
+    };
+    let attribute = look.attribute(
+        Reading::is("a JSON map that can be edited"),
+        Reading::is("something else"),
+    );
     assessment.attributes.insert(TEXT.to_owned(), attribute);
     assessment
 }
@@ -121,20 +173,29 @@ fn diff_configmap_text(wish: &DesiredResource, look: &ConfigMapText) -> Result<A
     let mut assessment = Assessment::default();
     let (document, mut walk) = (look.document()?, JsonPartsDiff::default());
     for asked in body::parse_desired_edits(&wish.body) {
-        let (name, wanted, found) = walk.judge(&document, &asked).map_err(|reason| look.says(&reason))?;
-        assessment.attributes.insert(name, look.attribute(wanted, found));
+        let (name, wanted, found) = walk
+            .judge(&document, &asked)
+            .map_err(|reason| look.says(&reason))?;
+        assessment
+            .attributes
+            .insert(name, look.attribute(wanted, found));
     }
     assessment.before = json!({ "parts": walk.before, "uid": look.uid() });
     plan_edit_and_restart(wish, look, &mut walk, &mut assessment);
     for conflict in body::parse_conflicts(&wish.body) {
         if parts::has_value_at_pointer(&document, &conflict.pointer, &conflict.value) {
             let attribute = look.attribute(Reading::Absent, Reading::Is(conflict.value));
-            assessment.attributes.insert(text::format_json_pointer(&conflict.pointer), attribute);
+            assessment
+                .attributes
+                .insert(text::format_json_pointer(&conflict.pointer), attribute);
             assessment.refusal = Some(conflict.says);
         }
     }
     if look.is_immutable() && !walk.edits.is_empty() {
-        assessment.refusal = Some(format!("{} is immutable: only its owner can make it anew", look.object));
+        assessment.refusal = Some(format!(
+            "{} is immutable: only its owner can make it anew",
+            look.object
+        ));
     }
     if assessment.refusal.is_some() {
         assessment.actions.clear();
@@ -143,17 +204,34 @@ fn diff_configmap_text(wish: &DesiredResource, look: &ConfigMapText) -> Result<A
 }
 
 /// What edits the text, and what starts its readers anew.
-fn plan_edit_and_restart(wish: &DesiredResource, look: &ConfigMapText, walk: &mut JsonPartsDiff, assessment: &mut Assessment) {
+fn plan_edit_and_restart(
+    wish: &DesiredResource,
+    look: &ConfigMapText,
+    walk: &mut JsonPartsDiff,
+    assessment: &mut Assessment,
+) {
     let wanted = &wish.body["edits"];
     let next = match (&look.reader, walk.edits.is_empty()) {
         (None, _) => None,
-        (Some(_), true) => Some(look.mark_of_text().map_or_else(|| mark::of_values(wanted), str::to_owned)),
-        (Some(_), false) => Some(mark::of_edit(wanted, &json!(walk.before), look.mark_of_template())),
+        (Some(_), true) => Some(
+            look.mark_of_text()
+                .map_or_else(|| mark::of_values(wanted), str::to_owned),
+        ),
+        (Some(_), false) => Some(mark::of_edit(
+            wanted,
+            &json!(walk.before),
+            look.mark_of_template(),
+        )),
     };
     if !walk.edits.is_empty() {
-        assessment.actions.push(look.edit(walk.edits.clone(), next.clone()));
+        assessment
+            .actions
+            .push(look.edit(walk.edits.clone(), next.clone()));
     }
-    let (Some(reader), Some(next)) = (&look.reader, next.filter(|_| wanted.as_array().is_some_and(|edits| !edits.is_empty()))) else {
+    let (Some(reader), Some(next)) = (
+        &look.reader,
+        next.filter(|_| wanted.as_array().is_some_and(|edits| !edits.is_empty())),
+    ) else {
         return;
     };
     let found = look.mark_of_template();
@@ -162,18 +240,25 @@ fn plan_edit_and_restart(wish: &DesiredResource, look: &ConfigMapText, walk: &mu
     if found != Some(next.as_str()) {
         assessment.owed = walk.edits.is_empty();
         record_reader_disruption(reader, assessment);
-        assessment.actions.push(look.mark_template(reader, Some(next)));
+        assessment
+            .actions
+            .push(look.mark_template(reader, Some(next)));
     }
 }
 
 fn of_mark(mark: Option<&str>) -> Reading {
-    mark.map_or(Reading::Absent, |mark| Reading::is(format!("since edit {mark}")))
+    mark.map_or(Reading::Absent, |mark| {
+        Reading::is(format!("since edit {mark}"))
+    })
 }
 
 fn record_reader_disruption(reader: &look::ConfigMapTextReader, assessment: &mut Assessment) {
     assessment.disruption = Disruption::Restart;
     assessment.interrupts = vec![match reader.waits_for_deletion() {
-        true => format!("pods of {} go on with what they have read until somebody deletes them (OnDelete)", reader.object),
+        true => format!(
+            "pods of {} go on with what they have read until somebody deletes them (OnDelete)",
+            reader.object
+        ),
         false => format!("pods of {} start anew, and read it then", reader.object),
     }];
 }

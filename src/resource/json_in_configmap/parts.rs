@@ -1,4 +1,5 @@
-//! Each part of the text against its wish: what differs, the edit that mends it, and what was there before.
+//! Each part of the text against its wish: what differs, the edit that mends it, and what was there
+//! before.
 
 use super::Reading;
 use super::body::{DesiredJsonEdit, DesiredJsonValue};
@@ -48,20 +49,38 @@ pub struct JsonPartsDiff {
 
 impl JsonPartsDiff {
     /// One part: its name, what is wanted, and what is there.
-    pub fn judge(&mut self, document: &JsonTextDocument<'_>, asked: &DesiredJsonEdit) -> Result<(String, Reading, Reading), String> {
+    pub fn judge(
+        &mut self,
+        document: &JsonTextDocument<'_>,
+        asked: &DesiredJsonEdit,
+    ) -> Result<(String, Reading, Reading), String> {
         let pointer = asked.pointer.clone();
         let part = document.part(&pointer)?;
-        let (now, up_to) = (read_pointer_value(document, &part)?, part.outermost(&pointer));
+        let (now, up_to) = (
+            read_pointer_value(document, &part)?,
+            part.outermost(&pointer),
+        );
         let new = match &asked.wanted {
             DesiredJsonValue::Value(value) => JsonPointerValue::Is(value.clone()),
             DesiredJsonValue::Absent => JsonPointerValue::Absent,
-            DesiredJsonValue::Elements(elements) => return self.elements(pointer, elements, &now, up_to),
+            DesiredJsonValue::Elements(elements) => {
+                return self.elements(pointer, elements, &now, up_to);
+            }
         };
         let (wanted, found) = build_reading_pair(&new, &now);
         let out = (format_json_pointer(&pointer), wanted, found);
-        self.before.push(Was::Value { pointer: pointer.clone(), held: now.clone(), up_to });
+        self.before.push(Was::Value {
+            pointer: pointer.clone(),
+            held: now.clone(),
+            up_to,
+        });
         if now != new {
-            self.edits.push(JsonEdit::Value { pointer, old: now, new, up_to: None });
+            self.edits.push(JsonEdit::Value {
+                pointer,
+                old: now,
+                new,
+                up_to: None,
+            });
         }
         Ok(out)
     }
@@ -74,11 +93,18 @@ impl JsonPartsDiff {
         up_to: Option<String>,
     ) -> Result<(String, Reading, Reading), String> {
         let list = parse_list_value(&pointer, now)?;
-        let (there, added): (Vec<Value>, Vec<Value>) = wanted.iter().cloned().partition(|element| has_element(&list, element));
+        let (there, added): (Vec<Value>, Vec<Value>) = wanted
+            .iter()
+            .cloned()
+            .partition(|element| has_element(&list, element));
         let listed = *now != JsonPointerValue::Absent;
         let name = format!("{} holds", format_json_pointer(&pointer));
         match listed {
-            true => self.edits.extend(added.iter().map(|element| element_edit(&pointer, element, true))),
+            true => self.edits.extend(
+                added
+                    .iter()
+                    .map(|element| element_edit(&pointer, element, true)),
+            ),
             false => self.edits.push(JsonEdit::Value {
                 pointer: pointer.clone(),
                 old: JsonPointerValue::Absent,
@@ -86,36 +112,86 @@ impl JsonPartsDiff {
                 up_to: None,
             }),
         }
-        self.before.push(Was::Elements { pointer, added, listed, up_to });
-        Ok((name, Reading::is(wanted.to_vec()), reading_from_elements(there)))
+        self.before.push(Was::Elements {
+            pointer,
+            added,
+            listed,
+            up_to,
+        });
+        Ok((
+            name,
+            Reading::is(wanted.to_vec()),
+            reading_from_elements(there),
+        ))
     }
 
     /// A part as it was: its name, what is wanted again, and what is there.
-    pub fn back(&mut self, document: &JsonTextDocument<'_>, was: &Was) -> Result<(String, Reading, Reading), String> {
+    pub fn back(
+        &mut self,
+        document: &JsonTextDocument<'_>,
+        was: &Was,
+    ) -> Result<(String, Reading, Reading), String> {
         let part = document.part(was.pointer());
         match was {
             // Where no map leads to it there is nothing, as before.
-            Was::Value { pointer, held: JsonPointerValue::Absent, .. } if part.is_err() => {
-                Ok((format_json_pointer(pointer), Reading::Absent, Reading::Absent))
-            }
-            Was::Value { pointer, held: was, up_to } => {
+            Was::Value {
+                pointer,
+                held: JsonPointerValue::Absent,
+                ..
+            } if part.is_err() => Ok((
+                format_json_pointer(pointer),
+                Reading::Absent,
+                Reading::Absent,
+            )),
+            Was::Value {
+                pointer,
+                held: was,
+                up_to,
+            } => {
                 let now = read_pointer_value(document, &part?)?;
                 if now != *was {
                     let up_to = up_to.clone().filter(|_| *was == JsonPointerValue::Absent);
-                    self.edits.push(JsonEdit::Value { pointer: pointer.clone(), old: now.clone(), new: was.clone(), up_to });
+                    self.edits.push(JsonEdit::Value {
+                        pointer: pointer.clone(),
+                        old: now.clone(),
+                        new: was.clone(),
+                        up_to,
+                    });
                 }
                 let (wanted, found) = build_reading_pair(was, &now);
                 Ok((format_json_pointer(pointer), wanted, found))
             }
-            Was::Elements { pointer, added, listed, up_to } => {
-                let now = part.and_then(|part| read_pointer_value(document, &part)).unwrap_or(JsonPointerValue::Absent);
+            Was::Elements {
+                pointer,
+                added,
+                listed,
+                up_to,
+            } => {
+                let now = part
+                    .and_then(|part| read_pointer_value(document, &part))
+                    .unwrap_or(JsonPointerValue::Absent);
                 let list = parse_list_value(pointer, &now)?;
-                let ours: Vec<Value> = added.iter().filter(|element| has_element(&list, element)).cloned().collect();
-                let (old, pointer) = (JsonPointerValue::Is(Value::from(list.clone())), pointer.clone());
+                let ours: Vec<Value> = added
+                    .iter()
+                    .filter(|element| has_element(&list, element))
+                    .cloned()
+                    .collect();
+                let (old, pointer) = (
+                    JsonPointerValue::Is(Value::from(list.clone())),
+                    pointer.clone(),
+                );
                 let name = format!("{} holds", format_json_pointer(&pointer));
                 match !listed && !ours.is_empty() && list.len() == ours.len() {
-                    true => self.edits.push(JsonEdit::Value { pointer, old, new: JsonPointerValue::Absent, up_to: up_to.clone() }),
-                    false => self.edits.extend(ours.iter().map(|element| element_edit(&pointer, element, false))),
+                    true => self.edits.push(JsonEdit::Value {
+                        pointer,
+                        old,
+                        new: JsonPointerValue::Absent,
+                        up_to: up_to.clone(),
+                    }),
+                    false => self.edits.extend(
+                        ours.iter()
+                            .map(|element| element_edit(&pointer, element, false)),
+                    ),
                 }
                 Ok((name, Reading::Absent, reading_from_elements(ours)))
             }
@@ -125,11 +201,18 @@ impl JsonPartsDiff {
 
 /// True where this value stands at the pointer.
 pub fn has_value_at_pointer(document: &JsonTextDocument<'_>, pointer: &str, value: &Value) -> bool {
-    document.part(pointer).and_then(|part| read_pointer_value(document, &part)).is_ok_and(|now| now == JsonPointerValue::Is(value.clone()))
+    document
+        .part(pointer)
+        .and_then(|part| read_pointer_value(document, &part))
+        .is_ok_and(|now| now == JsonPointerValue::Is(value.clone()))
 }
 
 fn element_edit(pointer: &str, element: &Value, present: bool) -> JsonEdit {
-    JsonEdit::Element { pointer: pointer.to_owned(), element: element.clone(), present }
+    JsonEdit::Element {
+        pointer: pointer.to_owned(),
+        element: element.clone(),
+        present,
+    }
 }
 
 fn parse_list_value(pointer: &str, now: &JsonPointerValue) -> Result<Vec<Value>, String> {
@@ -143,11 +226,12 @@ fn parse_list_value(pointer: &str, now: &JsonPointerValue) -> Result<Vec<Value>,
 /// Whether a list has this element, however it is written there.
 fn has_element(list: &[Value], element: &Value) -> bool {
     let wanted = JsonPointerValue::Is(element.clone());
-    list.iter().any(|one| JsonPointerValue::Is(one.clone()) == wanted)
+    list.iter()
+        .any(|one| JsonPointerValue::Is(one.clone()) == wanted)
 }
 
-/// What is wanted and what is there, which read alike where they are the same, and differ where they are not: numbers that differ behind
-/// the digits that fit are told as they are written.
+/// What is wanted and what is there, which read alike where they are the same, and differ where
+/// they are not: numbers that differ behind the digits that fit are told as they are written.
 fn build_reading_pair(wanted: &JsonPointerValue, found: &JsonPointerValue) -> (Reading, Reading) {
     let reading = |held: &JsonPointerValue| held.value().map_or(Reading::Absent, Reading::Is);
     let written = |held: &JsonPointerValue| held.json().map_or(Reading::Absent, Reading::is);
@@ -159,5 +243,9 @@ fn build_reading_pair(wanted: &JsonPointerValue, found: &JsonPointerValue) -> (R
 }
 
 fn reading_from_elements(elements: Vec<Value>) -> Reading {
-    if elements.is_empty() { Reading::Absent } else { Reading::is(elements) }
+    if elements.is_empty() {
+        Reading::Absent
+    } else {
+        Reading::is(elements)
+    }
 }

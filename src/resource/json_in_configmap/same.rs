@@ -1,5 +1,5 @@
-//! Whether two JSON texts say the same: numbers by what they are worth and not by how they are written, with all of their digits, which
-//! no floating point number has.
+//! Whether two JSON texts say the same: numbers by what they are worth and not by how they are
+//! written, with all of their digits, which no floating point number has.
 
 use super::text::Items;
 use serde::de::IgnoredAny;
@@ -17,19 +17,36 @@ pub fn canonicalize_json(json: &str) -> String {
 fn of_json(json: &str) -> String {
     match Items::of(json) {
         Some(Items::Map(members)) => {
-            let members: BTreeMap<String, String> = members.into_iter().map(|(name, value)| (name, of_json(value))).collect();
-            let members: Vec<String> = members.into_iter().map(|(name, value)| format!("{}:{value}", Value::from(name))).collect();
+            let members: BTreeMap<String, String> = members
+                .into_iter()
+                .map(|(name, value)| (name, of_json(value)))
+                .collect();
+            let members: Vec<String> = members
+                .into_iter()
+                .map(|(name, value)| format!("{}:{value}", Value::from(name)))
+                .collect();
             format!("{{{}}}", members.join(","))
         }
-        Some(Items::List(elements)) => format!("[{}]", elements.into_iter().map(of_json).collect::<Vec<_>>().join(",")),
-        None => canonicalize_number(json)
-            .unwrap_or_else(|| serde_json::from_str(json).map_or_else(|_| json.to_owned(), |value: Value| value.to_string())),
+        Some(Items::List(elements)) => format!(
+            "[{}]",
+            elements
+                .into_iter()
+                .map(of_json)
+                .collect::<Vec<_>>()
+                .join(",")
+        ),
+        None => canonicalize_number(json).unwrap_or_else(|| {
+            serde_json::from_str(json)
+                .map_or_else(|_| json.to_owned(), |value: Value| value.to_string())
+        }),
     }
 }
 
 /// A number as its digits and a power of ten (RFC 8259, section 6).
 fn canonicalize_number(json: &str) -> Option<String> {
-    let (sign, rest) = json.strip_prefix('-').map_or(("", json), |rest| ("-", rest));
+    let (sign, rest) = json
+        .strip_prefix('-')
+        .map_or(("", json), |rest| ("-", rest));
     let (digits, exponent) = rest.split_once(['e', 'E']).unwrap_or((rest, "0"));
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let digits = format!("{whole}{fraction}");
@@ -41,8 +58,15 @@ fn canonicalize_number(json: &str) -> Option<String> {
     if short.is_empty() {
         return Some("0".to_owned());
     }
-    let (below, above) = (i64::try_from(fraction.len()).ok()?, i64::try_from(digits.len() - short.len()).ok()?);
-    let power = exponent.parse::<i64>().ok()?.checked_sub(below)?.checked_add(above)?;
+    let (below, above) = (
+        i64::try_from(fraction.len()).ok()?,
+        i64::try_from(digits.len() - short.len()).ok()?,
+    );
+    let power = exponent
+        .parse::<i64>()
+        .ok()?
+        .checked_sub(below)?
+        .checked_add(above)?;
     Some(format!("{sign}{short}e{power}"))
 }
 

@@ -8,24 +8,38 @@ use crate::{AnswerStatus, ReadResult};
 use proptest::prelude::*;
 use railwright_base::{Address, Target};
 
-const CONF: &str = "{\n  \"version\": \"1\",\n  \"vswitches\": {\"cn-a\":[\"vsw-1\"]},\n  \"enable_eni_trunking\": true\n}\n";
+const CONF: &str = "{\n  \"version\": \"1\",\n  \"vswitches\": {\"cn-a\":[\"vsw-1\"]},\n  \
+                    \"enable_eni_trunking\": true\n}\n";
 
 fn wish(more: Value) -> DesiredResource {
     let mut body = json!({ "name": "eni-config", "namespace": "kube-system", "key": "eni_conf" });
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    body.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
     assert_eq!(JsonInConfigMap.check(&body), []);
     let path = JsonInConfigMap.address_path(&body).unwrap();
-    DesiredResource::of(Address { target: Target::kube("prod"), path: path.into(), attribute: None }, "json_in_configmap", body)
+    DesiredResource::of(
+        Address {
+            target: Target::kube("prod"),
+            path: path.into(),
+            attribute: None,
+        },
+        "json_in_configmap",
+        body,
+    )
 }
 
 fn filter(more: Value) -> DesiredResource {
     let mut body = json!({ "edits": [{ "pointer": "/eni_tag_filter/creator", "value": "terway" }, { "pointer": "/list", "contains": 1 }],
         "restarts": { "kind": "DaemonSet", "name": "terway-eniip" } });
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    body.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
     wish(body)
 }
 
-/// A cluster of one ConfigMap and one DaemonSet, on which actions are done as the transport does them.
+/// A cluster of one ConfigMap and one DaemonSet, on which actions are done as the transport does
+/// them.
 struct World {
     map: Value,
     set: Value,
@@ -46,9 +60,19 @@ impl World {
 
     fn answers(&self, wish: &DesiredResource) -> ReadResults {
         let mut answers = ReadResults::default();
-        for (read, value) in JsonInConfigMap.reads(wish).into_iter().zip([&self.map, &self.set]) {
+        for (read, value) in JsonInConfigMap
+            .reads(wish)
+            .into_iter()
+            .zip([&self.map, &self.set])
+        {
             let code = if value.is_null() { 1 } else { 0 };
-            answers.insert(read.key(), ReadResult { status: AnswerStatus::Exit(code), out: value.to_string() });
+            answers.insert(
+                read.key(),
+                ReadResult {
+                    status: AnswerStatus::Exit(code),
+                    out: value.to_string(),
+                },
+            );
         }
         answers
     }
@@ -64,20 +88,25 @@ impl World {
     fn perform(&mut self, action: &Action) {
         match action {
             Action::EditConfigMap { edits, mark, .. } => {
-                self.map["data"]["eni_conf"] = Value::from(apply_json_edits(self.text(), edits).unwrap());
+                self.map["data"]["eni_conf"] =
+                    Value::from(apply_json_edits(self.text(), edits).unwrap());
                 if let Some(mark) = mark {
                     self.map["metadata"]["annotations"] = json!({ &mark.name: mark.value });
                 }
             }
             Action::MarkPodTemplate { mark, .. } => {
-                self.set["spec"]["template"] = json!({ "metadata": { "annotations": { &mark.name: mark.value } } })
+                self.set["spec"]["template"] =
+                    json!({ "metadata": { "annotations": { &mark.name: mark.value } } })
             }
             other => panic!("{other:?}"),
         }
     }
 
     fn perform_all(&mut self, assessment: &Assessment) {
-        assessment.actions.iter().for_each(|action| self.perform(action));
+        assessment
+            .actions
+            .iter()
+            .for_each(|action| self.perform(action));
     }
 }
 
@@ -90,24 +119,45 @@ const RESTART: &str = "restart of DaemonSet.apps kube-system/terway-eniip";
 #[test]
 fn parts_are_edited_and_their_readers_restarted() {
     let (mut world, wish) = (World::of(CONF), filter(json!({})));
-    assert_eq!(wish.address.to_string(), "kube/prod/json_in_configmap/kube-system/eni-config/eni_conf");
+    assert_eq!(
+        wish.address.to_string(),
+        "kube/prod/json_in_configmap/kube-system/eni-config/eni_conf"
+    );
     let first = world.assess(&wish);
     assert!(first.is_absent() && first.refusal.is_none(), "{first:?}");
-    assert_eq!(first.attributes.keys().collect::<Vec<_>>(), ["eni_tag_filter.creator", "list holds", RESTART]);
-    assert_eq!(first.attributes["eni_tag_filter.creator"].by.as_deref(), Some("the text was set by kubectl-edit at 2026-01-02T03:04:05Z"));
+    assert_eq!(
+        first.attributes.keys().collect::<Vec<_>>(),
+        ["eni_tag_filter.creator", "list holds", RESTART]
+    );
+    assert_eq!(
+        first.attributes["eni_tag_filter.creator"].by.as_deref(),
+        Some("the text was set by kubectl-edit at 2026-01-02T03:04:05Z")
+    );
     assert_eq!(
         (words(&first), first.disruption, first.owed),
-        (vec!["edit_config_map".into(), "mark_pod_template".into()], Disruption::Restart, false)
+        (
+            vec!["edit_config_map".into(), "mark_pod_template".into()],
+            Disruption::Restart,
+            false
+        )
     );
-    assert_eq!(world.assess(&wish), first, "the same answers give the same marks");
+    assert_eq!(
+        world.assess(&wish),
+        first,
+        "the same answers give the same marks"
+    );
 
     // A run that ends between the two leaves the restart owed.
     world.perform(&first.actions[0]);
     assert!(world.text().starts_with(
-        "{\n  \"version\": \"1\",\n  \"vswitches\": {\"cn-a\":[\"vsw-1\"]},\n  \"enable_eni_trunking\": true,\n  \"eni_tag_filter\": "
+        "{\n  \"version\": \"1\",\n  \"vswitches\": {\"cn-a\":[\"vsw-1\"]},\n  \
+         \"enable_eni_trunking\": true,\n  \"eni_tag_filter\": "
     ));
     let owed = world.assess(&wish);
-    assert_eq!((owed.owed, words(&owed), &owed.actions[0]), (true, vec!["mark_pod_template".into()], &first.actions[1]));
+    assert_eq!(
+        (owed.owed, words(&owed), &owed.actions[0]),
+        (true, vec!["mark_pod_template".into()], &first.actions[1])
+    );
     world.perform_all(&owed);
     let met = world.assess(&wish);
     assert!(met.is_met() && met.actions.is_empty(), "{met:?}");
@@ -120,7 +170,10 @@ fn parts_are_edited_and_their_readers_restarted() {
     assert!(world.assess(&wish).is_met() && world.text().contains("terway"));
 
     let undo = world.undo(&wish, &first.before);
-    assert_eq!((undo.disruption, undo.residue.len()), (Disruption::Restart, 0));
+    assert_eq!(
+        (undo.disruption, undo.residue.len()),
+        (Disruption::Restart, 0)
+    );
     world.perform(&undo.actions[0]);
     assert_eq!(world.text(), CONF);
     let rest = world.undo(&wish, &first.before);
@@ -135,26 +188,40 @@ fn what_stood_there_already_is_not_taken_back() {
     let text = r#"{"eni_tag_filter":{"creator":"terway"},"list":[0,1]}"#;
     let (mut world, wish) = (World::of(text), filter(json!({})));
     let first = world.assess(&wish);
-    assert_eq!((words(&first), first.owed), (vec!["mark_pod_template".into()], true));
+    assert_eq!(
+        (words(&first), first.owed),
+        (vec!["mark_pod_template".into()], true)
+    );
     world.perform_all(&first);
     assert!(world.assess(&wish).is_met());
     let undo = world.undo(&wish, &first.before);
-    assert!(undo.actions.is_empty() && undo.is_met() && undo.residue[0].contains("nothing reads it"), "{undo:?}");
+    assert!(
+        undo.actions.is_empty() && undo.is_met() && undo.residue[0].contains("nothing reads it"),
+        "{undo:?}"
+    );
     let blind = world.undo(&wish, &Value::Null);
-    assert!(blind.residue.len() == 2 && blind.residue[0].contains("is not known"), "{blind:?}");
+    assert!(
+        blind.residue.len() == 2 && blind.residue[0].contains("is not known"),
+        "{blind:?}"
+    );
 }
 
 #[test]
 fn what_stood_in_an_object_that_is_gone_is_not_put_back() {
     let mut world = World::of(r#"{"a":{"b":1},"l":["x"]}"#);
-    let wish = wish(json!({ "edits": [{ "pointer": "/a/b", "value": 5 }, { "pointer": "/l", "contains": "x" }] }));
+    let wish = wish(
+        json!({ "edits": [{ "pointer": "/a/b", "value": 5 }, { "pointer": "/l", "contains": "x" }] }),
+    );
     world.map["metadata"]["uid"] = json!("u1");
     let first = world.assess(&wish);
     world.perform_all(&first);
     world.map["metadata"]["uid"] = json!("u2");
     world.map["data"]["eni_conf"] = json!(r#"{"l":["y"]}"#);
     let left = world.undo(&wish, &first.before);
-    assert!(left.is_met() && left.actions.is_empty() && left.residue[0].contains("was made anew since"), "{left:?}");
+    assert!(
+        left.is_met() && left.actions.is_empty() && left.residue[0].contains("was made anew since"),
+        "{left:?}"
+    );
     // Edited once more, it is known.
     let second = world.assess(&wish);
     world.perform_all(&second);
@@ -162,14 +229,23 @@ fn what_stood_in_an_object_that_is_gone_is_not_put_back() {
     let undo = world.undo(&wish, &before);
     world.perform_all(&undo);
     assert_eq!(world.text(), r#"{"l":["y"]}"#);
-    assert_eq!(JsonInConfigMap.remembered(&first.before, &world.assess(&wish).before["parts"]), first.before);
+    assert_eq!(
+        JsonInConfigMap.remembered(&first.before, &world.assess(&wish).before["parts"]),
+        first.before
+    );
 }
 
 #[test]
 fn only_our_element_is_taken_back() {
-    let (mut world, wish) = (World::of(r#"{"list":[0]}"#), wish(json!({ "edits": [{ "pointer": "/list", "contains": { "k": 1 } }] })));
+    let (mut world, wish) = (
+        World::of(r#"{"list":[0]}"#),
+        wish(json!({ "edits": [{ "pointer": "/list", "contains": { "k": 1 } }] })),
+    );
     let first = world.assess(&wish);
-    assert_eq!((words(&first), first.disruption), (vec!["edit_config_map".into()], Disruption::None));
+    assert_eq!(
+        (words(&first), first.disruption),
+        (vec!["edit_config_map".into()], Disruption::None)
+    );
     world.perform_all(&first);
     world.map["data"]["eni_conf"] = Value::from(world.text().replace("]", ",2]"));
     assert!(world.assess(&wish).is_met());
@@ -182,7 +258,10 @@ fn only_our_element_is_taken_back() {
 fn what_is_not_there_or_no_json_is_never_written_over() {
     let refusal = |world: &World, wish: &DesiredResource| {
         let assessment = world.assess(wish);
-        assert!(assessment.actions.is_empty() && !assessment.is_met(), "{assessment:?}");
+        assert!(
+            assessment.actions.is_empty() && !assessment.is_met(),
+            "{assessment:?}"
+        );
         assessment.refusal.unwrap_or_default()
     };
     let wish = filter(json!({}));
@@ -194,9 +273,15 @@ fn what_is_not_there_or_no_json_is_never_written_over() {
         (r#"{"list":[],"list":[1]}"#, "stands there twice"),
     ] {
         let said = refusal(&World::of(text), &wish);
-        assert!(said.contains(why) && said.contains("nothing of it is touched"), "{said}");
+        assert!(
+            said.contains(why) && said.contains("nothing of it is touched"),
+            "{said}"
+        );
         let before = json!({ "parts": [{ "part": "value", "pointer": "/eni_tag_filter/creator", "held": { "is": 1 } }] });
-        assert!(text.contains("list") || World::of(text).undo(&wish, &before).actions.is_empty(), "{text}");
+        assert!(
+            text.contains("list") || World::of(text).undo(&wish, &before).actions.is_empty(),
+            "{text}"
+        );
     }
     let mut world = World::of(CONF);
     world.map["immutable"] = json!(true);
@@ -206,8 +291,13 @@ fn what_is_not_there_or_no_json_is_never_written_over() {
     world.map = Value::Null;
     assert!(refusal(&world, &wish).contains("ConfigMap.core kube-system/eni-config is not there"));
     assert!(world.undo(&wish, &Value::Null).is_met());
-    let waiting = world.assess(&filter(json!({ "known_after": "ConfigMap.core/kube-system/other" })));
-    assert!(waiting.known_after.is_some() && waiting.announced == ["edit_config_map", "mark_pod_template"]);
+    let waiting = world.assess(&filter(
+        json!({ "known_after": "ConfigMap.core/kube-system/other" }),
+    ));
+    assert!(
+        waiting.known_after.is_some()
+            && waiting.announced == ["edit_config_map", "mark_pod_template"]
+    );
     let mut world = World::of(CONF);
     world.set = Value::Null;
     assert!(refusal(&world, &wish).contains("nothing would read the edit"));
@@ -217,42 +307,81 @@ fn what_is_not_there_or_no_json_is_never_written_over() {
 fn beside_a_conflict_nothing_is_edited() {
     let conflict = json!({ "conflicts": [{ "pointer": "/enable_erdma", "value": true, "says": "two of them" }] });
     let refused = World::of(r#"{"enable_erdma":true}"#).assess(&filter(conflict.clone()));
-    assert_eq!((refused.refusal.as_deref(), refused.actions.len(), refused.is_met()), (Some("two of them"), 0, false));
-    assert!(World::of(r#"{"enable_erdma":false}"#).assess(&wish(conflict)).is_met(), "nothing is edited, and nothing stands in the way");
+    assert_eq!(
+        (
+            refused.refusal.as_deref(),
+            refused.actions.len(),
+            refused.is_met()
+        ),
+        (Some("two of them"), 0, false)
+    );
+    assert!(
+        World::of(r#"{"enable_erdma":false}"#)
+            .assess(&wish(conflict))
+            .is_met(),
+        "nothing is edited, and nothing stands in the way"
+    );
 }
 
 #[test]
 fn an_object_wished_for_as_a_whole_is_known() {
     let whole = |name: &str, key: &str| {
         let manifest = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name, "namespace": "kube-system" }, "data": { key: "{}" } });
-        DesiredResource::of("kube/prod/ConfigMap.core/kube-system/x".parse().unwrap(), "kubernetes_object", json!({ "manifest": manifest }))
+        DesiredResource::of(
+            "kube/prod/ConfigMap.core/kube-system/x".parse().unwrap(),
+            "kubernetes_object",
+            json!({ "manifest": manifest }),
+        )
     };
     let edited = filter(json!({}));
     assert!(is_wished_whole(&edited, &whole("eni-config", "eni_conf")));
-    assert!(!is_wished_whole(&edited, &whole("eni-config", "other")) && !is_wished_whole(&edited, &whole("other", "eni_conf")));
+    assert!(
+        !is_wished_whole(&edited, &whole("eni-config", "other"))
+            && !is_wished_whole(&edited, &whole("other", "eni_conf"))
+    );
 }
 
 /// What others own is read and edited, never made or deleted, and no preview writes it.
 #[test]
 fn a_role_for_edits_makes_and_deletes_nothing() {
-    let called = ApiResourceName { plural: "configmaps".to_owned(), namespaced: true };
+    let called = ApiResourceName {
+        plural: "configmaps".to_owned(),
+        namespaced: true,
+    };
     for wished in [true, false] {
         let verbs = |level: AccessLevel| -> Vec<ApiVerb> {
             let uses = list_object_uses(&filter(json!({})), wished);
             assert_eq!(uses.len(), 2);
-            uses[0].rights(level, &called).into_iter().map(|(right, _)| right.verb).collect()
+            uses[0]
+                .rights(level, &called)
+                .into_iter()
+                .map(|(right, _)| right.verb)
+                .collect()
         };
-        assert_eq!(verbs(AccessLevel::Preview), [ApiVerb::Get, ApiVerb::List, ApiVerb::Watch]);
-        assert_eq!(verbs(AccessLevel::Apply), [ApiVerb::Get, ApiVerb::List, ApiVerb::Watch, ApiVerb::Patch]);
+        assert_eq!(
+            verbs(AccessLevel::Preview),
+            [ApiVerb::Get, ApiVerb::List, ApiVerb::Watch]
+        );
+        assert_eq!(
+            verbs(AccessLevel::Apply),
+            [ApiVerb::Get, ApiVerb::List, ApiVerb::Watch, ApiVerb::Patch]
+        );
     }
     let world = World::of(CONF);
     assert!(
-        world.assess(&filter(json!({}))).actions.iter().all(|action| of_action(action).iter().any(|(_, verb)| *verb == ApiVerb::Patch))
+        world
+            .assess(&filter(json!({})))
+            .actions
+            .iter()
+            .all(|action| of_action(action)
+                .iter()
+                .any(|(_, verb)| *verb == ApiVerb::Patch))
     );
 }
 
 proptest! {
-    /// Whatever the server answers and whatever is remembered, nothing panics; where actions come of it, the transport can do them.
+    /// Whatever the server answers and whatever is remembered, nothing panics; where actions come
+    /// of it, the transport can do them.
     #[test]
     fn no_answer_panics(text in r#"[\[\]{}",:a-c0-9 \n]{0,40}"#, before in r#"[\[\]{}",:a-c0-9]{0,20}"#, part in any::<bool>()) {
         let inner = if part { format!(r#"{{"list":{text}}}"#) } else { text };
@@ -276,11 +405,18 @@ fn numbers_of_others_keep_their_digits() {
         { "pointer": "/power", "value": 7 }, { "pointer": "/list", "contains": 1 }]);
     let (mut world, wish) = (World::of(text), wish(json!({ "edits": edits })));
     let assessment = world.assess(&wish);
-    let differs: Vec<&str> =
-        assessment.attributes.iter().filter(|(_, a)| !a.differences().is_empty()).map(|(name, _)| name.as_str()).collect();
+    let differs: Vec<&str> = assessment
+        .attributes
+        .iter()
+        .filter(|(_, a)| !a.differences().is_empty())
+        .map(|(name, _)| name.as_str())
+        .collect();
     assert_eq!(differs, ["long", "power", "small"]);
     world.perform_all(&assessment);
-    assert_eq!(world.text(), r#"{"same":1.0,"long":7,"small":7,"power":7,"list":[1.0]}"#);
+    assert_eq!(
+        world.text(),
+        r#"{"same":1.0,"long":7,"small":7,"power":7,"list":[1.0]}"#
+    );
     assert!(world.assess(&wish).is_met());
     // As the state keeps it.
     let before: Value = serde_json::from_str(&assessment.before.to_string()).unwrap();
@@ -289,13 +425,24 @@ fn numbers_of_others_keep_their_digits() {
     assert_eq!(world.text(), text);
     assert!(world.undo(&wish, &before).is_met());
     let near = World::of(&text.replace("890123", "890124")).undo(&wish, &before);
-    assert!(!near.attributes["long"].differences().is_empty(), "they differ in digits that no float has: {near:?}");
+    assert!(
+        !near.attributes["long"].differences().is_empty(),
+        "they differ in digits that no float has: {near:?}"
+    );
 }
 
 #[test]
 fn actions_are_read_back_as_they_were_written() {
-    let nothing =
-        JsonEdit::Value { pointer: "/a".into(), old: JsonPointerValue::Is(Value::Null), new: JsonPointerValue::Absent, up_to: None };
+    let nothing = JsonEdit::Value {
+        pointer: "/a".into(),
+        old: JsonPointerValue::Is(Value::Null),
+        new: JsonPointerValue::Absent,
+        up_to: None,
+    };
     let written = serde_json::to_string(&nothing).unwrap();
-    assert_eq!(serde_json::from_str::<JsonEdit>(&written).unwrap(), nothing, "{written}");
+    assert_eq!(
+        serde_json::from_str::<JsonEdit>(&written).unwrap(),
+        nothing,
+        "{written}"
+    );
 }

@@ -1,4 +1,5 @@
-//! A JSON text with the places of what it says, so that one part of it can be changed and the rest keeps its bytes.
+//! A JSON text with the places of what it says, so that one part of it can be changed and the rest
+//! keeps its bytes.
 
 use serde_json::Value;
 use std::ops::Range;
@@ -15,7 +16,10 @@ pub enum JsonTextPart {
     /// A value, by its bytes.
     Value(Range<usize>),
     /// Nothing: the last map on the way, and the names from there on.
-    Missing { map: Range<usize>, names: Vec<String> },
+    Missing {
+        map: Range<usize>,
+        names: Vec<String>,
+    },
 }
 
 /// One member of a map, or one element of a list.
@@ -39,11 +43,26 @@ pub enum Items<'t> {
 impl<'t> Items<'t> {
     /// Of a text that is one JSON value, without space around it.
     pub fn of(text: &'t str) -> Option<Self> {
-        let document = JsonTextDocument { text, root: 0..text.len() };
+        let document = JsonTextDocument {
+            text,
+            root: 0..text.len(),
+        };
         let items = |open: u8| document.items(&document.root, open);
         match items(b'{') {
-            Some(members) => Some(Items::Map(members.into_iter().map(|one| (one.name, document.slice(&one.value))).collect())),
-            None => items(b'[').map(|elements| Items::List(elements.iter().map(|one| document.slice(&one.value)).collect())),
+            Some(members) => Some(Items::Map(
+                members
+                    .into_iter()
+                    .map(|one| (one.name, document.slice(&one.value)))
+                    .collect(),
+            )),
+            None => items(b'[').map(|elements| {
+                Items::List(
+                    elements
+                        .iter()
+                        .map(|one| document.slice(&one.value))
+                        .collect(),
+                )
+            }),
         }
     }
 }
@@ -51,7 +70,9 @@ impl<'t> Items<'t> {
 impl JsonTextPart {
     /// Where a value put in brings maps of its own: the outermost of them.
     pub fn outermost(&self, pointer: &str) -> Option<String> {
-        let JsonTextPart::Missing { names, .. } = self else { return None };
+        let JsonTextPart::Missing { names, .. } = self else {
+            return None;
+        };
         let above = names.len().checked_sub(1).filter(|above| *above > 0)?;
         pointer.rsplitn(above + 1, '/').last().map(str::to_owned)
     }
@@ -60,26 +81,46 @@ impl JsonTextPart {
 impl<'t> JsonTextDocument<'t> {
     /// The text, where it is one JSON map.
     pub fn of(text: &'t str) -> Result<Self, String> {
-        let value: Value = serde_json::from_str(text).map_err(|error| format!("it is no JSON ({error})"))?;
+        let value: Value =
+            serde_json::from_str(text).map_err(|error| format!("it is no JSON ({error})"))?;
         if !value.is_object() {
             return Err("it is JSON, but no map".to_owned());
         }
         let start = skip_whitespace(text, 0);
-        Ok(JsonTextDocument { text, root: start..end_of(text, start) })
+        Ok(JsonTextDocument {
+            text,
+            root: start..end_of(text, start),
+        })
     }
 
     /// What the pointer leads to; why it leads nowhere, where something on the way is no map.
     pub fn part(&self, pointer: &str) -> Result<JsonTextPart, String> {
-        let names: Vec<String> = pointer.split('/').skip(1).map(unescape_pointer_step).collect();
+        let names: Vec<String> = pointer
+            .split('/')
+            .skip(1)
+            .map(unescape_pointer_step)
+            .collect();
         let mut at = self.root.clone();
         for (depth, name) in names.iter().enumerate() {
             let way = || names[..depth].join("/");
-            let members = self.items(&at, b'{').ok_or_else(|| format!("`{}` is no map", way()))?;
+            let members = self
+                .items(&at, b'{')
+                .ok_or_else(|| format!("`{}` is no map", way()))?;
             let mut found = members.into_iter().filter(|member| member.name == *name);
             match (found.next(), found.next()) {
                 (Some(member), None) => at = member.value,
-                (None, _) => return Ok(JsonTextPart::Missing { map: at, names: names[depth..].to_vec() }),
-                (Some(_), Some(_)) => return Err(format!("`{}` stands there twice", names[..=depth].join("/"))),
+                (None, _) => {
+                    return Ok(JsonTextPart::Missing {
+                        map: at,
+                        names: names[depth..].to_vec(),
+                    });
+                }
+                (Some(_), Some(_)) => {
+                    return Err(format!(
+                        "`{}` stands there twice",
+                        names[..=depth].join("/")
+                    ));
+                }
             }
         }
         Ok(JsonTextPart::Value(at))
@@ -117,13 +158,22 @@ impl<'t> JsonTextDocument<'t> {
 
     /// The text with other bytes in this place.
     pub fn with(&self, at: &Range<usize>, new: &str) -> String {
-        format!("{}{new}{}", self.slice(&(0..at.start)), self.slice(&(at.end..self.text.len())))
+        format!(
+            "{}{new}{}",
+            self.slice(&(0..at.start)),
+            self.slice(&(at.end..self.text.len()))
+        )
     }
 
-    /// The text with one more member in a map, whose value is this JSON; further names make maps of their own.
+    /// The text with one more member in a map, whose value is this JSON; further names make maps of
+    /// their own.
     pub fn with_member(&self, map: &Range<usize>, names: &[String], value: &str) -> String {
-        let Some((first, rest)) = names.split_first() else { return self.text.to_owned() };
-        let inner = rest.iter().rev().fold(value.to_owned(), |inner, name| format!("{{{}:{inner}}}", Value::from(name.as_str())));
+        let Some((first, rest)) = names.split_first() else {
+            return self.text.to_owned();
+        };
+        let inner = rest.iter().rev().fold(value.to_owned(), |inner, name| {
+            format!("{{{}:{inner}}}", Value::from(name.as_str()))
+        });
         let items = self.items(map, b'{').unwrap_or_default();
         // A colon as the neighbours have it.
         let colon = items.last().map_or(":", |last| {
@@ -136,7 +186,11 @@ impl<'t> JsonTextDocument<'t> {
 
     /// The text with one more element at the end of a list.
     pub fn with_element(&self, list: &Range<usize>, element: &Value) -> String {
-        self.with_item(list, &self.items(list, b'[').unwrap_or_default(), &element.to_string())
+        self.with_item(
+            list,
+            &self.items(list, b'[').unwrap_or_default(),
+            &element.to_string(),
+        )
     }
 
     fn with_item(&self, at: &Range<usize>, items: &[JsonTextItem], new: &str) -> String {
@@ -146,7 +200,10 @@ impl<'t> JsonTextDocument<'t> {
         };
         let before = self.slice(&(at.start + 1..last.start));
         let indent = &before[before.trim_end().len()..];
-        self.with(&(last.value.end..last.value.end), &format!(",{indent}{new}"))
+        self.with(
+            &(last.value.end..last.value.end),
+            &format!(",{indent}{new}"),
+        )
     }
 
     /// The text without this one of the items of a map or list.
@@ -163,10 +220,18 @@ impl<'t> JsonTextDocument<'t> {
     /// The text without the member that a pointer leads to.
     pub fn without_member(&self, pointer: &str) -> Result<String, String> {
         let (above, last) = pointer.rsplit_once('/').unwrap_or_default();
-        let JsonTextPart::Value(map) = self.part(above)? else { return Ok(self.text.to_owned()) };
-        let (items, last) = (self.items(&map, b'{').unwrap_or_default(), unescape_pointer_step(last));
+        let JsonTextPart::Value(map) = self.part(above)? else {
+            return Ok(self.text.to_owned());
+        };
+        let (items, last) = (
+            self.items(&map, b'{').unwrap_or_default(),
+            unescape_pointer_step(last),
+        );
         let index = items.iter().position(|item| item.name == last);
-        Ok(index.map_or_else(|| self.text.to_owned(), |index| self.without_item(&map, &items, index)))
+        Ok(index.map_or_else(
+            || self.text.to_owned(),
+            |index| self.without_item(&map, &items, index),
+        ))
     }
 
     fn slice(&self, at: &Range<usize>) -> &'t str {
@@ -176,14 +241,20 @@ impl<'t> JsonTextDocument<'t> {
 
 /// A pointer for people: `eni_tag_filter.creator`, and `tags["a.b"]`.
 pub fn format_json_pointer(pointer: &str) -> String {
-    pointer.split('/').skip(1).map(unescape_pointer_step).fold(String::new(), |path, name| {
-        let plain = !name.is_empty() && !name.contains(['.', '[', ']', '"', ':', '#']) && !name.contains(char::is_whitespace);
-        match (plain, path.is_empty()) {
-            (true, true) => name,
-            (true, false) => format!("{path}.{name}"),
-            (false, _) => format!("{path}[{}]", Value::from(name)),
-        }
-    })
+    pointer
+        .split('/')
+        .skip(1)
+        .map(unescape_pointer_step)
+        .fold(String::new(), |path, name| {
+            let plain = !name.is_empty()
+                && !name.contains(['.', '[', ']', '"', ':', '#'])
+                && !name.contains(char::is_whitespace);
+            match (plain, path.is_empty()) {
+                (true, true) => name,
+                (true, false) => format!("{path}.{name}"),
+                (false, _) => format!("{path}[{}]", Value::from(name)),
+            }
+        })
 }
 
 /// One step of a pointer (RFC 6901, section 4).
@@ -194,7 +265,10 @@ fn unescape_pointer_step(step: &str) -> String {
 /// The first byte from here on that is no white space.
 fn skip_whitespace(text: &str, from: usize) -> usize {
     let rest = text.as_bytes().get(from..).unwrap_or_default();
-    from + rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).count()
+    from + rest
+        .iter()
+        .take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
+        .count()
 }
 
 /// Where the value that begins here ends; the text is JSON.

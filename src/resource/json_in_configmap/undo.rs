@@ -1,12 +1,13 @@
-//! The wish was taken out: the parts are as they were before our first change, and what reads the text reads it again.
+//! The wish was taken out: the parts are as they were before our first change, and what reads the
+//! text reads it again.
 
 use super::edit::JsonPointerValue;
 use super::look::{ConfigMapText, ConfigMapTextError};
 use super::parts::{JsonPartsDiff, Was};
 use super::text::format_json_pointer;
 use super::{
-    Assessment, Attribute, DesiredResource, Plane, ReadResults, Reading, TEXT, body, build_refused_diff, of_mark, of_one,
-    record_reader_disruption,
+    Assessment, Attribute, DesiredResource, Plane, ReadResults, Reading, TEXT, body,
+    build_refused_diff, of_mark, of_one, record_reader_disruption,
 };
 use serde_json::Value;
 
@@ -14,35 +15,76 @@ use serde_json::Value;
 const MARK: &str = "mark";
 
 /// Takes back what we changed, and only that.
-pub fn plan_configmap_undo(last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+pub fn plan_configmap_undo(
+    last_applied: &DesiredResource,
+    before: &Value,
+    answers: &ReadResults,
+) -> Assessment {
     let assessment = match ConfigMapText::at_text(last_applied, answers) {
-        Ok(look) => diff_restored_parts(last_applied, before, &look).unwrap_or_else(|reason| build_refused_diff(&look, reason)),
-        Err(ConfigMapTextError::Unknown(reason)) => of_one(TEXT, Reading::is("as before us"), Reading::Unknown(reason)),
+        Ok(look) => diff_restored_parts(last_applied, before, &look)
+            .unwrap_or_else(|reason| build_refused_diff(&look, reason)),
+        Err(ConfigMapTextError::Unknown(reason)) => {
+            of_one(TEXT, Reading::is("as before us"), Reading::Unknown(reason))
+        }
         // With the text went what we changed in it.
         Err(ConfigMapTextError::Absent { .. }) => of_one(TEXT, Reading::Absent, Reading::Absent),
     };
-    Assessment { before: before.clone(), ..assessment }
+    Assessment {
+        before: before.clone(),
+        ..assessment
+    }
 }
 
 /// What is remembered stood in an object that is gone.
 pub(super) fn is_of_another(before: &Value, uid: Option<&str>) -> bool {
-    before["uid"].as_str().zip(uid).is_some_and(|(was, now)| was != now)
+    before["uid"]
+        .as_str()
+        .zip(uid)
+        .is_some_and(|(was, now)| was != now)
 }
 
-fn diff_restored_parts(wish: &DesiredResource, before: &Value, look: &ConfigMapText) -> Result<Assessment, String> {
+fn diff_restored_parts(
+    wish: &DesiredResource,
+    before: &Value,
+    look: &ConfigMapText,
+) -> Result<Assessment, String> {
     if is_of_another(before, look.uid()) {
-        let said = format!("{} was made anew since, and stays as it is: what stood in it before us is not known", look.object);
-        return Ok(Assessment { residue: vec![said], ..Assessment::default() });
+        let said = format!(
+            "{} was made anew since, and stays as it is: what stood in it before us is not known",
+            look.object
+        );
+        return Ok(Assessment {
+            residue: vec![said],
+            ..Assessment::default()
+        });
     }
-    let was: Vec<Was> = before.get("parts").cloned().and_then(|parts| serde_json::from_value(parts).ok()).unwrap_or_default();
-    let (document, mut walk, mut assessment) = (look.document()?, JsonPartsDiff::default(), Assessment::default());
+    let was: Vec<Was> = before
+        .get("parts")
+        .cloned()
+        .and_then(|parts| serde_json::from_value(parts).ok())
+        .unwrap_or_default();
+    let (document, mut walk, mut assessment) = (
+        look.document()?,
+        JsonPartsDiff::default(),
+        Assessment::default(),
+    );
     for was in &was {
-        let (name, wanted, found) = walk.back(&document, was).map_err(|reason| look.says(&reason))?;
-        assessment.attributes.insert(name, look.attribute(wanted, found));
+        let (name, wanted, found) = walk
+            .back(&document, was)
+            .map_err(|reason| look.says(&reason))?;
+        assessment
+            .attributes
+            .insert(name, look.attribute(wanted, found));
     }
     let asked = body::parse_desired_edits(&wish.body);
-    for unknown in asked.iter().filter(|asked| !was.iter().any(|was| was.pointer() == asked.pointer)) {
-        let line = format!("{} stays as it is: what was there before us is not known", format_json_pointer(&unknown.pointer));
+    for unknown in asked
+        .iter()
+        .filter(|asked| !was.iter().any(|was| was.pointer() == asked.pointer))
+    {
+        let line = format!(
+            "{} stays as it is: what was there before us is not known",
+            format_json_pointer(&unknown.pointer)
+        );
         assessment.residue.push(line);
     }
     if let Some(mark) = look.mark_of_text() {
@@ -54,13 +96,17 @@ fn diff_restored_parts(wish: &DesiredResource, before: &Value, look: &ConfigMapT
     }
     if let (Some(reader), Some(mark)) = (&look.reader, look.mark_of_template()) {
         if is_changed(&asked, &was) {
-            let attribute = Attribute::in_plane(Plane::Running, Reading::Absent, of_mark(Some(mark)));
+            let attribute =
+                Attribute::in_plane(Plane::Running, Reading::Absent, of_mark(Some(mark)));
             assessment.attributes.insert(reader.attribute(), attribute);
             record_reader_disruption(reader, &mut assessment);
             assessment.actions.push(look.mark_template(reader, None));
         } else {
             // To take it would start pods anew for nothing.
-            assessment.residue.push(format!("an annotation in the template of {} stays; nothing reads it", reader.object));
+            assessment.residue.push(format!(
+                "an annotation in the template of {} stays; nothing reads it",
+                reader.object
+            ));
         }
     }
     Ok(assessment)
@@ -68,13 +114,17 @@ fn diff_restored_parts(wish: &DesiredResource, before: &Value, look: &ConfigMapT
 
 /// True where we changed anything: what stood there already was never ours.
 fn is_changed(asked: &[body::DesiredJsonEdit], was: &[Was]) -> bool {
-    asked.iter().any(|asked| match was.iter().find(|was| was.pointer() == asked.pointer) {
-        None => true,
-        Some(Was::Elements { added, .. }) => !added.is_empty(),
-        Some(Was::Value { held, .. }) => match &asked.wanted {
-            body::DesiredJsonValue::Value(value) => *held != JsonPointerValue::Is(value.clone()),
-            body::DesiredJsonValue::Absent => *held != JsonPointerValue::Absent,
-            body::DesiredJsonValue::Elements(_) => true,
+    asked.iter().any(
+        |asked| match was.iter().find(|was| was.pointer() == asked.pointer) {
+            None => true,
+            Some(Was::Elements { added, .. }) => !added.is_empty(),
+            Some(Was::Value { held, .. }) => match &asked.wanted {
+                body::DesiredJsonValue::Value(value) => {
+                    *held != JsonPointerValue::Is(value.clone())
+                }
+                body::DesiredJsonValue::Absent => *held != JsonPointerValue::Absent,
+                body::DesiredJsonValue::Elements(_) => true,
+            },
         },
-    })
+    )
 }

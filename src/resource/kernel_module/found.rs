@@ -1,4 +1,5 @@
-//! The answer of `Read::KernelModule`, decoded: how a module is loaded, with which parameters, and what the disk says.
+//! The answer of `Read::KernelModule`, decoded: how a module is loaded, with which parameters, and
+//! what the disk says.
 
 use crate::sections::of_file;
 use crate::{Read, ReadResults};
@@ -50,7 +51,9 @@ pub fn normal_name(name: &str) -> String {
 impl FoundModule {
     /// The module by the answers; the error fits after "unknown:".
     pub fn of(name: &str, answers: &ReadResults) -> Result<Self, String> {
-        match answers.output(&Read::KernelModule { name: normal_name(name) })? {
+        match answers.output(&Read::KernelModule {
+            name: normal_name(name),
+        })? {
             (0, out) => Ok(parse_module_facts(&normal_name(name), out)),
             (code, _) => Err(format!("the module could not be read (exit {code})")),
         }
@@ -66,7 +69,9 @@ impl FoundModule {
         let mut found = None;
         for line in &self.modprobe {
             let mut words = line.text.split_whitespace();
-            if words.next() != Some("options") || words.next().map(normal_name) != Some(normal_name(module)) {
+            if words.next() != Some("options")
+                || words.next().map(normal_name) != Some(normal_name(module))
+            {
                 continue;
             }
             for word in words {
@@ -79,22 +84,32 @@ impl FoundModule {
         found
     }
 
-    /// A file with options of the module that go on in the next line; what stands there is not read.
+    /// A file with options of the module that go on in the next line; what stands there is not
+    /// read.
     pub fn goes_on(&self, module: &str) -> Option<&str> {
         let of_module = |line: &&ConfigurationLine| {
             let mut words = line.text.split_whitespace();
-            words.next() == Some("options") && words.next().map(normal_name) == Some(normal_name(module)) && line.text.ends_with('\\')
+            words.next() == Some("options")
+                && words.next().map(normal_name) == Some(normal_name(module))
+                && line.text.ends_with('\\')
         };
-        self.modprobe.iter().find(of_module).map(|line| line.path.as_str())
+        self.modprobe
+            .iter()
+            .find(of_module)
+            .map(|line| line.path.as_str())
     }
 
     /// The file that blacklists the module.
     pub fn blacklisted_by(&self, module: &str) -> Option<&str> {
         let names = |line: &&ConfigurationLine| {
             let mut words = line.text.split_whitespace();
-            words.next() == Some("blacklist") && words.next().map(normal_name) == Some(normal_name(module))
+            words.next() == Some("blacklist")
+                && words.next().map(normal_name) == Some(normal_name(module))
         };
-        self.modprobe.iter().find(names).map(|line| line.path.as_str())
+        self.modprobe
+            .iter()
+            .find(names)
+            .map(|line| line.path.as_str())
     }
 }
 
@@ -132,7 +147,10 @@ fn parse_module_facts(module: &str, out: &str) -> FoundModule {
     }
     for ((kind, _), (_, path, lines)) in files {
         for text in lines {
-            let line = ConfigurationLine { path: path.clone(), text };
+            let line = ConfigurationLine {
+                path: path.clone(),
+                text,
+            };
             match kind {
                 "boot" if normal_name(line.text.trim()) == module => found.at_boot.push(line),
                 "boot" => {}
@@ -143,22 +161,45 @@ fn parse_module_facts(module: &str, out: &str) -> FoundModule {
     found
 }
 
-/// `name size references users state address` of /proc/modules; users end with a comma, `-` is none.
+/// `name size references users state address` of /proc/modules; users end with a comma, `-` is
+/// none.
 fn take_loaded(rest: &str, found: &mut FoundModule) {
     let fields: Vec<&str> = rest.split_whitespace().collect();
     found.loaded = true;
-    found.references = fields.get(2).and_then(|count| count.parse().ok()).unwrap_or(0);
+    found.references = fields
+        .get(2)
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(0);
     let users = fields.get(3).copied().unwrap_or("-");
-    found.users = users.split(',').filter(|user| !user.is_empty() && *user != "-").map(str::to_owned).collect();
+    found.users = users
+        .split(',')
+        .filter(|user| !user.is_empty() && *user != "-")
+        .map(str::to_owned)
+        .collect();
 }
 
-/// Both directories families have the rule of systemd: a file name in an earlier folder hides it in a later one, and
-/// files are read by name.
-fn take_line(path: &str, text: &str, files: &mut BTreeMap<(&'static str, String), (usize, String, Vec<String>)>) {
-    let Some((folder, file)) = path.rsplit_once('/') else { return };
-    let kind = if folder.ends_with("/modules-load.d") { "boot" } else { "modprobe" };
-    let rank = ["/etc/", "/run/", "/usr/local/", "/usr/", "/lib/"].iter().position(|start| folder.starts_with(start)).unwrap_or(9);
-    let slot = files.entry((kind, file.to_owned())).or_insert_with(|| (rank, path.to_owned(), Vec::new()));
+/// Both directories families have the rule of systemd: a file name in an earlier folder hides it in
+/// a later one, and files are read by name.
+fn take_line(
+    path: &str,
+    text: &str,
+    files: &mut BTreeMap<(&'static str, String), (usize, String, Vec<String>)>,
+) {
+    let Some((folder, file)) = path.rsplit_once('/') else {
+        return;
+    };
+    let kind = if folder.ends_with("/modules-load.d") {
+        "boot"
+    } else {
+        "modprobe"
+    };
+    let rank = ["/etc/", "/run/", "/usr/local/", "/usr/", "/lib/"]
+        .iter()
+        .position(|start| folder.starts_with(start))
+        .unwrap_or(9);
+    let slot = files
+        .entry((kind, file.to_owned()))
+        .or_insert_with(|| (rank, path.to_owned(), Vec::new()));
     if rank < slot.0 {
         *slot = (rank, path.to_owned(), Vec::new());
     }
@@ -168,15 +209,18 @@ fn take_line(path: &str, text: &str, files: &mut BTreeMap<(&'static str, String)
     }
 }
 
-/// The values of a parameter are the same when their texts are, or when both are the same boolean (the kernel shows `Y`
-/// where `1` was written).
+/// The values of a parameter are the same when their texts are, or when both are the same boolean
+/// (the kernel shows `Y` where `1` was written).
 pub fn same_value(wanted: &str, found: &str) -> bool {
     let truth = |text: &str| match text {
         "Y" | "y" | "1" | "true" | "on" => Some(true),
         "N" | "n" | "0" | "false" | "off" => Some(false),
         _ => None,
     };
-    wanted == found || (truth(wanted).is_some() && truth(wanted) == truth(found) && (found == "Y" || found == "N"))
+    wanted == found
+        || (truth(wanted).is_some()
+            && truth(wanted) == truth(found)
+            && (found == "Y" || found == "N"))
 }
 
 #[cfg(test)]
@@ -184,32 +228,43 @@ mod tests {
     use super::*;
 
     // /proc/modules and /sys/module of Linux 6.1 (Debian 12)
-    const LOADED: &str = "kernel\t6.1.0-37-amd64\n\
-        loaded\tib_core 450560 8 rdma_rxe,rdma_cm,iw_cm,ib_cm, Live 0xffffffffc0a00000\n\
-        disk\tkernel/drivers/infiniband/core/ib_core.ko\n\
-        parameter\tnetns_mode\tY\nparameter\trecv_queue_size\t512\n\
-        boot\t/etc/modules-load.d/railwright-ib_core.conf\tib-core\n\
-        boot\t/etc/modules-load.d/modules.conf\t# a comment\n\
-        modprobe\t/usr/lib/modprobe.d/rdma.conf\toptions ib_core netns_mode=1\n\
-        modprobe\t/etc/modprobe.d/rdma.conf\toptions ib-core netns-mode=0 x=1\n\
-        modprobe\t/etc/modprobe.d/zz.conf\tblacklist ib_core\n";
+    const LOADED: &str = "kernel\t6.1.0-37-amd64\nloaded\tib_core 450560 8 \
+                          rdma_rxe,rdma_cm,iw_cm,ib_cm, Live \
+                          0xffffffffc0a00000\ndisk\tkernel/drivers/infiniband/core/ib_core.ko\nparameter\tnetns_mode\tY\nparameter\trecv_queue_size\t512\nboot\t/etc/modules-load.d/railwright-ib_core.conf\tib-core\nboot\t/etc/modules-load.d/modules.conf\t# \
+                          a comment\nmodprobe\t/usr/lib/modprobe.d/rdma.conf\toptions ib_core \
+                          netns_mode=1\nmodprobe\t/etc/modprobe.d/rdma.conf\toptions ib-core \
+                          netns-mode=0 x=1\nmodprobe\t/etc/modprobe.d/zz.conf\tblacklist ib_core\n";
 
     #[test]
     fn decodes_names_users_and_the_order_of_files() {
         let found = parse_module_facts("ib_core", LOADED);
-        assert_eq!((found.loaded, found.references, found.on_disk, found.builtin), (true, 8, true, false));
+        assert_eq!(
+            (found.loaded, found.references, found.on_disk, found.builtin),
+            (true, 8, true, false)
+        );
         assert_eq!(found.users, ["rdma_rxe", "rdma_cm", "iw_cm", "ib_cm"]);
         assert_eq!(found.at_boot.len(), 1);
-        assert_eq!(found.option("ib_core", "netns_mode"), Some(("0".into(), "/etc/modprobe.d/rdma.conf".into())));
-        assert_eq!(found.blacklisted_by("ib-core"), Some("/etc/modprobe.d/zz.conf"));
+        assert_eq!(
+            found.option("ib_core", "netns_mode"),
+            Some(("0".into(), "/etc/modprobe.d/rdma.conf".into()))
+        );
+        assert_eq!(
+            found.blacklisted_by("ib-core"),
+            Some("/etc/modprobe.d/zz.conf")
+        );
         assert!(!parse_module_facts("x", "kernel\t6.1\nbuiltin\n").loaded);
     }
 
     #[test]
     fn booleans_are_the_same_however_they_are_written() {
-        for (wanted, found, same) in
-            [("1", "Y", true), ("0", "N", true), ("1", "N", false), ("512", "512", true), ("1", "1", true), ("Y", "1", false)]
-        {
+        for (wanted, found, same) in [
+            ("1", "Y", true),
+            ("0", "N", true),
+            ("1", "N", false),
+            ("512", "512", true),
+            ("1", "1", true),
+            ("Y", "1", false),
+        ] {
             assert_eq!(same_value(wanted, found), same, "{wanted} {found}");
         }
     }

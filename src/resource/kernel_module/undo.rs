@@ -8,7 +8,11 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// What is to be done for that, and what cannot be.
-pub(super) fn plan_kernel_module_undo(last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+pub(super) fn plan_kernel_module_undo(
+    last_applied: &DesiredResource,
+    before: &Value,
+    answers: &ReadResults,
+) -> Assessment {
     let judge = KernelModuleDiffBuilder::new(last_applied, answers);
     let mut assessment = Assessment::default();
     for (path, _, now) in judge.own_files(answers) {
@@ -16,24 +20,41 @@ pub(super) fn plan_kernel_module_undo(last_applied: &DesiredResource, before: &V
         let (actions, residue) = earlier.restore(&path, &now);
         assessment.actions.extend(actions);
         assessment.residue.extend(residue);
-        let attribute = Attribute::in_plane(Plane::Persisted, earlier.restored_reading(&now), now.content_reading());
+        let attribute = Attribute::in_plane(
+            Plane::Persisted,
+            earlier.restored_reading(&now),
+            now.content_reading(),
+        );
         assessment.attributes.insert(path, attribute);
     }
     let own = modprobe_file(&judge.name);
     let is_modprobe = |action: &Action| action.path() == Some(&*own);
-    if judge.module.as_ref().is_ok_and(|module| module.ram_disk) && assessment.actions.iter().any(is_modprobe) {
+    if judge.module.as_ref().is_ok_and(|module| module.ram_disk)
+        && assessment.actions.iter().any(is_modprobe)
+    {
         assessment.actions.push(Action::UpdateInitialRamDisks);
     }
     undo_running(&judge, last_applied, before, &mut assessment);
     assessment
 }
 
-fn undo_running(judge: &KernelModuleDiffBuilder, wish: &DesiredResource, before: &Value, assessment: &mut Assessment) {
-    let (Some(loaded), Some(earlier)) = (read_flag_field(&wish.body, "loaded"), before.get("loaded").and_then(Value::as_bool)) else {
+fn undo_running(
+    judge: &KernelModuleDiffBuilder,
+    wish: &DesiredResource,
+    before: &Value,
+    assessment: &mut Assessment,
+) {
+    let (Some(loaded), Some(earlier)) = (
+        read_flag_field(&wish.body, "loaded"),
+        before.get("loaded").and_then(Value::as_bool),
+    ) else {
         return;
     };
     let Ok(module) = &judge.module else {
-        assessment.residue.push(format!("{} could not be read; it stays as it is", judge.name));
+        assessment.residue.push(format!(
+            "{} could not be read; it stays as it is",
+            judge.name
+        ));
         return;
     };
     let now = module.is_there();
@@ -41,18 +62,36 @@ fn undo_running(judge: &KernelModuleDiffBuilder, wish: &DesiredResource, before:
     if loaded && now && !earlier {
         if judge.unload(module, assessment) {
             wanted = false;
-            assessment.residue.push(format!("modules that {} pulled in stay loaded until the next boot", judge.name));
+            assessment.residue.push(format!(
+                "modules that {} pulled in stay loaded until the next boot",
+                judge.name
+            ));
         } else {
-            assessment.residue.push(format!("{} stays loaded until the next boot: {}", judge.name, judge.users(module)));
+            assessment.residue.push(format!(
+                "{} stays loaded until the next boot: {}",
+                judge.name,
+                judge.users(module)
+            ));
         }
     } else if earlier && !now && !module.on_disk {
-        assessment.residue.push(format!("{} was loaded, and is not loaded again: kernel {} has it no more", judge.name, module.kernel));
+        assessment.residue.push(format!(
+            "{} was loaded, and is not loaded again: kernel {} has it no more",
+            judge.name, module.kernel
+        ));
     } else if earlier && !now {
         // By us, or by somebody since.
         wanted = true;
-        assessment.actions.push(Action::LoadModule { name: judge.name.clone(), parameters: BTreeMap::new() });
+        assessment.actions.push(Action::LoadModule {
+            name: judge.name.clone(),
+            parameters: BTreeMap::new(),
+        });
     }
-    assessment
-        .attributes
-        .insert("loaded".to_owned(), Attribute::in_plane(Plane::Running, reading_from_presence(wanted), reading_from_presence(now)));
+    assessment.attributes.insert(
+        "loaded".to_owned(),
+        Attribute::in_plane(
+            Plane::Running,
+            reading_from_presence(wanted),
+            reading_from_presence(now),
+        ),
+    );
 }

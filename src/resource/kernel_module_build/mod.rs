@@ -1,12 +1,19 @@
-//! `kernel_module_build`: an out-of-tree kernel module, fetched with proof of what it is, built by DKMS (or plain make)
-//! and installed for the running kernel. Loading it is a wish of its own (`kernel_module`).
+//! `kernel_module_build`: an out-of-tree kernel module, fetched with proof of what it is, built by
+//! DKMS (or plain make) and installed for the running kernel. Loading it is a wish of its own
+//! (`kernel_module`).
 
 pub mod script;
 pub mod source;
 
-use super::body::{FieldShape, check_fields, is_word, new_optional_field, new_required_field, read_flag_field, require_condition};
+use super::body::{
+    FieldShape, check_fields, is_word, new_optional_field, new_required_field, read_flag_field,
+    require_condition,
+};
 use super::file::found::FileState;
-use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind};
+use super::{
+    Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
+    ResourceKind,
+};
 use railwright_base::Digest;
 use script::{record_path, source_folder};
 use serde_json::{Value, json};
@@ -35,7 +42,11 @@ struct DesiredModuleBuild<'a> {
 impl<'a> DesiredModuleBuild<'a> {
     fn of(wish: &'a DesiredResource) -> Self {
         let name = wish.text("name").unwrap_or_default();
-        let builder = if read_flag_field(&wish.body, "dkms") == Some(false) { ModuleBuildTool::Make } else { ModuleBuildTool::Dkms };
+        let builder = if read_flag_field(&wish.body, "dkms") == Some(false) {
+            ModuleBuildTool::Make
+        } else {
+            ModuleBuildTool::Dkms
+        };
         DesiredModuleBuild {
             name,
             version: wish.text("version").unwrap_or_default(),
@@ -46,20 +57,40 @@ impl<'a> DesiredModuleBuild<'a> {
     }
 
     fn read(&self) -> Read {
-        Read::ModuleBuild { name: self.name.to_owned(), version: self.version.to_owned(), module: self.module.to_owned() }
+        Read::ModuleBuild {
+            name: self.name.to_owned(),
+            version: self.version.to_owned(),
+            module: self.module.to_owned(),
+        }
     }
 
     fn record(&self) -> Read {
-        Read::File { path: record_path(self.name, self.version) }
+        Read::File {
+            path: record_path(self.name, self.version),
+        }
     }
 
     fn digest(&self) -> String {
-        Digest::of(&(self.wish.body.get("source"), self.wish.body.get("dkms_conf"))).short().to_owned()
+        Digest::of(&(
+            self.wish.body.get("source"),
+            self.wish.body.get("dkms_conf"),
+        ))
+        .short()
+        .to_owned()
     }
 
     fn build(&self) -> Action {
-        let (name, version, module) = (self.name.to_owned(), self.version.to_owned(), self.module.to_owned());
-        Action::BuildModule { name, version, module, builder: self.builder }
+        let (name, version, module) = (
+            self.name.to_owned(),
+            self.version.to_owned(),
+            self.module.to_owned(),
+        );
+        Action::BuildModule {
+            name,
+            version,
+            module,
+            builder: self.builder,
+        }
     }
 
     fn fetch(&self) -> Option<Action> {
@@ -73,7 +104,11 @@ impl<'a> DesiredModuleBuild<'a> {
     }
 
     fn remove(&self) -> Action {
-        Action::RemoveModuleBuild { name: self.name.to_owned(), version: self.version.to_owned(), module: self.module.to_owned() }
+        Action::RemoveModuleBuild {
+            name: self.name.to_owned(),
+            version: self.version.to_owned(),
+            module: self.module.to_owned(),
+        }
     }
 }
 
@@ -86,25 +121,52 @@ struct FoundBuild {
     dkms: Vec<String>,
 }
 
-fn decode_build_state(wanted: &DesiredModuleBuild, answers: &ReadResults) -> Result<FoundBuild, String> {
+fn decode_build_state(
+    wanted: &DesiredModuleBuild,
+    answers: &ReadResults,
+) -> Result<FoundBuild, String> {
     let (_, out) = answers.output(&wanted.read())?;
-    let of = |word: &'static str| out.lines().filter_map(move |line| line.strip_prefix(word)?.strip_prefix('\t')).map(str::to_owned);
+    let of = |word: &'static str| {
+        out.lines()
+            .filter_map(move |line| line.strip_prefix(word)?.strip_prefix('\t'))
+            .map(str::to_owned)
+    };
     let kernel = of("kernel").next().ok_or("the kernel was not answered")?;
     let there = |word: &str| out.lines().any(|line| line == word);
-    Ok(FoundBuild { kernel, tree: there("tree"), plain: there("plain"), dkms: of("dkms").collect() })
+    Ok(FoundBuild {
+        kernel,
+        tree: there("tree"),
+        plain: there("plain"),
+        dkms: of("dkms").collect(),
+    })
 }
 
-/// DKMS's word for a version and kernel. Two notations: `name/version, kernel, arch: installed` (3.x) and
-/// `name, version, kernel, arch: installed` (2.8); `(original_module exists)` and warnings may follow.
+/// DKMS's word for a version and kernel. Two notations: `name/version, kernel, arch: installed`
+/// (3.x) and `name, version, kernel, arch: installed` (2.8); `(original_module exists)` and
+/// warnings may follow.
 fn dkms_state(lines: &[String], name: &str, version: &str, kernel: &str) -> Option<String> {
     let mut best: Option<String> = None;
     for line in lines {
-        let Some((place, state)) = line.split_once(": ") else { continue };
-        let place = place.replacen(&format!("{name}, {version}"), &format!("{name}/{version}"), 1);
+        let Some((place, state)) = line.split_once(": ") else {
+            continue;
+        };
+        let place = place.replacen(
+            &format!("{name}, {version}"),
+            &format!("{name}/{version}"),
+            1,
+        );
         let fields: Vec<&str> = place.split(", ").collect();
-        let state = state.split_whitespace().next().unwrap_or_default().to_owned();
+        let state = state
+            .split_whitespace()
+            .next()
+            .unwrap_or_default()
+            .to_owned();
         match fields[..] {
-            [which, its_kernel, ..] if which == format!("{name}/{version}") && its_kernel == kernel => return Some(state),
+            [which, its_kernel, ..]
+                if which == format!("{name}/{version}") && its_kernel == kernel =>
+            {
+                return Some(state);
+            }
             [which] if which == format!("{name}/{version}") => best = Some(state),
             _ => {}
         }
@@ -116,7 +178,10 @@ fn installed_reading(wanted: &DesiredModuleBuild, found: &FoundBuild) -> Reading
     match wanted.builder {
         ModuleBuildTool::Make if found.plain => Reading::is("installed"),
         ModuleBuildTool::Make => Reading::Absent,
-        ModuleBuildTool::Dkms => dkms_state(&found.dkms, wanted.name, wanted.version, &found.kernel).map_or(Reading::Absent, Reading::is),
+        ModuleBuildTool::Dkms => {
+            dkms_state(&found.dkms, wanted.name, wanted.version, &found.kernel)
+                .map_or(Reading::Absent, Reading::is)
+        }
     }
 }
 
@@ -125,7 +190,9 @@ fn source_reading(record: &FileState, found: &FoundBuild) -> Reading {
         FileState::Unknown { reason } => Reading::Unknown(reason.clone()),
         _ if !found.tree => Reading::Absent,
         _ => {
-            let digest = record.text().and_then(|text| text.lines().find_map(|line| line.strip_prefix("source ")));
+            let digest = record
+                .text()
+                .and_then(|text| text.lines().find_map(|line| line.strip_prefix("source ")));
             Reading::is(digest.unwrap_or("not from railwright"))
         }
     }
@@ -140,11 +207,21 @@ fn diff_module_build(
 ) {
     let [source, installed] = to;
     let readings = match build {
-        Ok(found) => (source_reading(record, found), installed_reading(wanted, found)),
-        Err(reason) => (Reading::Unknown(reason.clone()), Reading::Unknown(reason.clone())),
+        Ok(found) => (
+            source_reading(record, found),
+            installed_reading(wanted, found),
+        ),
+        Err(reason) => (
+            Reading::Unknown(reason.clone()),
+            Reading::Unknown(reason.clone()),
+        ),
     };
-    let mut add =
-        |name: &str, wanted, found| assessment.attributes.insert(name.to_owned(), Attribute::in_plane(Plane::Persisted, wanted, found));
+    let mut add = |name: &str, wanted, found| {
+        assessment.attributes.insert(
+            name.to_owned(),
+            Attribute::in_plane(Plane::Persisted, wanted, found),
+        )
+    };
     add("source", source, readings.0);
     add("installed", installed, readings.1);
 }
@@ -175,7 +252,13 @@ impl ResourceKind for KernelModuleBuild {
             errors.extend(ModuleSource::check(source));
         }
         let conf = body.get("dkms_conf").is_none() || read_flag_field(body, "dkms") != Some(false);
-        require_condition(&mut errors, conf, "/dkms_conf", "`dkms_conf` has no meaning without DKMS", "leave it out, or `dkms: true`");
+        require_condition(
+            &mut errors,
+            conf,
+            "/dkms_conf",
+            "`dkms_conf` has no meaning without DKMS",
+            "leave it out, or `dkms: true`",
+        );
         errors
     }
 
@@ -186,9 +269,18 @@ impl ResourceKind for KernelModuleBuild {
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let wanted = DesiredModuleBuild::of(wish);
-        let (record, build) = (FileState::at(&record_path(wanted.name, wanted.version), answers), decode_build_state(&wanted, answers));
+        let (record, build) = (
+            FileState::at(&record_path(wanted.name, wanted.version), answers),
+            decode_build_state(&wanted, answers),
+        );
         let mut assessment = Assessment::default();
-        diff_module_build(&wanted, [Reading::is(wanted.digest()), Reading::is("installed")], &build, &record, &mut assessment);
+        diff_module_build(
+            &wanted,
+            [Reading::is(wanted.digest()), Reading::is("installed")],
+            &build,
+            &record,
+            &mut assessment,
+        );
         let differs = |name: &str| !assessment.attributes[name].differences().is_empty();
         let (source, installed) = (differs("source"), differs("installed"));
         if source {
@@ -196,29 +288,51 @@ impl ResourceKind for KernelModuleBuild {
         }
         if source || installed {
             assessment.actions.push(wanted.build());
-            assessment.disturbs = vec![format!("kernel_module/{}", super::kernel_module::found::normal_name(wanted.module))];
+            assessment.disturbs = vec![format!(
+                "kernel_module/{}",
+                super::kernel_module::found::normal_name(wanted.module)
+            )];
         }
         if let Ok(found) = &build {
             let strange = found.tree && matches!(record, FileState::Absent { .. });
             assessment.refusal = strange.then(|| {
                 let folder = source_folder(wanted.name, wanted.version);
-                format!("{folder} is there and did not come from railwright; remove it (and `dkms remove` it), or wish another version")
+                format!(
+                    "{folder} is there and did not come from railwright; remove it (and `dkms \
+                     remove` it), or wish another version"
+                )
             });
             assessment.before = json!({ "tree": found.tree, "installed": installed_reading(&wanted, found).value() });
         }
         assessment
     }
 
-    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+    fn undo(
+        &self,
+        last_applied: &DesiredResource,
+        before: &Value,
+        answers: &ReadResults,
+    ) -> Assessment {
         let wanted = DesiredModuleBuild::of(last_applied);
-        let (record, build) = (FileState::at(&record_path(wanted.name, wanted.version), answers), decode_build_state(&wanted, answers));
+        let (record, build) = (
+            FileState::at(&record_path(wanted.name, wanted.version), answers),
+            decode_build_state(&wanted, answers),
+        );
         let mut assessment = Assessment::default();
         if before.get("tree").and_then(Value::as_bool) != Some(false) {
             let folder = source_folder(wanted.name, wanted.version);
-            assessment.residue.push(format!("{folder} and its module stay: something was there before us and was not kept"));
+            assessment.residue.push(format!(
+                "{folder} and its module stay: something was there before us and was not kept"
+            ));
             return assessment;
         }
-        diff_module_build(&wanted, [Reading::Absent, Reading::Absent], &build, &record, &mut assessment);
+        diff_module_build(
+            &wanted,
+            [Reading::Absent, Reading::Absent],
+            &build,
+            &record,
+            &mut assessment,
+        );
         if !assessment.is_met() {
             assessment.actions.push(wanted.remove());
         }
@@ -239,15 +353,31 @@ mod tests {
     fn reads_both_notations_of_dkms() {
         // dkms 3.0.10 (Debian 12), 2.8.1 (Ubuntu 20.04), with the remarks that may follow
         for (line, state) in [
-            ("nv_peer_mem/1.3, 6.1.0-37-amd64, x86_64: installed", Some("installed")),
-            ("nv_peer_mem, 1.3, 6.1.0-37-amd64, x86_64: installed", Some("installed")),
-            ("nv_peer_mem/1.3, 6.1.0-37-amd64, x86_64: installed (original_module exists)", Some("installed")),
-            ("nv_peer_mem/1.3, 6.1.0-37-amd64, x86_64: built", Some("built")),
+            (
+                "nv_peer_mem/1.3, 6.1.0-37-amd64, x86_64: installed",
+                Some("installed"),
+            ),
+            (
+                "nv_peer_mem, 1.3, 6.1.0-37-amd64, x86_64: installed",
+                Some("installed"),
+            ),
+            (
+                "nv_peer_mem/1.3, 6.1.0-37-amd64, x86_64: installed (original_module exists)",
+                Some("installed"),
+            ),
+            (
+                "nv_peer_mem/1.3, 6.1.0-37-amd64, x86_64: built",
+                Some("built"),
+            ),
             ("nv_peer_mem/1.3, 5.10.0-1-amd64, x86_64: installed", None),
             ("nv_peer_mem/1.3: added", Some("added")),
             ("nv_peer_mem/1.2, 6.1.0-37-amd64, x86_64: installed", None),
         ] {
-            assert_eq!(dkms_state(&[line.to_owned()], "nv_peer_mem", "1.3", "6.1.0-37-amd64").as_deref(), state, "{line}");
+            assert_eq!(
+                dkms_state(&[line.to_owned()], "nv_peer_mem", "1.3", "6.1.0-37-amd64").as_deref(),
+                state,
+                "{line}"
+            );
         }
     }
 
@@ -259,27 +389,55 @@ mod tests {
     fn an_installed_module_of_another_kernel_is_built_again() {
         let wish = wish(&KernelModuleBuild, body());
         let reads = KernelModuleBuild.reads(&wish);
-        let record = format!("644 root root 50 regular file\nsource {}\ncommit 1234\n", DesiredModuleBuild::of(&wish).digest());
-        let status = |kernel: &str| format!("kernel\t6.1\ntree\ndkms\tnv_peer_mem/1.0, {kernel}, x86_64: installed\n");
-        let assess = |status: &str| KernelModuleBuild.assess(&wish, &answered(&[(&reads[0], 0, &record), (&reads[1], 0, status)]));
+        let record = format!(
+            "644 root root 50 regular file\nsource {}\ncommit 1234\n",
+            DesiredModuleBuild::of(&wish).digest()
+        );
+        let status = |kernel: &str| {
+            format!("kernel\t6.1\ntree\ndkms\tnv_peer_mem/1.0, {kernel}, x86_64: installed\n")
+        };
+        let assess = |status: &str| {
+            KernelModuleBuild.assess(
+                &wish,
+                &answered(&[(&reads[0], 0, &record), (&reads[1], 0, status)]),
+            )
+        };
         assert!(assess(&status("6.1")).is_met());
         let other = assess(&status("5.10"));
-        assert_eq!(other.actions.iter().map(Action::word).collect::<Vec<_>>(), ["build_module"]);
+        assert_eq!(
+            other.actions.iter().map(Action::word).collect::<Vec<_>>(),
+            ["build_module"]
+        );
     }
 
     #[test]
     fn a_source_of_somebody_else_is_not_overwritten() {
         let wish = wish(&KernelModuleBuild, body());
         let reads = KernelModuleBuild.reads(&wish);
-        let found =
-            KernelModuleBuild.assess(&wish, &answered(&[(&reads[0], 1, "folder /usr/src\n"), (&reads[1], 0, "kernel\t6.1\ntree\n")]));
-        assert!(found.refusal.unwrap().starts_with("/usr/src/nv_peer_mem-1.0 is there"));
+        let found = KernelModuleBuild.assess(
+            &wish,
+            &answered(&[
+                (&reads[0], 1, "folder /usr/src\n"),
+                (&reads[1], 0, "kernel\t6.1\ntree\n"),
+            ]),
+        );
+        assert!(
+            found
+                .refusal
+                .unwrap()
+                .starts_with("/usr/src/nv_peer_mem-1.0 is there")
+        );
     }
 
     #[test]
     fn a_source_without_proof_is_an_error() {
-        let with = |source: Value| KernelModuleBuild.check(&json!({ "name": "a", "version": "1", "source": source }));
-        assert_eq!(with(json!({ "archive": "https://h/a.tar.gz" }))[0].message, "`sha256` is missing");
+        let with = |source: Value| {
+            KernelModuleBuild.check(&json!({ "name": "a", "version": "1", "source": source }))
+        };
+        assert_eq!(
+            with(json!({ "archive": "https://h/a.tar.gz" }))[0].message,
+            "`sha256` is missing"
+        );
         assert_eq!(with(json!({ "archive": "a.tar", "sha256": "12" })).len(), 2);
         assert_eq!(with(json!({}))[0].pointer, "/source");
         assert!(with(json!({ "git": "--upload-pack=x", "revision": "-x" })).len() == 2);

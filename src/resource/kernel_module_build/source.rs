@@ -1,7 +1,10 @@
 //! Where the source of an out-of-tree module comes from, and what builds it.
 
 use crate::BodyError;
-use crate::body::{FieldShape, check_fields, is_clean_path, is_word, new_body_error, new_required_field, require_condition};
+use crate::body::{
+    FieldShape, check_fields, is_clean_path, is_word, new_body_error, new_required_field,
+    require_condition,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -31,8 +34,14 @@ impl ModuleSource {
         let source = body.get("source")?;
         let text = |field: &str| source.get(field).and_then(Value::as_str).map(str::to_owned);
         match text("git") {
-            Some(url) => Some(ModuleSource::Git { url, revision: text("revision")? }),
-            None => Some(ModuleSource::Archive { location: text("archive")?, sha256: text("sha256")?.to_lowercase() }),
+            Some(url) => Some(ModuleSource::Git {
+                url,
+                revision: text("revision")?,
+            }),
+            None => Some(ModuleSource::Archive {
+                location: text("archive")?,
+                sha256: text("sha256")?.to_lowercase(),
+            }),
         }
     }
 
@@ -41,16 +50,30 @@ impl ModuleSource {
         let text = |field: &str| source.get(field).and_then(Value::as_str);
         let is_git = source.get("git").is_some();
         let fields = if is_git {
-            [new_required_field("git", FieldShape::Text), new_required_field("revision", FieldShape::Text)]
+            [
+                new_required_field("git", FieldShape::Text),
+                new_required_field("revision", FieldShape::Text),
+            ]
         } else {
-            [new_required_field("archive", FieldShape::Text), new_required_field("sha256", FieldShape::Text)]
+            [
+                new_required_field("archive", FieldShape::Text),
+                new_required_field("sha256", FieldShape::Text),
+            ]
         };
         if !is_git && source.get("archive").is_none() {
-            return vec![new_body_error("/source", "no source is given", Some("`git` and `revision`, or `archive` and `sha256`"))];
+            return vec![new_body_error(
+                "/source",
+                "no source is given",
+                Some("`git` and `revision`, or `archive` and `sha256`"),
+            )];
         }
         let mut errors = check_fields(source, "/source", &fields);
         if let Some(url) = text("git").or(text("archive")) {
-            let pointer = if is_git { "/source/git" } else { "/source/archive" };
+            let pointer = if is_git {
+                "/source/git"
+            } else {
+                "/source/archive"
+            };
             require_condition(
                 &mut errors,
                 is_place(url),
@@ -60,7 +83,13 @@ impl ModuleSource {
             );
         }
         if let Some(revision) = text("revision") {
-            require_condition(&mut errors, is_word(revision, "._/-"), "/source/revision", "this is no revision", "a commit, tag or branch");
+            require_condition(
+                &mut errors,
+                is_word(revision, "._/-"),
+                "/source/revision",
+                "this is no revision",
+                "a commit, tag or branch",
+            );
         }
         if let Some(sha256) = text("sha256") {
             let digest = sha256.len() == 64 && sha256.chars().all(|c| c.is_ascii_hexdigit());
@@ -77,7 +106,15 @@ impl ModuleSource {
 }
 
 fn is_place(text: &str) -> bool {
-    let scheme = ["https://", "http://", "file:///"].iter().any(|scheme| text.starts_with(scheme));
-    let secret = text.split_once("://").is_some_and(|(_, rest)| rest.split('/').next().is_some_and(|host| host.contains('@')));
-    (scheme || is_clean_path(text)) && !secret && !text.chars().any(|c| c.is_control() || c.is_whitespace())
+    let scheme = ["https://", "http://", "file:///"]
+        .iter()
+        .any(|scheme| text.starts_with(scheme));
+    let secret = text.split_once("://").is_some_and(|(_, rest)| {
+        rest.split('/')
+            .next()
+            .is_some_and(|host| host.contains('@'))
+    });
+    (scheme || is_clean_path(text))
+        && !secret
+        && !text.chars().any(|c| c.is_control() || c.is_whitespace())
 }

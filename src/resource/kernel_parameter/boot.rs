@@ -1,5 +1,5 @@
-//! The answer of `Read::Boot`, decoded: the command line that runs, the one that the next boot gets, and what the
-//! configuration would make of it.
+//! The answer of `Read::Boot`, decoded: the command line that runs, the one that the next boot
+//! gets, and what the configuration would make of it.
 
 use super::command_line::{CommandLineParameter, DefaultFiles, split_command_line};
 use super::grub;
@@ -43,9 +43,17 @@ impl Boot {
     /// From the answers; the error fits after "unknown:".
     pub fn of(answers: &ReadResults) -> Result<Self, String> {
         let (_, out) = answers.output(&Read::Boot)?;
-        let of =
-            |word: &str| out.lines().filter_map(|l| l.split_once('\t')).filter(|(w, _)| *w == word).map(|(_, t)| t).collect::<Vec<_>>();
-        let running = of("running").first().map(|line| split_command_line(line)).ok_or("the running command line was not answered")?;
+        let of = |word: &str| {
+            out.lines()
+                .filter_map(|l| l.split_once('\t'))
+                .filter(|(w, _)| *w == word)
+                .map(|(_, t)| t)
+                .collect::<Vec<_>>()
+        };
+        let running = of("running")
+            .first()
+            .map(|line| split_command_line(line))
+            .ok_or("the running command line was not answered")?;
         let loader = match of("loader").first() {
             Some(&"grub") => BootLoaderKind::Grub,
             Some(&"grubby") => BootLoaderKind::Grubby,
@@ -53,9 +61,15 @@ impl Boot {
         };
         let next_boot = match loader {
             BootLoaderKind::Grubby => grubby_tokens(&of("grubby")),
-            _ => grub::default_command_line(&of("menu"), of("saved").first().copied()).map(|line| split_command_line(&line)),
+            _ => grub::default_command_line(&of("menu"), of("saved").first().copied())
+                .map(|line| split_command_line(&line)),
         };
-        Ok(Boot { loader, running, next_boot, files: default_files(out) })
+        Ok(Boot {
+            loader,
+            running,
+            next_boot,
+            files: default_files(out),
+        })
     }
 
     /// The tokens that the files of /etc/default come to, with one of them replaced.
@@ -63,19 +77,30 @@ impl Boot {
         let mut files = self.files.clone();
         if let Some((path, content)) = replaced {
             files.retain(|file| file.path != path);
-            files.push(DefaultFile { path: path.to_owned(), lines: content.lines().map(str::to_owned).collect() });
+            files.push(DefaultFile {
+                path: path.to_owned(),
+                lines: content.lines().map(str::to_owned).collect(),
+            });
             // /etc/default/grub comes first, then the drop-ins in the shell's order
-            files.sort_by(|a, b| (a.path != "/etc/default/grub", &a.path).cmp(&(b.path != "/etc/default/grub", &b.path)));
+            files.sort_by(|a, b| {
+                (a.path != "/etc/default/grub", &a.path)
+                    .cmp(&(b.path != "/etc/default/grub", &b.path))
+            });
         }
         let mut all = DefaultFiles::default();
-        files.iter().flat_map(|file| &file.lines).for_each(|line| all.take(line));
+        files
+            .iter()
+            .flat_map(|file| &file.lines)
+            .for_each(|line| all.take(line));
         all.tokens()
     }
 }
 
 /// What a command line says of a parameter.
 pub fn find_parameter_reading(parameter: &CommandLineParameter, tokens: &[String]) -> Reading {
-    parameter.found_in(tokens).map_or(Reading::Absent, token_reading)
+    parameter
+        .found_in(tokens)
+        .map_or(Reading::Absent, token_reading)
 }
 
 /// A token's value; `true` for a bare word.
@@ -90,7 +115,10 @@ fn default_files(out: &str) -> Vec<DefaultFile> {
     let mut files: Vec<DefaultFile> = Vec::new();
     for (word, text) in out.lines().filter_map(|line| line.split_once('\t')) {
         match (word, files.last_mut()) {
-            ("default", _) => files.push(DefaultFile { path: text.to_owned(), lines: Vec::new() }),
+            ("default", _) => files.push(DefaultFile {
+                path: text.to_owned(),
+                lines: Vec::new(),
+            }),
             ("set", Some(file)) => file.lines.push(text.to_owned()),
             _ => {}
         }
@@ -102,6 +130,10 @@ fn default_files(out: &str) -> Vec<DefaultFile> {
 fn grubby_tokens(lines: &[&str]) -> Result<Vec<String>, String> {
     let args = lines.iter().find_map(|line| line.strip_prefix("args="));
     let args = args.ok_or("grubby did not show the default entry")?;
-    let inner = args.trim().strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(args);
+    let inner = args
+        .trim()
+        .strip_prefix('"')
+        .and_then(|text| text.strip_suffix('"'))
+        .unwrap_or(args);
     Ok(split_command_line(&inner.replace("\\\"", "\"")))
 }

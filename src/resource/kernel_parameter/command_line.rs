@@ -1,7 +1,7 @@
 //! A kernel command line taken apart, and the shell assignments of /etc/default/grub that make one.
 
-/// The tokens: split at white space outside double quotes, the quotes taken away. The kernel reads `a="b c"` and
-/// GRUB passes on `"a=b c"`; both are the token `a=b c`.
+/// The tokens: split at white space outside double quotes, the quotes taken away. The kernel reads
+/// `a="b c"` and GRUB passes on `"a=b c"`; both are the token `a=b c`.
 pub fn split_command_line(line: &str) -> Vec<String> {
     let (mut out, mut token, mut quoted, mut any) = (Vec::new(), String::new(), false, false);
     for c in line.chars() {
@@ -28,8 +28,8 @@ pub fn split_command_line(line: &str) -> Vec<String> {
     out
 }
 
-/// Parameters that count each time they are given (Documentation/admin-guide/kernel-parameters.txt); of all others
-/// the last one counts.
+/// Parameters that count each time they are given
+/// (Documentation/admin-guide/kernel-parameters.txt); of all others the last one counts.
 const REPEATED: [&str; 5] = ["console", "earlycon", "memmap", "pci", "netconsole"];
 
 /// True when each occurrence of the parameter counts.
@@ -55,24 +55,31 @@ impl CommandLineParameter {
         }
     }
 
-    /// True when GRUB's script would end the word within the value (GRUB manual, "Shell-like scripting").
+    /// True when GRUB's script would end the word within the value (GRUB manual, "Shell-like
+    /// scripting").
     pub fn needs_quotes(&self) -> bool {
-        self.value.as_ref().is_some_and(|value| value.contains(|c: char| c.is_whitespace() || ";&|<>{}".contains(c)))
+        self.value.as_ref().is_some_and(|value| {
+            value.contains(|c: char| c.is_whitespace() || ";&|<>{}".contains(c))
+        })
     }
 
-    /// The token in a command line that stands for this parameter: the last one, or, where each occurrence
-    /// counts, the one with this very value.
+    /// The token in a command line that stands for this parameter: the last one, or, where each
+    /// occurrence counts, the one with this very value.
     pub fn found_in<'a>(&self, tokens: &'a [String]) -> Option<&'a str> {
         let named = |token: &&String| token.split('=').next() == Some(self.name.as_str());
         if is_repeated(&self.name) {
-            return tokens.iter().find(|token| **token == self.token()).map(String::as_str);
+            return tokens
+                .iter()
+                .find(|token| **token == self.token())
+                .map(String::as_str);
         }
         tokens.iter().rev().find(named).map(String::as_str)
     }
 }
 
-/// What the assignments of /etc/default/grub and grub.d come to, read in the order in which grub-mkconfig sources
-/// them. The rest of the shell language is not read: what we cannot follow stays as text and is never executed.
+/// What the assignments of /etc/default/grub and grub.d come to, read in the order in which
+/// grub-mkconfig sources them. The rest of the shell language is not read: what we cannot follow
+/// stays as text and is never executed.
 #[derive(Debug, Default)]
 pub struct DefaultFiles {
     linux: String,
@@ -135,16 +142,25 @@ mod tests {
 
     #[test]
     fn splits_as_the_kernel_and_grub_do() {
-        assert_eq!(split_command_line("ro  quiet dyndbg=\"file a.c +p\" \"x=1 2\"\n"), ["ro", "quiet", "dyndbg=file a.c +p", "x=1 2"]);
+        assert_eq!(
+            split_command_line("ro  quiet dyndbg=\"file a.c +p\" \"x=1 2\"\n"),
+            ["ro", "quiet", "dyndbg=file a.c +p", "x=1 2"]
+        );
         assert!(split_command_line("  \n").is_empty());
     }
 
     #[test]
     fn of_a_parameter_the_last_counts_and_of_a_console_each() {
         let line = split_command_line("iommu=off console=tty0 iommu=pt console=ttyS0,115200");
-        let parameter = |name: &str, value: &str| CommandLineParameter { name: name.into(), value: Some(value.into()) };
+        let parameter = |name: &str, value: &str| CommandLineParameter {
+            name: name.into(),
+            value: Some(value.into()),
+        };
         assert_eq!(parameter("iommu", "off").found_in(&line), Some("iommu=pt"));
-        assert_eq!(parameter("console", "tty0").found_in(&line), Some("console=tty0"));
+        assert_eq!(
+            parameter("console", "tty0").found_in(&line),
+            Some("console=tty0")
+        );
         assert_eq!(parameter("console", "tty1").found_in(&line), None);
         assert_eq!(parameter("io", "pt").found_in(&line), None);
     }
@@ -157,13 +173,23 @@ mod tests {
             "GRUB_CMDLINE_LINUX_DEFAULT=\"quiet\"",
             "GRUB_CMDLINE_LINUX=\"console=tty0 console=ttyS0,115200 earlyprintk=ttyS0,115200\"",
             "GRUB_CMDLINE_LINUX_DEFAULT=\"${GRUB_CMDLINE_LINUX_DEFAULT} a='b' $OTHER\"",
-            "GRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT iommu=pt dyndbg=\\\"file +p\\\"\" # ours",
+            "GRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT iommu=pt dyndbg=\\\"file \
+             +p\\\"\" # ours",
         ] {
             files.take(line);
         }
         assert_eq!(
             files.tokens(),
-            ["console=tty0", "console=ttyS0,115200", "earlyprintk=ttyS0,115200", "quiet", "a='b'", "$OTHER", "iommu=pt", "dyndbg=file +p"]
+            [
+                "console=tty0",
+                "console=ttyS0,115200",
+                "earlyprintk=ttyS0,115200",
+                "quiet",
+                "a='b'",
+                "$OTHER",
+                "iommu=pt",
+                "dyndbg=file +p"
+            ]
         );
     }
 

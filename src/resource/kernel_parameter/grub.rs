@@ -1,4 +1,5 @@
-//! The `linux` line of the entry that GRUB boots by default, found in the lines of grub.cfg that matter.
+//! The `linux` line of the entry that GRUB boots by default, found in the lines of grub.cfg that
+//! matter.
 
 /// Open braces inside each other: what grub-mkconfig writes has three at most.
 const DEPTH_LIMIT: usize = 16;
@@ -15,26 +16,44 @@ struct GrubMenuEntry {
     command_line: Option<String>,
 }
 
-/// The command line of the default entry; an error says why it could not be found. `lines` are those of grub.cfg,
-/// `saved` is `saved_entry` of grubenv.
+/// The command line of the default entry; an error says why it could not be found. `lines` are
+/// those of grub.cfg, `saved` is `saved_entry` of grubenv.
 pub fn default_command_line(lines: &[&str], saved: Option<&str>) -> Result<String, String> {
     let entries = parse_menu_entries(lines)?;
     let wanted = default_entry(lines, saved);
-    let entry = find_menu_entry(&entries, &wanted).ok_or_else(|| format!("the default entry `{wanted}` is not in the boot menu"))?;
-    entry.command_line.clone().ok_or_else(|| format!("the boot entry `{}` has no linux line", entry.title))
+    let entry = find_menu_entry(&entries, &wanted)
+        .ok_or_else(|| format!("the default entry `{wanted}` is not in the boot menu"))?;
+    entry
+        .command_line
+        .clone()
+        .ok_or_else(|| format!("the boot entry `{}` has no linux line", entry.title))
 }
 
 /// The last plain `set default=`; those that a one-time `next_entry` sets do not count.
 fn default_entry(lines: &[&str], saved: Option<&str>) -> String {
-    let mut set = lines.iter().filter_map(|line| line.trim().strip_prefix("set default=")).map(|value| value.trim().trim_matches('"'));
-    let value = set.rfind(|value| !value.contains("next_entry")).unwrap_or("0");
-    let value = if value.contains("saved_entry") { saved.unwrap_or("0") } else { value };
-    if value.is_empty() { "0".to_owned() } else { value.to_owned() }
+    let mut set = lines
+        .iter()
+        .filter_map(|line| line.trim().strip_prefix("set default="))
+        .map(|value| value.trim().trim_matches('"'));
+    let value = set
+        .rfind(|value| !value.contains("next_entry"))
+        .unwrap_or("0");
+    let value = if value.contains("saved_entry") {
+        saved.unwrap_or("0")
+    } else {
+        value
+    };
+    if value.is_empty() {
+        "0".to_owned()
+    } else {
+        value.to_owned()
+    }
 }
 
 fn parse_menu_entries(lines: &[&str]) -> Result<Vec<GrubMenuEntry>, String> {
     let mut out: Vec<GrubMenuEntry> = Vec::new();
-    // each open brace: the entry or submenu that it belongs to (nothing for a function), and the count inside
+    // each open brace: the entry or submenu that it belongs to (nothing for a function), and the
+    // count inside
     let mut open: Vec<(Option<GrubMenuEntry>, usize)> = vec![(None, 0)];
     let mut current: Option<usize> = None;
     for line in lines.iter().map(|line| line.trim()) {
@@ -58,7 +77,11 @@ fn parse_menu_entries(lines: &[&str]) -> Result<Vec<GrubMenuEntry>, String> {
             }
             "linux" | "linux16" | "linuxefi" => {
                 if let Some(entry) = current.and_then(|at| out.get_mut(at)) {
-                    let rest = line.split_whitespace().skip(2).collect::<Vec<_>>().join(" ");
+                    let rest = line
+                        .split_whitespace()
+                        .skip(2)
+                        .collect::<Vec<_>>()
+                        .join(" ");
                     entry.command_line.get_or_insert(rest);
                 }
             }
@@ -71,12 +94,25 @@ fn parse_menu_entries(lines: &[&str]) -> Result<Vec<GrubMenuEntry>, String> {
 fn next_entry(line: &str, open: &mut [(Option<GrubMenuEntry>, usize)]) -> GrubMenuEntry {
     let words = shlex::split(line.trim_end().trim_end_matches('{')).unwrap_or_default();
     let title = words.get(1).cloned().unwrap_or_default();
-    let id_at = words.iter().position(|w| w == "$menuentry_id_option" || w == "--id").map(|at| at + 1);
-    let id = id_at.and_then(|at| words.get(at).cloned()).unwrap_or_default();
-    let mut entry = GrubMenuEntry { title: title.clone(), id: id.clone(), ..GrubMenuEntry::default() };
+    let id_at = words
+        .iter()
+        .position(|w| w == "$menuentry_id_option" || w == "--id")
+        .map(|at| at + 1);
+    let id = id_at
+        .and_then(|at| words.get(at).cloned())
+        .unwrap_or_default();
+    let mut entry = GrubMenuEntry {
+        title: title.clone(),
+        id: id.clone(),
+        ..GrubMenuEntry::default()
+    };
     if let Some((parent, count)) = open.last_mut() {
         if let Some(parent) = parent {
-            (entry.path, entry.titles, entry.ids) = (parent.path.clone(), parent.titles.clone(), parent.ids.clone());
+            (entry.path, entry.titles, entry.ids) = (
+                parent.path.clone(),
+                parent.titles.clone(),
+                parent.ids.clone(),
+            );
         }
         entry.path.push(*count);
         *count += 1;
@@ -86,17 +122,23 @@ fn next_entry(line: &str, open: &mut [(Option<GrubMenuEntry>, usize)]) -> GrubMe
     entry
 }
 
-/// A name is a number, a title or an id, with `>` between the levels of submenus. A name that leads to a submenu boots
-/// its first entry.
+/// A name is a number, a title or an id, with `>` between the levels of submenus. A name that leads
+/// to a submenu boots its first entry.
 fn find_menu_entry<'a>(entries: &'a [GrubMenuEntry], wanted: &str) -> Option<&'a GrubMenuEntry> {
     let steps: Vec<&str> = wanted.split('>').collect();
     let fits = |entry: &&GrubMenuEntry| {
         steps.len() <= entry.path.len()
             && steps.iter().enumerate().all(|(level, step)| {
-                step.parse() == Ok(entry.path[level]) || *step == entry.titles[level] || (!step.is_empty() && *step == entry.ids[level])
+                step.parse() == Ok(entry.path[level])
+                    || *step == entry.titles[level]
+                    || (!step.is_empty() && *step == entry.ids[level])
             })
     };
-    entries.iter().find(fits).or_else(|| entries.iter().find(|entry| entry.id == wanted || entry.title == wanted))
+    entries.iter().find(fits).or_else(|| {
+        entries
+            .iter()
+            .find(|entry| entry.id == wanted || entry.title == wanted)
+    })
 }
 
 #[cfg(test)]
@@ -137,26 +179,46 @@ menuentry 'UEFI Firmware Settings' $menuentry_id_option 'uefi-firmware' {
             ("0", None, normal),
             ("1>1", None, "root=UUID=aaaa ro single"),
             ("1", None, normal),
-            ("gnulinux-advanced-aaaa>gnulinux-6.1.0-37-amd64-recovery-aaaa", None, "root=UUID=aaaa ro single"),
+            (
+                "gnulinux-advanced-aaaa>gnulinux-6.1.0-37-amd64-recovery-aaaa",
+                None,
+                "root=UUID=aaaa ro single",
+            ),
             ("Debian GNU/Linux", None, normal),
             ("${saved_entry}", Some("1>0"), normal),
             ("${saved_entry}", None, normal),
         ] {
-            assert_eq!(default_of(default, saved).as_deref(), Ok(wanted), "{default} {saved:?}");
+            assert_eq!(
+                default_of(default, saved).as_deref(),
+                Ok(wanted),
+                "{default} {saved:?}"
+            );
         }
-        assert!(default_of("gone", None).unwrap_err().contains("`gone` is not in the boot menu"));
-        assert!(default_of("2", None).unwrap_err().contains("has no linux line"));
+        assert!(
+            default_of("gone", None)
+                .unwrap_err()
+                .contains("`gone` is not in the boot menu")
+        );
+        assert!(
+            default_of("2", None)
+                .unwrap_err()
+                .contains("has no linux line")
+        );
     }
 
     #[test]
     fn a_menu_without_an_end_is_refused_at_once() {
         let lines = vec!["submenu "; 74_000];
-        assert_eq!(default_command_line(&lines, None), Err("the boot menu has more than 16 levels".to_owned()));
+        assert_eq!(
+            default_command_line(&lines, None),
+            Err("the boot menu has more than 16 levels".to_owned())
+        );
     }
 
     proptest::proptest! {
         #[test]
-        fn no_menu_panics(text in "(menuentry 'a' |submenu b |\\{|\\}|function|linux|set default=|>|1|\n){0,40}") {
+        fn no_menu_panics(text in "(menuentry 'a' |submenu b |\\{|\\}|function|linux|set \
+                                   default=|>|1|\n){0,40}") {
             let _ = default_command_line(&text.lines().collect::<Vec<_>>(), Some("1>0"));
         }
     }

@@ -1,15 +1,21 @@
-//! `kernel_parameter`: a word of the kernel command line. Persisted in a drop-in of our own below /etc/default/grub.d
-//! (Debian's family) or in the boot entries (Red Hat's, by grubby), in the default boot entry for the next boot,
-//! and in effect only after a reboot.
+//! `kernel_parameter`: a word of the kernel command line. Persisted in a drop-in of our own below
+//! /etc/default/grub.d (Debian's family) or in the boot entries (Red Hat's, by grubby), in the
+//! default boot entry for the next boot, and in effect only after a reboot.
 
 pub mod boot;
 pub mod command_line;
 pub mod grub;
 pub mod script;
 
-use super::body::{FieldShape, check_fields, is_word, new_optional_field, new_required_field, read_scalar_field, require_condition};
+use super::body::{
+    FieldShape, check_fields, is_word, new_optional_field, new_required_field, read_scalar_field,
+    require_condition,
+};
 use super::file::found::{FileContent, FileState, Regular, build_config_file_action};
-use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind};
+use super::{
+    Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
+    ResourceKind,
+};
 use boot::{Boot, BootLoaderKind, find_parameter_reading, token_reading};
 use command_line::{CommandLineParameter, is_repeated};
 use railwright_base::Digest;
@@ -18,26 +24,40 @@ use serde_json::{Value, json};
 /// The kind.
 pub struct KernelParameter;
 
-const FIELDS: &[super::body::BodyField] =
-    &[new_required_field("parameter", FieldShape::Text), new_optional_field("value", FieldShape::ScalarOrNull)];
+const FIELDS: &[super::body::BodyField] = &[
+    new_required_field("parameter", FieldShape::Text),
+    new_optional_field("value", FieldShape::ScalarOrNull),
+];
 
 fn parse_kernel_parameter(body: &Value) -> CommandLineParameter {
     CommandLineParameter {
-        name: body.get("parameter").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        name: body
+            .get("parameter")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned(),
         value: read_scalar_field(body, "value"),
     }
 }
 
 /// Two wishes for `console` are two resources; two for `iommu` are a contradiction.
 fn resource_name(parameter: &CommandLineParameter) -> String {
-    if is_repeated(&parameter.name) { parameter.token() } else { parameter.name.clone() }
+    if is_repeated(&parameter.name) {
+        parameter.token()
+    } else {
+        parameter.name.clone()
+    }
 }
 
-/// Of a parameter that counts each time it is given the value is part of the name, however long it is and whatever is in it.
+/// Of a parameter that counts each time it is given the value is part of the name, however long it
+/// is and whatever is in it.
 fn drop_in(parameter: &CommandLineParameter) -> String {
     let mut name = parameter.name.clone();
     if is_repeated(&name) {
-        name.push_str(&format!("-{}", Digest::of_bytes(parameter.token().as_bytes()).short()));
+        name.push_str(&format!(
+            "-{}",
+            Digest::of_bytes(parameter.token().as_bytes()).short()
+        ));
     }
     format!("/etc/default/grub.d/90-railwright-{name}.cfg")
 }
@@ -48,7 +68,10 @@ fn drop_in_content(parameter: &CommandLineParameter) -> String {
         Some(value) if parameter.needs_quotes() => format!("{}=\\\"{value}\\\"", parameter.name),
         _ => parameter.token(),
     };
-    format!("# Written by railwright; a change by hand is drift.\nGRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT {token}\"\n")
+    format!(
+        "# Written by railwright; a change by hand is \
+         drift.\nGRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT {token}\"\n"
+    )
 }
 
 /// What the three planes say of a parameter.
@@ -64,12 +87,18 @@ impl KernelParameterPlanes {
             Ok(boot) => boot,
             Err(reason) => {
                 let unknown = || Reading::Unknown(reason.clone());
-                return KernelParameterPlanes { persisted: unknown(), next_boot: unknown(), running: unknown() };
+                return KernelParameterPlanes {
+                    persisted: unknown(),
+                    next_boot: unknown(),
+                    running: unknown(),
+                };
             }
         };
         let persisted = match boot.loader {
             BootLoaderKind::Grub => find_parameter_reading(parameter, &boot.persisted_with(None)),
-            BootLoaderKind::Grubby => Reading::NotApplicable("the boot entries themselves hold it".to_owned()),
+            BootLoaderKind::Grubby => {
+                Reading::NotApplicable("the boot entries themselves hold it".to_owned())
+            }
             BootLoaderKind::None => Reading::Absent,
         };
         let next_boot = match (&boot.next_boot, boot.loader) {
@@ -77,21 +106,26 @@ impl KernelParameterPlanes {
             (Ok(tokens), _) => find_parameter_reading(parameter, tokens),
             (Err(reason), _) => Reading::Unknown(reason.clone()),
         };
-        KernelParameterPlanes { persisted, next_boot, running: find_parameter_reading(parameter, &boot.running) }
+        KernelParameterPlanes {
+            persisted,
+            next_boot,
+            running: find_parameter_reading(parameter, &boot.running),
+        }
     }
 
     fn attribute(self, wanted: [Reading; 3]) -> Attribute {
         let [persisted, next_boot, running] = wanted;
-        Attribute::in_plane(Plane::Persisted, persisted, self.persisted).and(Plane::NextBoot, next_boot, self.next_boot).and(
-            Plane::Running,
-            running,
-            self.running,
-        )
+        Attribute::in_plane(Plane::Persisted, persisted, self.persisted)
+            .and(Plane::NextBoot, next_boot, self.next_boot)
+            .and(Plane::Running, running, self.running)
     }
 }
 
 fn set_reboot_and_transaction(attribute: &Attribute, assessment: &mut Assessment) {
-    assessment.needs_reboot = attribute.differences().iter().any(|(plane, ..)| *plane == Plane::Running);
+    assessment.needs_reboot = attribute
+        .differences()
+        .iter()
+        .any(|(plane, ..)| *plane == Plane::Running);
     assessment.transaction = Some("boot_loader".to_owned());
 }
 
@@ -101,7 +135,9 @@ impl ResourceKind for KernelParameter {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        body.get("parameter").and_then(Value::as_str).map(|_| resource_name(&parse_kernel_parameter(body)))
+        body.get("parameter")
+            .and_then(Value::as_str)
+            .map(|_| resource_name(&parse_kernel_parameter(body)))
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
@@ -116,7 +152,10 @@ impl ResourceKind for KernelParameter {
             );
         }
         if let Some(value) = read_scalar_field(body, "value") {
-            let clean = !value.is_empty() && !value.chars().any(|c| c.is_control() || "\"'`$\\".contains(c));
+            let clean = !value.is_empty()
+                && !value
+                    .chars()
+                    .any(|c| c.is_control() || "\"'`$\\".contains(c));
             require_condition(
                 &mut errors,
                 clean,
@@ -129,7 +168,12 @@ impl ResourceKind for KernelParameter {
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        vec![Read::Boot, Read::File { path: drop_in(&parse_kernel_parameter(&wish.body)) }]
+        vec![
+            Read::Boot,
+            Read::File {
+                path: drop_in(&parse_kernel_parameter(&wish.body)),
+            },
+        ]
     }
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
@@ -140,23 +184,40 @@ impl ResourceKind for KernelParameter {
         let before = json!({
             "persisted": planes.persisted, "next_boot": planes.next_boot, "running": planes.running, "drop_in": own.remember(),
         });
-        let mut assessment = Assessment { before, ..Assessment::default() };
+        let mut assessment = Assessment {
+            before,
+            ..Assessment::default()
+        };
         let wanted = token_reading(&parameter.token());
         let attribute = planes.attribute([wanted.clone(), wanted.clone(), wanted.clone()]);
         set_reboot_and_transaction(&attribute, &mut assessment);
         let differs = |plane| attribute.differences().iter().any(|(p, ..)| *p == plane);
         let (persisted, next_boot) = (differs(Plane::Persisted), differs(Plane::NextBoot));
         match &boot {
-            Ok(Boot { loader: BootLoaderKind::Grubby, .. }) if next_boot && parameter.needs_quotes() => {
-                let why = "grubby writes a value without quotes, and GRUB ends a word at a blank and at each of `;&|<>{}`: set it by hand";
+            Ok(Boot {
+                loader: BootLoaderKind::Grubby,
+                ..
+            }) if next_boot && parameter.needs_quotes() => {
+                let why = "grubby writes a value without quotes, and GRUB ends a word at a blank \
+                           and at each of `;&|<>{}`: set it by hand";
                 assessment.refusal = Some(why.to_owned());
                 assessment.needs_reboot = false;
             }
-            Ok(Boot { loader: BootLoaderKind::Grubby, .. }) if next_boot => {
-                assessment.actions.push(Action::SetKernelArgument { argument: parameter.token(), present: true });
+            Ok(Boot {
+                loader: BootLoaderKind::Grubby,
+                ..
+            }) if next_boot => {
+                assessment.actions.push(Action::SetKernelArgument {
+                    argument: parameter.token(),
+                    present: true,
+                });
             }
-            Ok(Boot { loader: BootLoaderKind::None, .. }) if !attribute.differences().is_empty() => {
-                let why = "no boot loader that railwright knows (GRUB with update-grub, or grubby) is on this host";
+            Ok(Boot {
+                loader: BootLoaderKind::None,
+                ..
+            }) if !attribute.differences().is_empty() => {
+                let why = "no boot loader that railwright knows (GRUB with update-grub, or grubby) \
+                           is on this host";
                 assessment.refusal = Some(why.to_owned());
                 assessment.needs_reboot = false;
             }
@@ -164,11 +225,15 @@ impl ResourceKind for KernelParameter {
                 let later = boot.persisted_with(Some((&path, &content)));
                 if find_parameter_reading(&parameter, &later) != wanted {
                     assessment.refusal = Some(format!(
-                        "a file below /etc/default/grub.d that is read after {path} sets {} otherwise; change it first",
+                        "a file below /etc/default/grub.d that is read after {path} sets {} \
+                         otherwise; change it first",
                         parameter.name
                     ));
                 }
-                assessment.actions = vec![build_config_file_action(&path, content), Action::UpdateBootLoader];
+                assessment.actions = vec![
+                    build_config_file_action(&path, content),
+                    Action::UpdateBootLoader,
+                ];
             }
             Ok(_) if next_boot => assessment.actions.push(Action::UpdateBootLoader),
             _ => {}
@@ -177,7 +242,12 @@ impl ResourceKind for KernelParameter {
         assessment
     }
 
-    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+    fn undo(
+        &self,
+        last_applied: &DesiredResource,
+        before: &Value,
+        answers: &ReadResults,
+    ) -> Assessment {
         let parameter = parse_kernel_parameter(&last_applied.body);
         let path = drop_in(&parameter);
         let (boot, now) = (Boot::of(answers), FileState::at(&path, answers));
@@ -186,12 +256,19 @@ impl ResourceKind for KernelParameter {
         let wanted = wanted_back(&parameter, before, &boot, &planes);
         let back = wanted[1].clone();
         let next_boot_differs = wanted[1] != planes.next_boot;
-        if matches!(boot, Ok(Boot { loader: BootLoaderKind::Grubby, .. })) {
+        if matches!(
+            boot,
+            Ok(Boot {
+                loader: BootLoaderKind::Grubby,
+                ..
+            })
+        ) {
             if next_boot_differs {
                 assessment.actions = grubby_undo(&parameter, &back);
             }
         } else {
-            let (actions, residue) = FileState::remembered(before.get("drop_in")).restore(&path, &now);
+            let (actions, residue) =
+                FileState::remembered(before.get("drop_in")).restore(&path, &now);
             assessment.actions = actions;
             assessment.residue = residue.into_iter().collect();
             if next_boot_differs || !assessment.actions.is_empty() {
@@ -209,7 +286,8 @@ impl ResourceKind for KernelParameter {
     }
 }
 
-/// What the planes come to without us: as it was before, or, where somebody else has set the parameter since, as that one set it.
+/// What the planes come to without us: as it was before, or, where somebody else has set the
+/// parameter since, as that one set it.
 fn wanted_back(
     parameter: &CommandLineParameter,
     before: &Value,
@@ -217,18 +295,31 @@ fn wanted_back(
     planes: &KernelParameterPlanes,
 ) -> [Reading; 3] {
     let earlier = |plane: &str, now: &Reading| {
-        let kept = before.get(plane).and_then(|value| serde_json::from_value::<Reading>(value.clone()).ok());
-        kept.filter(|reading| matches!(reading, Reading::Is(_) | Reading::Absent)).unwrap_or_else(|| now.clone())
+        let kept = before
+            .get(plane)
+            .and_then(|value| serde_json::from_value::<Reading>(value.clone()).ok());
+        kept.filter(|reading| matches!(reading, Reading::Is(_) | Reading::Absent))
+            .unwrap_or_else(|| now.clone())
     };
-    let earlier = [earlier("persisted", &planes.persisted), earlier("next_boot", &planes.next_boot), earlier("running", &planes.running)];
+    let earlier = [
+        earlier("persisted", &planes.persisted),
+        earlier("next_boot", &planes.next_boot),
+        earlier("running", &planes.running),
+    ];
     let Ok(boot) = boot else { return earlier };
     let others = match boot.loader {
         BootLoaderKind::Grub => {
             let own = match FileState::remembered(before.get("drop_in")) {
-                FileState::Regular(Regular { content: FileContent::Text(text), .. }) => text,
+                FileState::Regular(Regular {
+                    content: FileContent::Text(text),
+                    ..
+                }) => text,
                 _ => String::new(),
             };
-            let others = find_parameter_reading(parameter, &boot.persisted_with(Some((&drop_in(parameter), &own))));
+            let others = find_parameter_reading(
+                parameter,
+                &boot.persisted_with(Some((&drop_in(parameter), &own))),
+            );
             (others != earlier[0]).then(|| [others.clone(), others.clone(), others])
         }
         BootLoaderKind::Grubby => {
@@ -243,13 +334,25 @@ fn wanted_back(
 
 fn grubby_undo(parameter: &CommandLineParameter, earlier: &Reading) -> Vec<Action> {
     let earlier = match earlier {
-        Reading::Is(Value::String(value)) => Some(CommandLineParameter { name: parameter.name.clone(), value: Some(value.clone()) }),
-        Reading::Is(_) => Some(CommandLineParameter { name: parameter.name.clone(), value: None }),
+        Reading::Is(Value::String(value)) => Some(CommandLineParameter {
+            name: parameter.name.clone(),
+            value: Some(value.clone()),
+        }),
+        Reading::Is(_) => Some(CommandLineParameter {
+            name: parameter.name.clone(),
+            value: None,
+        }),
         _ => None,
     };
     match earlier {
-        Some(earlier) => vec![Action::SetKernelArgument { argument: earlier.token(), present: true }],
-        None => vec![Action::SetKernelArgument { argument: parameter.token(), present: false }],
+        Some(earlier) => vec![Action::SetKernelArgument {
+            argument: earlier.token(),
+            present: true,
+        }],
+        None => vec![Action::SetKernelArgument {
+            argument: parameter.token(),
+            present: false,
+        }],
     }
 }
 
@@ -260,35 +363,82 @@ mod tests {
 
     fn boot(running: &str, default: &str, next: &str) -> String {
         format!(
-            "running\t{running}\nloader\tgrub\ndefault\t/etc/default/grub\nset\tGRUB_CMDLINE_LINUX_DEFAULT=\"{default}\"\n\
-             menu\tset default=\"0\"\nmenu\tmenuentry 'Debian' {{\nmenu\t\tlinux /vmlinuz root=/dev/vda1 ro {next}\nmenu\t}}\n"
+            "running\t{running}\nloader\tgrub\ndefault\t/etc/default/grub\nset\tGRUB_CMDLINE_LINUX_DEFAULT=\"{default}\"\nmenu\tset \
+             default=\"0\"\nmenu\tmenuentry 'Debian' {{\nmenu\t\tlinux /vmlinuz root=/dev/vda1 ro \
+             {next}\nmenu\t}}\n"
         )
     }
 
     /// With our drop-in.
     fn with_own(boot: &str) -> String {
-        let path = drop_in(&CommandLineParameter { name: "iommu".to_owned(), value: None });
-        let own = format!("default\t{path}\nset\tGRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT iommu=pt\"\nmenu\tset");
+        let path = drop_in(&CommandLineParameter {
+            name: "iommu".to_owned(),
+            value: None,
+        });
+        let own = format!(
+            "default\t{path}\nset\tGRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT \
+             iommu=pt\"\nmenu\tset"
+        );
         boot.replacen("menu\tset", &own, 1)
     }
 
     fn assess(out: &str) -> Assessment {
-        let wish = wish(&KernelParameter, json!({ "parameter": "iommu", "value": "pt" }));
-        KernelParameter.assess(&wish, &answered(&[(&Read::Boot, 0, out), (&KernelParameter.reads(&wish)[1], 1, "folder /etc/default\n")]))
+        let wish = wish(
+            &KernelParameter,
+            json!({ "parameter": "iommu", "value": "pt" }),
+        );
+        KernelParameter.assess(
+            &wish,
+            &answered(&[
+                (&Read::Boot, 0, out),
+                (&KernelParameter.reads(&wish)[1], 1, "folder /etc/default\n"),
+            ]),
+        )
     }
 
     #[test]
     fn each_plane_asks_for_its_own_step() {
-        let words = |a: &Assessment| (a.actions.iter().map(Action::word).collect::<Vec<_>>().join(" "), a.needs_reboot);
+        let words = |a: &Assessment| {
+            (
+                a.actions
+                    .iter()
+                    .map(Action::word)
+                    .collect::<Vec<_>>()
+                    .join(" "),
+                a.needs_reboot,
+            )
+        };
         for (running, default, next, actions, reboot) in [
-            ("ro quiet", "quiet", "quiet", "write_file update_boot_loader", true),
+            (
+                "ro quiet",
+                "quiet",
+                "quiet",
+                "write_file update_boot_loader",
+                true,
+            ),
             ("ro", "quiet iommu=pt", "quiet", "update_boot_loader", true),
             ("ro", "quiet iommu=pt", "quiet iommu=pt", "", true),
             ("ro iommu=pt", "quiet iommu=pt", "quiet iommu=pt", "", false),
-            ("ro iommu=pt", "quiet", "quiet", "write_file update_boot_loader", false),
-            ("ro iommu=off", "iommu=off", "iommu=off", "write_file update_boot_loader", true),
+            (
+                "ro iommu=pt",
+                "quiet",
+                "quiet",
+                "write_file update_boot_loader",
+                false,
+            ),
+            (
+                "ro iommu=off",
+                "iommu=off",
+                "iommu=off",
+                "write_file update_boot_loader",
+                true,
+            ),
         ] {
-            assert_eq!(words(&assess(&boot(running, default, next))), (actions.to_owned(), reboot), "{running}|{default}|{next}");
+            assert_eq!(
+                words(&assess(&boot(running, default, next))),
+                (actions.to_owned(), reboot),
+                "{running}|{default}|{next}"
+            );
         }
     }
 
@@ -299,18 +449,49 @@ mod tests {
         let wish = wish(&KernelParameter, acs);
         let parameter = parse_kernel_parameter(&wish.body);
         let content = drop_in_content(&parameter);
-        assert!(content.contains(&format!("pci=\\\"{}\\\"\"", parameter.value.clone().unwrap())), "{content}");
+        assert!(
+            content.contains(&format!(
+                "pci=\\\"{}\\\"\"",
+                parameter.value.clone().unwrap()
+            )),
+            "{content}"
+        );
         assert!(
             drop_in(&parameter).len() < 100
-                && drop_in(&parameter) != drop_in(&CommandLineParameter { value: Some("nomsi".into()), ..parameter.clone() })
+                && drop_in(&parameter)
+                    != drop_in(&CommandLineParameter {
+                        value: Some("nomsi".into()),
+                        ..parameter.clone()
+                    })
         );
         let reads = KernelParameter.reads(&wish);
-        let assess =
-            |out: &str| KernelParameter.assess(&wish, &answered(&[(&Read::Boot, 0, out), (&reads[1], 1, "folder /etc/default\n")]));
-        let (quoted, plain) = (parameter.token().replacen("pci=", "pci=\"", 1) + "\"", parameter.token());
-        let line = content.lines().nth(1).unwrap().replace("GRUB_CMDLINE_LINUX_DEFAULT ", "");
+        let assess = |out: &str| {
+            KernelParameter.assess(
+                &wish,
+                &answered(&[
+                    (&Read::Boot, 0, out),
+                    (&reads[1], 1, "folder /etc/default\n"),
+                ]),
+            )
+        };
+        let (quoted, plain) = (
+            parameter.token().replacen("pci=", "pci=\"", 1) + "\"",
+            parameter.token(),
+        );
+        let line = content
+            .lines()
+            .nth(1)
+            .unwrap()
+            .replace("GRUB_CMDLINE_LINUX_DEFAULT ", "");
         let default = line.split_once('=').unwrap().1.trim_matches('"');
-        assert!(assess(&boot(&format!("ro {plain}"), &default.replace("$", ""), &quoted)).is_met());
+        assert!(
+            assess(&boot(
+                &format!("ro {plain}"),
+                &default.replace("$", ""),
+                &quoted
+            ))
+            .is_met()
+        );
         let grubby = assess("running\tro\nloader\tgrubby\ngrubby\targs=\"ro\"\n");
         assert!(grubby.refusal.unwrap().contains("without quotes") && grubby.actions.is_empty());
     }
@@ -324,42 +505,128 @@ mod tests {
     #[test]
     fn grubby_keeps_the_entries_on_the_red_hat_family() {
         // `grubby --info=DEFAULT` of Rocky 9
-        let out = "running\tBOOT_IMAGE=(hd0,gpt2)/vmlinuz ro\nloader\tgrubby\ngrubby\tindex=0\ngrubby\targs=\"ro crashkernel=1G-4G:192M\"\ngrubby\troot=\"UUID=1\"\n";
+        let out = "running\tBOOT_IMAGE=(hd0,gpt2)/vmlinuz \
+                   ro\nloader\tgrubby\ngrubby\tindex=0\ngrubby\targs=\"ro \
+                   crashkernel=1G-4G:192M\"\ngrubby\troot=\"UUID=1\"\n";
         let assessment = assess(out);
-        assert_eq!(assessment.actions, [Action::SetKernelArgument { argument: "iommu=pt".into(), present: true }]);
-        assert!(assess(&out.replace("192M", "192M iommu=pt").replace(" ro\n", " ro iommu=pt\n")).is_met());
+        assert_eq!(
+            assessment.actions,
+            [Action::SetKernelArgument {
+                argument: "iommu=pt".into(),
+                present: true
+            }]
+        );
+        assert!(
+            assess(
+                &out.replace("192M", "192M iommu=pt")
+                    .replace(" ro\n", " ro iommu=pt\n")
+            )
+            .is_met()
+        );
     }
 
     #[test]
     fn undo_takes_the_drop_in_away_and_owes_a_reboot() {
-        let wish = wish(&KernelParameter, json!({ "parameter": "iommu", "value": "pt" }));
+        let wish = wish(
+            &KernelParameter,
+            json!({ "parameter": "iommu", "value": "pt" }),
+        );
         let before = assess(&boot("ro", "quiet", "quiet")).before;
         let own = "644 root root 3 regular file\nx\n";
         let out = with_own(&boot("ro iommu=pt", "quiet", "quiet iommu=pt"));
-        let undone = KernelParameter.undo(&wish, &before, &answered(&[(&Read::Boot, 0, &out), (&KernelParameter.reads(&wish)[1], 0, own)]));
-        assert_eq!(undone.actions.iter().map(Action::word).collect::<Vec<_>>(), ["remove_file", "update_boot_loader"]);
+        let undone = KernelParameter.undo(
+            &wish,
+            &before,
+            &answered(&[
+                (&Read::Boot, 0, &out),
+                (&KernelParameter.reads(&wish)[1], 0, own),
+            ]),
+        );
+        assert_eq!(
+            undone.actions.iter().map(Action::word).collect::<Vec<_>>(),
+            ["remove_file", "update_boot_loader"]
+        );
         assert!(undone.needs_reboot && undone.residue.is_empty());
     }
     #[test]
     fn undo_leaves_what_somebody_else_set_since() {
-        let wish = wish(&KernelParameter, json!({ "parameter": "iommu", "value": "pt" }));
+        let wish = wish(
+            &KernelParameter,
+            json!({ "parameter": "iommu", "value": "pt" }),
+        );
         let undo = |before: &str, now: &str, own: (i32, &str)| {
             let before = assess(before).before;
-            KernelParameter.undo(&wish, &before, &answered(&[(&Read::Boot, 0, now), (&KernelParameter.reads(&wish)[1], own.0, own.1)]))
+            KernelParameter.undo(
+                &wish,
+                &before,
+                &answered(&[
+                    (&Read::Boot, 0, now),
+                    (&KernelParameter.reads(&wish)[1], own.0, own.1),
+                ]),
+            )
         };
-        let (there, gone) = ((0, "644 root root 3 regular file\nx\n"), (1, "folder /etc/default\n"));
+        let (there, gone) = (
+            (0, "644 root root 3 regular file\nx\n"),
+            (1, "folder /etc/default\n"),
+        );
         let plain = boot("ro", "quiet", "quiet");
-        let first = undo(&plain, &with_own(&boot("ro iommu=pt", "quiet iommu=on", "quiet iommu=on iommu=pt")), there);
-        assert_eq!(first.actions.iter().map(Action::word).collect::<Vec<_>>(), ["remove_file", "update_boot_loader"]);
-        let then = undo(&plain, &boot("ro iommu=pt", "quiet iommu=on", "quiet iommu=on"), gone);
+        let first = undo(
+            &plain,
+            &with_own(&boot(
+                "ro iommu=pt",
+                "quiet iommu=on",
+                "quiet iommu=on iommu=pt",
+            )),
+            there,
+        );
+        assert_eq!(
+            first.actions.iter().map(Action::word).collect::<Vec<_>>(),
+            ["remove_file", "update_boot_loader"]
+        );
+        let then = undo(
+            &plain,
+            &boot("ro iommu=pt", "quiet iommu=on", "quiet iommu=on"),
+            gone,
+        );
         assert!(then.actions.is_empty() && then.needs_reboot, "{then:?}");
-        assert!(undo(&plain, &boot("ro iommu=on", "quiet iommu=on", "quiet iommu=on"), gone).is_met());
+        assert!(
+            undo(
+                &plain,
+                &boot("ro iommu=on", "quiet iommu=on", "quiet iommu=on"),
+                gone
+            )
+            .is_met()
+        );
         let was_set = boot("ro iommu=on", "quiet iommu=on", "quiet iommu=on");
-        assert!(undo(&was_set, &boot("ro", "quiet", "quiet"), gone).is_met(), "it left the file of others since");
-        let grubby = |running: &str, next: &str| format!("running\t{running}\nloader\tgrubby\ngrubby\tindex=0\ngrubby\targs=\"{next}\"\n");
-        let changed = undo(&grubby("ro", "ro"), &grubby("ro iommu=on", "ro iommu=on"), gone);
-        assert!(changed.actions.is_empty() && changed.is_met(), "{changed:?}");
-        let ours = undo(&grubby("ro", "ro"), &grubby("ro iommu=pt", "ro iommu=pt"), gone);
-        assert_eq!(ours.actions, [Action::SetKernelArgument { argument: "iommu=pt".into(), present: false }]);
+        assert!(
+            undo(&was_set, &boot("ro", "quiet", "quiet"), gone).is_met(),
+            "it left the file of others since"
+        );
+        let grubby = |running: &str, next: &str| {
+            format!(
+                "running\t{running}\nloader\tgrubby\ngrubby\tindex=0\ngrubby\targs=\"{next}\"\n"
+            )
+        };
+        let changed = undo(
+            &grubby("ro", "ro"),
+            &grubby("ro iommu=on", "ro iommu=on"),
+            gone,
+        );
+        assert!(
+            changed.actions.is_empty() && changed.is_met(),
+            "{changed:?}"
+        );
+        let ours = undo(
+            &grubby("ro", "ro"),
+            &grubby("ro iommu=pt", "ro iommu=pt"),
+            gone,
+        );
+        assert_eq!(
+            ours.actions,
+            [Action::SetKernelArgument {
+                argument: "iommu=pt".into(),
+                present: false
+            }]
+        );
     }
 }

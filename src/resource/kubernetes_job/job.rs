@@ -38,9 +38,19 @@ pub struct JobNow {
 impl JobNow {
     /// Of the object as the API server has it.
     pub fn of(object: &Value) -> Self {
-        let text = |pointer: &str| one_line(object.pointer(pointer).and_then(Value::as_str).unwrap_or_default(), 253);
+        let text = |pointer: &str| {
+            one_line(
+                object
+                    .pointer(pointer)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default(),
+                253,
+            )
+        };
         let flag = |pointer: &str| object.pointer(pointer).and_then(Value::as_bool) == Some(true);
-        let labels = object.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
+        let labels = object
+            .pointer("/spec/selector/matchLabels")
+            .and_then(Value::as_object);
         let pair = |(key, value): (&String, &Value)| Some(format!("{key}={}", value.as_str()?));
         JobNow {
             namespace: text("/metadata/namespace"),
@@ -51,15 +61,23 @@ impl JobNow {
             ends: object.pointer("/metadata/deletionTimestamp").is_some(),
             suspended: flag("/spec/runPolicy/suspend") || flag("/spec/suspend"),
             replicas: object.pointer("/spec/replicas").and_then(Value::as_u64),
-            selector: labels.map(|labels| labels.iter().filter_map(pair).collect::<Vec<_>>().join(",")),
+            selector: labels
+                .map(|labels| labels.iter().filter_map(pair).collect::<Vec<_>>().join(",")),
             status: object.get("status").cloned().unwrap_or_default(),
         }
     }
 
     /// The condition of this type, where it is true: reason and message.
     pub fn condition(&self, name: &str) -> Option<(&str, &str)> {
-        let conditions = self.status.get("conditions").and_then(Value::as_array).into_iter().flatten();
-        let one = conditions.into_iter().find(|one| one["type"] == name && one["status"] == "True")?;
+        let conditions = self
+            .status
+            .get("conditions")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        let one = conditions
+            .into_iter()
+            .find(|one| one["type"] == name && one["status"] == "True")?;
         let text = |field: &str| one.get(field).and_then(Value::as_str).unwrap_or_default();
         Some((text("reason"), text("message")))
     }

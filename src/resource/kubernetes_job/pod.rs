@@ -63,21 +63,60 @@ const NAME_LIMIT: usize = 317;
 /// What is kept of a reason in words, in characters.
 const TEXT_LIMIT: usize = 600;
 
-/// Labels that say what a pod is in its job: kubeflow/training-operator, pkg/apis/kubeflow.org/v1/common_types.go (`ReplicaTypeLabel`,
-/// `JobRoleLabel`), kubeflow/mpi-operator, pkg/apis/kubeflow/v2beta1/constants.go, ray-project/kuberay, ray-operator/controllers/ray/utils/constant.go.
-const ROLES: [&str; 3] = ["training.kubeflow.org/replica-type", "training.kubeflow.org/job-role", "ray.io/node-type"];
+/// Labels that say what a pod is in its job: kubeflow/training-operator,
+/// pkg/apis/kubeflow.org/v1/common_types.go (`ReplicaTypeLabel`, `JobRoleLabel`),
+/// kubeflow/mpi-operator, pkg/apis/kubeflow/v2beta1/constants.go, ray-project/kuberay,
+/// ray-operator/controllers/ray/utils/constant.go.
+const ROLES: [&str; 3] = [
+    "training.kubeflow.org/replica-type",
+    "training.kubeflow.org/job-role",
+    "ray.io/node-type",
+];
 
 impl JobPod {
     /// Of the pod as the API server has it.
     pub fn of(pod: &Value) -> Self {
         // Whoever reads a pod shows it: nothing of it acts on a terminal.
-        let text = |pointer: &str| one_line(pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default(), NAME_LIMIT);
-        let list = |pointer: &str| pod.pointer(pointer).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let condition =
-            |kind: &str, status: &str| list("/status/conditions").iter().find(|one| one["type"] == kind && one["status"] == status);
-        let statuses = || list("/status/initContainerStatuses").iter().chain(list("/status/containerStatuses"));
-        let said = |of: &Value| one_line(&[extract_text_field(of, "reason"), extract_text_field(of, "message")].join(" "), TEXT_LIMIT);
-        let is_why = |waiting: &&Value| !matches!(extract_text_field(waiting, "reason"), "PodInitializing" | "ContainerCreating" | "");
+        let text = |pointer: &str| {
+            one_line(
+                pod.pointer(pointer)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default(),
+                NAME_LIMIT,
+            )
+        };
+        let list = |pointer: &str| {
+            pod.pointer(pointer)
+                .and_then(Value::as_array)
+                .map(Vec::as_slice)
+                .unwrap_or_default()
+        };
+        let condition = |kind: &str, status: &str| {
+            list("/status/conditions")
+                .iter()
+                .find(|one| one["type"] == kind && one["status"] == status)
+        };
+        let statuses = || {
+            list("/status/initContainerStatuses")
+                .iter()
+                .chain(list("/status/containerStatuses"))
+        };
+        let said = |of: &Value| {
+            one_line(
+                &[
+                    extract_text_field(of, "reason"),
+                    extract_text_field(of, "message"),
+                ]
+                .join(" "),
+                TEXT_LIMIT,
+            )
+        };
+        let is_why = |waiting: &&Value| {
+            !matches!(
+                extract_text_field(waiting, "reason"),
+                "PodInitializing" | "ContainerCreating" | ""
+            )
+        };
         let labels = pod.pointer("/metadata/labels");
         JobPod {
             name: text("/metadata/name"),
@@ -86,13 +125,23 @@ impl JobPod {
             address: text("/status/podIP").parse().ok(),
             phase: text("/status/phase"),
             ready: condition("Ready", "True").is_some(),
-            role: ROLES.iter().find_map(|label| Some(one_line(&labels?.get(*label)?.as_str()?.to_lowercase(), NAME_LIMIT))),
+            role: ROLES.iter().find_map(|label| {
+                Some(one_line(
+                    &labels?.get(*label)?.as_str()?.to_lowercase(),
+                    NAME_LIMIT,
+                ))
+            }),
             container: list("/spec/containers")
                 .first()
                 .map(|one| one_line(extract_text_field(one, "name"), NAME_LIMIT))
                 .unwrap_or_default(),
-            restarts: statuses().filter_map(|one| one.get("restartCount")?.as_u64()).sum(),
-            waits: statuses().filter_map(|one| one.pointer("/state/waiting")).find(is_why).map(said),
+            restarts: statuses()
+                .filter_map(|one| one.get("restartCount")?.as_u64())
+                .sum(),
+            waits: statuses()
+                .filter_map(|one| one.pointer("/state/waiting"))
+                .find(is_why)
+                .map(said),
             unscheduled: condition("PodScheduled", "False").map(said),
             ended: find_pod_termination(pod, statuses()),
             asks: compute_extended_requests(pod),
@@ -104,13 +153,21 @@ fn extract_text_field<'v>(value: &'v Value, name: &str) -> &'v str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A pod that was evicted says so itself; else its containers do, one that failed before one that did not.
-fn find_pod_termination<'v>(pod: &'v Value, statuses: impl Iterator<Item = &'v Value>) -> Option<PodTermination> {
+/// A pod that was evicted says so itself; else its containers do, one that failed before one that
+/// did not.
+fn find_pod_termination<'v>(
+    pod: &'v Value,
+    statuses: impl Iterator<Item = &'v Value>,
+) -> Option<PodTermination> {
     let status = pod.get("status")?;
     let reason = extract_text_field(status, "reason");
     if !reason.is_empty() && extract_text_field(status, "phase") == "Failed" {
         let message = one_line(extract_text_field(status, "message"), TEXT_LIMIT);
-        return Some(PodTermination { code: None, reason: one_line(reason, NAME_LIMIT), message });
+        return Some(PodTermination {
+            code: None,
+            reason: one_line(reason, NAME_LIMIT),
+            message,
+        });
     }
     let terminated = statuses.filter_map(|one| one.pointer("/state/terminated"));
     let ended = terminated.map(|one| PodTermination {
@@ -119,20 +176,32 @@ fn find_pod_termination<'v>(pod: &'v Value, statuses: impl Iterator<Item = &'v V
         message: one_line(extract_text_field(one, "message"), TEXT_LIMIT),
     });
     let is_through = matches!(extract_text_field(status, "phase"), "Succeeded" | "Failed");
-    ended.max_by_key(|ended| ended.code != Some(0)).filter(|_| is_through)
+    ended
+        .max_by_key(|ended| ended.code != Some(0))
+        .filter(|_| is_through)
 }
 
-/// What the containers of a pod ask of extended resources, whose requests are their limits. Init containers run before the others, so that of
-/// each resource the larger counts (kubernetes.io/docs/concepts/workloads/pods/init-containers, Resource sharing within containers).
+/// What the containers of a pod ask of extended resources, whose requests are their limits. Init
+/// containers run before the others, so that of each resource the larger counts
+/// (kubernetes.io/docs/concepts/workloads/pods/init-containers, Resource sharing within
+/// containers).
 pub fn compute_extended_requests(pod: &Value) -> BTreeMap<String, u64> {
     let of = |pointer: &str, join: fn(u64, u64) -> u64| {
         let mut all: BTreeMap<String, u64> = BTreeMap::new();
-        for container in pod.pointer(pointer).and_then(Value::as_array).into_iter().flatten() {
-            let resources =
-                ["/resources/limits", "/resources/requests"].into_iter().filter_map(|at| container.pointer(at)?.as_object()).flatten();
+        for container in pod
+            .pointer(pointer)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            let resources = ["/resources/limits", "/resources/requests"]
+                .into_iter()
+                .filter_map(|at| container.pointer(at)?.as_object())
+                .flatten();
             let mut own: BTreeMap<&String, u64> = BTreeMap::new();
             for (name, value) in resources.filter(|(name, _)| name.contains('/')) {
-                own.entry(name).or_insert_with(|| parse_extended_quantity(value));
+                own.entry(name)
+                    .or_insert_with(|| parse_extended_quantity(value));
             }
             for (name, value) in own {
                 let sum = all.entry(one_line(name, NAME_LIMIT)).or_default();
@@ -152,7 +221,9 @@ pub fn compute_extended_requests(pod: &Value) -> BTreeMap<String, u64> {
 
 /// Extended resources are whole numbers, which the API server may write with a suffix (`1k`).
 pub fn parse_extended_quantity(value: &Value) -> u64 {
-    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let text = value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned);
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let factor = match &text[digits.len()..] {
         "k" => 1000,
@@ -160,7 +231,10 @@ pub fn parse_extended_quantity(value: &Value) -> u64 {
         "G" => 1_000_000_000,
         _ => 1,
     };
-    digits.parse::<u64>().unwrap_or_default().saturating_mul(factor)
+    digits
+        .parse::<u64>()
+        .unwrap_or_default()
+        .saturating_mul(factor)
 }
 
 #[cfg(test)]
@@ -188,16 +262,27 @@ mod tests {
     #[test]
     fn nothing_of_a_pod_acts_on_a_terminal() {
         let bad = "a\u{1b}[31m\u{7}\u{9b}2J\u{202e}b\r\nfake line";
-        let state = json!({ "name": bad, "state": { "waiting": { "reason": bad, "message": bad } } });
+        let state =
+            json!({ "name": bad, "state": { "waiting": { "reason": bad, "message": bad } } });
         let pod = JobPod::of(&json!({
             "metadata": { "name": bad, "uid": bad, "labels": { "ray.io/node-type": bad } },
             "spec": { "nodeName": bad, "containers": [{ "name": bad, "resources": { "limits": { (format!("x/{bad}")): "1" } } }] },
             "status": { "phase": bad, "containerStatuses": [state], "conditions": [{ "type": "PodScheduled", "status": "False", "reason": bad }] },
         }));
-        let failed = JobPod::of(&json!({ "status": { "phase": "Failed", "reason": bad, "message": bad } }));
-        for text in [serde_json::to_string(&pod).unwrap(), serde_json::to_string(&failed).unwrap()] {
+        let failed =
+            JobPod::of(&json!({ "status": { "phase": "Failed", "reason": bad, "message": bad } }));
+        for text in [
+            serde_json::to_string(&pod).unwrap(),
+            serde_json::to_string(&failed).unwrap(),
+        ] {
             let acts = |c: char| c.is_control() || c == '\u{202e}';
-            assert!(text.contains("fake line") && !text.contains(acts) && !text.contains("\\u00") && !text.contains("\\n"), "{text}");
+            assert!(
+                text.contains("fake line")
+                    && !text.contains(acts)
+                    && !text.contains("\\u00")
+                    && !text.contains("\\n"),
+                "{text}"
+            );
         }
     }
 
@@ -206,13 +291,24 @@ mod tests {
         let of = |status: Value| JobPod::of(&json!({ "status": status })).ended;
         let exit = |code: i64, reason: &str| json!({ "state": { "terminated": { "exitCode": code, "reason": reason } } });
         let both = json!([exit(0, "Completed"), exit(137, "OOMKilled")]);
-        assert_eq!(of(json!({ "phase": "Failed", "containerStatuses": both })).unwrap().reason, "OOMKilled");
-        assert_eq!(of(json!({ "phase": "Running", "containerStatuses": [exit(1, "Error")] })), None);
+        assert_eq!(
+            of(json!({ "phase": "Failed", "containerStatuses": both }))
+                .unwrap()
+                .reason,
+            "OOMKilled"
+        );
+        assert_eq!(
+            of(json!({ "phase": "Running", "containerStatuses": [exit(1, "Error")] })),
+            None
+        );
         let evicted = of(json!({ "phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory." })).unwrap();
         assert_eq!((evicted.code, evicted.reason.as_str()), (None, "Evicted"));
         let waits = |reason: &str| {
             JobPod::of(&json!({ "status": { "containerStatuses": [{ "state": { "waiting": { "reason": reason } } }] } })).waits
         };
-        assert_eq!((waits("ContainerCreating"), waits("ErrImagePull").as_deref()), (None, Some("ErrImagePull")));
+        assert_eq!(
+            (waits("ContainerCreating"), waits("ErrImagePull").as_deref()),
+            (None, Some("ErrImagePull"))
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! What the nodes of a cluster have left of extended resources, as `KubernetesRead::Room` tells it: what each gives, and what pods on it
-//! ask for. Nobody but the scheduler says so otherwise, and it says only that it is not enough.
+//! What the nodes of a cluster have left of extended resources, as `KubernetesRead::Room` tells it:
+//! what each gives, and what pods on it ask for. Nobody but the scheduler says so otherwise, and it
+//! says only that it is not enough.
 
 use super::pod::{compute_extended_requests, parse_extended_quantity};
 use serde::{Deserialize, Serialize};
@@ -30,28 +31,51 @@ pub struct NodeRoom {
 impl Room {
     /// Of all nodes and all pods, as the API server has them.
     pub fn add_node(&mut self, node: &Value) {
-        let name = node.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-        let conditions = node.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
-        let gives = node.pointer("/status/allocatable").and_then(Value::as_object).into_iter().flatten();
+        let name = node
+            .pointer("/metadata/name")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let conditions = node
+            .pointer("/status/conditions")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        let gives = node
+            .pointer("/status/allocatable")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten();
         let entry = self.nodes.entry(name.to_owned()).or_default();
-        entry.ready = conditions.filter(|one| one["type"] == "Ready").any(|one| one["status"] == "True");
-        entry.schedulable = node.pointer("/spec/unschedulable").and_then(Value::as_bool) != Some(true);
-        entry.gives =
-            gives.filter(|(name, _)| name.contains('/')).map(|(name, value)| (name.clone(), parse_extended_quantity(value))).collect();
+        entry.ready = conditions
+            .filter(|one| one["type"] == "Ready")
+            .any(|one| one["status"] == "True");
+        entry.schedulable =
+            node.pointer("/spec/unschedulable").and_then(Value::as_bool) != Some(true);
+        entry.gives = gives
+            .filter(|(name, _)| name.contains('/'))
+            .map(|(name, value)| (name.clone(), parse_extended_quantity(value)))
+            .collect();
     }
 
     /// Counts what a pod asks of its node; nothing where it is on none, or through.
     pub fn used_by(pod: &Value) -> Option<(String, BTreeMap<String, u64>)> {
-        let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let text = |pointer: &str| {
+            pod.pointer(pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
         let is_through = matches!(text("/status/phase"), "Succeeded" | "Failed");
         let asks = compute_extended_requests(pod);
-        let node = Some(text("/spec/nodeName")).filter(|node| !node.is_empty() && !is_through && !asks.is_empty())?;
+        let node = Some(text("/spec/nodeName"))
+            .filter(|node| !node.is_empty() && !is_through && !asks.is_empty())?;
         Some((node.to_owned(), asks))
     }
 
     /// The same of a node that was told.
     pub fn uses(&mut self, node: &str, asks: BTreeMap<String, u64>) {
-        let Some(entry) = self.nodes.get_mut(node) else { return };
+        let Some(entry) = self.nodes.get_mut(node) else {
+            return;
+        };
         for (name, value) in asks {
             let used = entry.used.entry(name).or_default();
             *used = used.saturating_add(value);

@@ -1,5 +1,5 @@
-//! A program that is run in a pod which is there already, to read what its node is like: what is asked, and what comes back.
-//! No pod is started for it, and no shell is between.
+//! A program that is run in a pod which is there already, to read what its node is like: what is
+//! asked, and what comes back. No pod is started for it, and no shell is between.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,9 +25,19 @@ pub struct Exec {
 impl Exec {
     /// The key under which the answer is kept.
     pub fn key(&self) -> String {
-        let Exec { node, namespace, daemon_set, container, argv, .. } = self;
+        let Exec {
+            node,
+            namespace,
+            daemon_set,
+            container,
+            argv,
+            ..
+        } = self;
         let container = container.as_deref().unwrap_or("-");
-        format!("kubernetes_exec:{namespace}/{daemon_set}/{container}/{node}:{}", railwright_base::Digest::of(argv).short())
+        format!(
+            "kubernetes_exec:{namespace}/{daemon_set}/{container}/{node}:{}",
+            railwright_base::Digest::of(argv).short()
+        )
     }
 }
 
@@ -48,9 +58,17 @@ pub struct PodExec {
 impl PodExec {
     /// The key under which the answer is kept.
     pub fn key(&self) -> String {
-        let PodExec { namespace, pod, container, argv } = self;
+        let PodExec {
+            namespace,
+            pod,
+            container,
+            argv,
+        } = self;
         let container = container.as_deref().unwrap_or("-");
-        format!("kubernetes_pod_exec:{namespace}/{pod}/{container}:{}", railwright_base::Digest::of(argv).short())
+        format!(
+            "kubernetes_pod_exec:{namespace}/{pod}/{container}:{}",
+            railwright_base::Digest::of(argv).short()
+        )
     }
 }
 

@@ -30,16 +30,22 @@ pub fn looked_at(read: &Read, answers: &ReadResults) -> LiveObject {
     }
 }
 
-/// The answer to a read of many objects, by name; why they are not known. A kind that is not there has none.
+/// The answer to a read of many objects, by name; why they are not known. A kind that is not there
+/// has none.
 pub fn read_object_list(read: &Read, answers: &ReadResults) -> Result<Map<String, Value>, String> {
     match answers.output(read)? {
-        (0, out) => serde_json::from_str(out).map_err(|_| "the server's answer is no list of objects".to_owned()),
+        (0, out) => serde_json::from_str(out)
+            .map_err(|_| "the server's answer is no list of objects".to_owned()),
         (NO_KIND, _) => Ok(Map::new()),
         (_, out) => Err(one_line(out, 200)),
     }
 }
 
-/// Names by what is wrong with them, folded: `gpu2: 0 instead of 63; gpu[3-4]: no node of this name`.
+/// Names by what is wrong with them, folded: `gpu2: 0 instead of 63; gpu[3-4]: no node of this
+/// name`.
 pub fn format_names_by_problem(open: &BTreeMap<String, Vec<&str>>) -> String {
-    open.iter().map(|(why, names)| format!("{}: {why}", nodeset::fold_node_set(names))).collect::<Vec<_>>().join("; ")
+    open.iter()
+        .map(|(why, names)| format!("{}: {why}", nodeset::fold_node_set(names)))
+        .collect::<Vec<_>>()
+        .join("; ")
 }

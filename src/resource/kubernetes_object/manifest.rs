@@ -1,4 +1,5 @@
-//! The wish for one object: as a map in the module's manifest, or as the YAML text of a template file.
+//! The wish for one object: as a map in the module's manifest, or as the YAML text of a template
+//! file.
 
 use super::known_kinds;
 use super::ownership::ATTEMPT;
@@ -19,7 +20,8 @@ const OF_THE_SERVER: [&str; 8] = [
     "/metadata/selfLink",
     "/metadata/uid",
 ];
-/// A name is a DNS label or several of them with dots between, of at most so many characters (RFC 1123, as the API server holds it).
+/// A name is a DNS label or several of them with dots between, of at most so many characters (RFC
+/// 1123, as the API server holds it).
 const NAME_LIMIT: usize = 253;
 const LABEL_LIMIT: usize = 63;
 
@@ -34,8 +36,8 @@ pub fn parse_manifest(body: &Value) -> Result<Value, String> {
     }
 }
 
-/// The most values that aliases in a manifest may stand for: what a template writes is counted by its bytes, and a hundred of them can stand
-/// for a million values.
+/// The most values that aliases in a manifest may stand for: what a template writes is counted by
+/// its bytes, and a hundred of them can stand for a million values.
 const ALIASED_VALUES_MAX: usize = 1_000;
 
 /// The object that a text of YAML makes.
@@ -48,7 +50,10 @@ pub fn of_text(text: &str) -> Result<Value, String> {
     match serde_yaml::from_str_with_options::<Yaml>(text, options) {
         Ok(Yaml(manifest @ Value::Object(_))) => Ok(manifest),
         Ok(_) => Err("the template makes no map".to_owned()),
-        Err(error) => Err(format!("the template makes no YAML: {}", first_line(&error.to_string()))),
+        Err(error) => Err(format!(
+            "the template makes no YAML: {}",
+            first_line(&error.to_string())
+        )),
     }
 }
 
@@ -58,7 +63,12 @@ fn first_line(text: &str) -> &str {
 
 /// Which object a manifest is about.
 pub fn parse_object_name(manifest: &Value) -> Option<ObjectName> {
-    let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    let text = |pointer: &str| {
+        manifest
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
     Some(ObjectName {
         api_version: text("/apiVersion")?,
         kind: text("/kind")?,
@@ -69,35 +79,77 @@ pub fn parse_object_name(manifest: &Value) -> Option<ObjectName> {
 
 /// All that is wrong with a body.
 pub fn check_object_body(body: &Value) -> Vec<BodyError> {
-    let mut fields = Fields::of(body, &["manifest", "content", "adopt", "replace", "ready", "disturbs", "known_after", "cluster"]);
+    let mut fields = Fields::of(
+        body,
+        &[
+            "manifest",
+            "content",
+            "adopt",
+            "replace",
+            "ready",
+            "disturbs",
+            "known_after",
+            "cluster",
+        ],
+    );
     fields.flag("adopt");
     super::replace::check_replace_field(&mut fields, body);
     fields.resource("known_after");
-    if body.get("disturbs").is_some() && super::disturbs::parse_declared_disruption(body).is_none() {
-        let help = "`{ as: reboot, says: what it does to which nodes }`; as: restart, link_blip, drain or reboot";
-        fields.error("/disturbs", "what an apply disturbs is not said", Some(help.to_owned()));
+    if body.get("disturbs").is_some() && super::disturbs::parse_declared_disruption(body).is_none()
+    {
+        let help = "`{ as: reboot, says: what it does to which nodes }`; as: restart, link_blip, \
+                    drain or reboot";
+        fields.error(
+            "/disturbs",
+            "what an apply disturbs is not said",
+            Some(help.to_owned()),
+        );
     }
-    let below = if body.get("content").is_some() { None } else { Some("/manifest") };
+    let below = if body.get("content").is_some() {
+        None
+    } else {
+        Some("/manifest")
+    };
     match parse_manifest(body) {
         Err(message) => fields.error("", message, None),
         Ok(manifest) => {
-            let at = |pointer: &str| below.map_or("/content".to_owned(), |below| format!("{below}{pointer}"));
-            let is_set = parse_object_name(&manifest).is_some_and(|object| object.kind_and_group() == "DaemonSet.apps");
+            let at = |pointer: &str| {
+                below.map_or("/content".to_owned(), |below| format!("{below}{pointer}"))
+            };
+            let is_set = parse_object_name(&manifest)
+                .is_some_and(|object| object.kind_and_group() == "DaemonSet.apps");
             if !is_set && body.pointer("/ready/nodes").is_some() {
-                fields.error("/ready/nodes", "only a DaemonSet is ready on so many nodes", Some("leave `nodes` out".to_owned()));
+                fields.error(
+                    "/ready/nodes",
+                    "only a DaemonSet is ready on so many nodes",
+                    Some("leave `nodes` out".to_owned()),
+                );
             }
-            let never =
-                parse_object_name(&manifest).and_then(|object| super::replace::explain_replace_prohibition(&object.kind_and_group()));
+            let never = parse_object_name(&manifest).and_then(|object| {
+                super::replace::explain_replace_prohibition(&object.kind_and_group())
+            });
             if let Some(why) = never.filter(|_| super::replace::is_allowed(body)) {
-                fields.error("/replace", format!("an object of this kind is never deleted to be made anew: {why}"), None);
+                fields.error(
+                    "/replace",
+                    format!("an object of this kind is never deleted to be made anew: {why}"),
+                    None,
+                );
             }
             for (pointer, message, help) in check_manifest(&manifest) {
-                let known = if manifest.pointer(pointer).is_some() { pointer } else { "" };
+                let known = if manifest.pointer(pointer).is_some() {
+                    pointer
+                } else {
+                    ""
+                };
                 fields.error(&at(known), message, help);
             }
         }
     }
-    fields.finish().into_iter().chain(super::readiness::check_ready_field(body)).collect()
+    fields
+        .finish()
+        .into_iter()
+        .chain(super::readiness::check_ready_field(body))
+        .collect()
 }
 
 /// Where, what is wrong, and what would be right.
@@ -105,59 +157,132 @@ pub type Problem = (&'static str, String, Option<String>);
 
 fn check_manifest(manifest: &Value) -> Vec<Problem> {
     let mut out: Vec<Problem> = Vec::new();
-    for (pointer, name) in [("/apiVersion", "apiVersion"), ("/kind", "kind"), ("/metadata/name", "metadata.name")] {
-        if manifest.pointer(pointer).and_then(Value::as_str).is_none_or(str::is_empty) {
-            out.push((pointer, format!("`{name}` must be a text that is not empty"), None));
+    for (pointer, name) in [
+        ("/apiVersion", "apiVersion"),
+        ("/kind", "kind"),
+        ("/metadata/name", "metadata.name"),
+    ] {
+        if manifest
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .is_none_or(str::is_empty)
+        {
+            out.push((
+                pointer,
+                format!("`{name}` must be a text that is not empty"),
+                None,
+            ));
         }
     }
-    for pointer in OF_THE_SERVER.into_iter().filter(|pointer| manifest.pointer(pointer).is_some()) {
-        let name = pointer[1..].replace('/', ".");
-        out.push((pointer, format!("`{name}` is written by the server alone"), Some("leave it out".to_owned())));
-    }
-    if let Some(name) =
-        manifest.pointer("/metadata/name").and_then(Value::as_str).filter(|name| !name.is_empty() && !is_name(manifest, name))
+    for pointer in OF_THE_SERVER
+        .into_iter()
+        .filter(|pointer| manifest.pointer(pointer).is_some())
     {
-        out.push(("/metadata/name", format!("the API server takes no object named `{name}`"), Some(NAME_HELP.to_owned())));
+        let name = pointer[1..].replace('/', ".");
+        out.push((
+            pointer,
+            format!("`{name}` is written by the server alone"),
+            Some("leave it out".to_owned()),
+        ));
     }
-    if let Some(namespace) = manifest.pointer("/metadata/namespace").filter(|value| !value.as_str().is_some_and(is_label)) {
-        out.push(("/metadata/namespace", format!("the API server takes no namespace named {namespace}"), Some(LABEL_HELP.to_owned())));
+    if let Some(name) = manifest
+        .pointer("/metadata/name")
+        .and_then(Value::as_str)
+        .filter(|name| !name.is_empty() && !is_name(manifest, name))
+    {
+        out.push((
+            "/metadata/name",
+            format!("the API server takes no object named `{name}`"),
+            Some(NAME_HELP.to_owned()),
+        ));
     }
-    let is_in_one = parse_object_name(manifest).is_some_and(|object| object.namespace.is_none() && known_kinds::is_namespaced(&object));
+    if let Some(namespace) = manifest
+        .pointer("/metadata/namespace")
+        .filter(|value| !value.as_str().is_some_and(is_label))
+    {
+        out.push((
+            "/metadata/namespace",
+            format!("the API server takes no namespace named {namespace}"),
+            Some(LABEL_HELP.to_owned()),
+        ));
+    }
+    let is_in_one = parse_object_name(manifest)
+        .is_some_and(|object| object.namespace.is_none() && known_kinds::is_namespaced(&object));
     if is_in_one {
-        let kind = manifest.get("kind").and_then(Value::as_str).unwrap_or_default();
+        let kind = manifest
+            .get("kind")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         let message = format!("objects of the kind {kind} are in a namespace, and none is named");
-        out.push(("/metadata/namespace", message, Some("name it: `metadata: { name: ..., namespace: default }`".to_owned())));
+        out.push((
+            "/metadata/namespace",
+            message,
+            Some("name it: `metadata: { name: ..., namespace: default }`".to_owned()),
+        ));
     }
     out.extend(super::labels::check_labels_and_annotations(manifest));
-    let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let text = |pointer: &str| {
+        manifest
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
     if text("/kind") == "Secret" {
         let help = "make it by other means, and name it in the object that uses it";
-        out.push(("/kind", "a Secret would stand in plans and recordings for all to read".to_owned(), Some(help.to_owned())));
+        out.push((
+            "/kind",
+            "a Secret would stand in plans and recordings for all to read".to_owned(),
+            Some(help.to_owned()),
+        ));
     }
-    if text("/kind") == "Lease" && text("/metadata/namespace") == "kube-system" && text("/metadata/name").starts_with("railwright-") {
-        out.push(("/metadata/name", "this is the lock of a run".to_owned(), Some("give it another name".to_owned())));
+    if text("/kind") == "Lease"
+        && text("/metadata/namespace") == "kube-system"
+        && text("/metadata/name").starts_with("railwright-")
+    {
+        out.push((
+            "/metadata/name",
+            "this is the lock of a run".to_owned(),
+            Some("give it another name".to_owned()),
+        ));
     }
     if text("/kind") == "ConfigMap" {
-        let texts = manifest.get("data").and_then(Value::as_object).into_iter().flatten();
+        let texts = manifest
+            .get("data")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten();
         for (key, _) in texts.filter(|(_, value)| !value.is_string()) {
-            out.push(("/data", format!("`data.{key}` must be a text: the values of a ConfigMap are"), Some("quote it".to_owned())));
+            out.push((
+                "/data",
+                format!("`data.{key}` must be a text: the values of a ConfigMap are"),
+                Some("quote it".to_owned()),
+            ));
         }
     }
     out
 }
 
-const NAME_HELP: &str = "small letters, digits, `-` and `.`, a letter or digit at both ends of each part, at most 253";
-const LABEL_HELP: &str = "small letters, digits and `-`, a letter or digit at both ends, at most 63";
+const NAME_HELP: &str =
+    "small letters, digits, `-` and `.`, a letter or digit at both ends of each part, at most 253";
+const LABEL_HELP: &str =
+    "small letters, digits and `-`, a letter or digit at both ends, at most 63";
 
-/// Roles and bindings take any name that is a path segment; services take a label that begins with a letter.
+/// Roles and bindings take any name that is a path segment; services take a label that begins with
+/// a letter.
 fn is_name(manifest: &Value, name: &str) -> bool {
-    let text = |field: &str| manifest.get(field).and_then(Value::as_str).unwrap_or_default();
+    let text = |field: &str| {
+        manifest
+            .get(field)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
     if text("apiVersion").starts_with("rbac.authorization.k8s.io/") {
         return name != "." && name != ".." && !name.contains(['/', '%']);
     }
     match text("kind") {
         "Namespace" => is_label(name),
-        // Names of DaemonSets and values of labels are made of it (Mellanox/network-operator-docs, "Naming Requirements").
+        // Names of DaemonSets and values of labels are made of it (Mellanox/network-operator-docs,
+        // "Naming Requirements").
         "NicNodePolicy" => is_subdomain(name) && name.len() <= 30,
         "Service" => is_label(name) && name.starts_with(|c: char| c.is_ascii_lowercase()),
         _ => is_subdomain(name),
@@ -179,17 +304,23 @@ fn is_part(part: &str) -> bool {
     !part.is_empty() && part.chars().all(inner) && !part.starts_with('-') && !part.ends_with('-')
 }
 
-/// The object without what only the server writes, and without what kubectl, the controllers and we note for ourselves.
+/// The object without what only the server writes, and without what kubectl, the controllers and we
+/// note for ourselves.
 pub fn without_servers_part(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(map) = object.as_object_mut() {
         map.remove("status");
     }
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        for pointer in OF_THE_SERVER.iter().filter_map(|pointer| pointer.strip_prefix("/metadata/")) {
+        for pointer in OF_THE_SERVER
+            .iter()
+            .filter_map(|pointer| pointer.strip_prefix("/metadata/"))
+        {
             metadata.remove(pointer);
         }
-        let annotations = metadata.get_mut("annotations").and_then(Value::as_object_mut);
+        let annotations = metadata
+            .get_mut("annotations")
+            .and_then(Value::as_object_mut);
         if annotations.is_some_and(is_empty_without_notes) {
             metadata.remove("annotations");
         }
@@ -197,7 +328,8 @@ pub fn without_servers_part(object: &Value) -> Value {
     object
 }
 
-/// What kubectl, the controllers (kubernetes.io/docs/reference/labels-annotations-taints) and we note for ourselves.
+/// What kubectl, the controllers (kubernetes.io/docs/reference/labels-annotations-taints) and we
+/// note for ourselves.
 const NOTES: [&str; 4] = [
     "deployment.kubernetes.io/revision",
     "deprecated.daemonset.template.generation",
@@ -224,33 +356,81 @@ mod tests {
     #[test]
     fn an_object_of_a_namespaced_kind_names_its_namespace() {
         let of = |api_version: &str, kind: &str| {
-            check_object_body(&json!({ "manifest": { "apiVersion": api_version, "kind": kind, "metadata": { "name": "a" } } }))
+            check_object_body(
+                &json!({ "manifest": { "apiVersion": api_version, "kind": kind, "metadata": { "name": "a" } } }),
+            )
         };
-        assert_eq!(of("v1", "ConfigMap").iter().map(|error| error.pointer.as_str()).collect::<Vec<_>>(), ["/manifest"]);
-        assert_eq!((of("v1", "Namespace"), of("example.org/v1", "ConfigMap")), (vec![], vec![]), "others are asked of the server");
+        assert_eq!(
+            of("v1", "ConfigMap")
+                .iter()
+                .map(|error| error.pointer.as_str())
+                .collect::<Vec<_>>(),
+            ["/manifest"]
+        );
+        assert_eq!(
+            (of("v1", "Namespace"), of("example.org/v1", "ConfigMap")),
+            (vec![], vec![]),
+            "others are asked of the server"
+        );
     }
 
     #[test]
     fn what_aliases_of_a_manifest_stand_for_is_bounded() {
-        let of = |count: usize| of_text(&format!("a: &a [x, x, x, x, x, x, x, x]\nz: [{}]\n", vec!["*a"; count].join(", ")));
+        let of = |count: usize| {
+            of_text(&format!(
+                "a: &a [x, x, x, x, x, x, x, x]\nz: [{}]\n",
+                vec!["*a"; count].join(", ")
+            ))
+        };
         assert_eq!(of(20).unwrap()["z"].as_array().unwrap().len(), 20);
         assert!(of(200).unwrap_err().contains("alias"), "{:?}", of(200));
     }
 
     #[test]
     fn names_that_the_server_would_refuse_are_refused_here() {
-        for (kind, name) in [("ConfigMap", "rdma-devices"), ("DaemonSet", "a.b-c.9"), ("Service", "web"), ("Namespace", "9lives")] {
+        for (kind, name) in [
+            ("ConfigMap", "rdma-devices"),
+            ("DaemonSet", "a.b-c.9"),
+            ("Service", "web"),
+            ("Namespace", "9lives"),
+        ] {
             assert_eq!(named("v1", kind, name), [], "{kind} {name}");
         }
-        assert_eq!(named("rbac.authorization.k8s.io/v1", "ClusterRole", "system:Observe"), []);
-        for (kind, name) in
-            [("ConfigMap", "RDMA"), ("DaemonSet", "-a"), ("DaemonSet", "a..b"), ("Service", "9web"), ("Namespace", "a.b"), ("Pod", "a_b")]
-        {
+        assert_eq!(
+            named(
+                "rbac.authorization.k8s.io/v1",
+                "ClusterRole",
+                "system:Observe"
+            ),
+            []
+        );
+        for (kind, name) in [
+            ("ConfigMap", "RDMA"),
+            ("DaemonSet", "-a"),
+            ("DaemonSet", "a..b"),
+            ("Service", "9web"),
+            ("Namespace", "a.b"),
+            ("Pod", "a_b"),
+        ] {
             let errors = named("v1", kind, name);
-            assert_eq!(errors.iter().map(|error| error.pointer.as_str()).collect::<Vec<_>>(), ["/manifest/metadata/name"], "{kind} {name}");
+            assert_eq!(
+                errors
+                    .iter()
+                    .map(|error| error.pointer.as_str())
+                    .collect::<Vec<_>>(),
+                ["/manifest/metadata/name"],
+                "{kind} {name}"
+            );
         }
         assert_eq!(named("v1", "ConfigMap", &"a".repeat(254)).len(), 1);
-        let policy = |length: usize| named("mellanox.com/v1alpha1", "NicNodePolicy", &"a".repeat(length)).len();
+        let policy = |length: usize| {
+            named(
+                "mellanox.com/v1alpha1",
+                "NicNodePolicy",
+                &"a".repeat(length),
+            )
+            .len()
+        };
         assert_eq!((policy(30), policy(31)), (0, 1));
     }
 
@@ -258,9 +438,20 @@ mod tests {
     fn what_only_the_server_writes_is_refused() {
         let body = json!({ "manifest": {
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a", "namespace": "B", "uid": "x" }, "data": { "n": 5 }, "status": {} } });
-        let mut pointers: Vec<String> = check_object_body(&body).into_iter().map(|error| error.pointer).collect();
+        let mut pointers: Vec<String> = check_object_body(&body)
+            .into_iter()
+            .map(|error| error.pointer)
+            .collect();
         pointers.sort();
-        assert_eq!(pointers, ["/manifest/data", "/manifest/metadata/namespace", "/manifest/metadata/uid", "/manifest/status"]);
+        assert_eq!(
+            pointers,
+            [
+                "/manifest/data",
+                "/manifest/metadata/namespace",
+                "/manifest/metadata/uid",
+                "/manifest/status"
+            ]
+        );
     }
 
     #[test]
@@ -270,17 +461,35 @@ mod tests {
 
     #[test]
     fn a_template_is_yaml_of_one_object() {
-        let text = json!({ "content": "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: { name: a, namespace: b }\n" });
+        let text = json!({ "content": "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: \
+                                       { name: a, namespace: b }\n" });
         let name = parse_object_name(&parse_manifest(&text).unwrap()).unwrap();
-        assert_eq!((name.to_string().as_str(), name.group(), name.version()), ("DaemonSet.apps b/a", "apps", "v1"));
-        let mode = parse_manifest(&json!({ "content": "kind: x\nmode: 0644\nplain: 10\nname: \"0644\"\n" })).unwrap();
-        assert_eq!((&mode["mode"], &mode["plain"], &mode["name"]), (&json!(420), &json!(10), &json!("0644")));
+        assert_eq!(
+            (name.to_string().as_str(), name.group(), name.version()),
+            ("DaemonSet.apps b/a", "apps", "v1")
+        );
+        let mode = parse_manifest(
+            &json!({ "content": "kind: x\nmode: 0644\nplain: 10\nname: \"0644\"\n" }),
+        )
+        .unwrap();
+        assert_eq!(
+            (&mode["mode"], &mode["plain"], &mode["name"]),
+            (&json!(420), &json!(10), &json!("0644"))
+        );
         let keys = "on: { yes: [ { no: off } ] }\n\"n\": 3\nOff: 4\n0644: 5\n8080: 6\n";
         let go = json!({ "true": { "true": [{ "false": false }] }, "n": 3, "false": 4, "420": 5, "8080": 6 });
-        assert_eq!(of_text(keys).unwrap(), go, "keys without quotes are values of YAML 1.1, as Go has it");
+        assert_eq!(
+            of_text(keys).unwrap(),
+            go,
+            "keys without quotes are values of YAML 1.1, as Go has it"
+        );
         assert!(of_text("? [a]\n: b\n").is_err());
         for text in ["- a\n", "a: [\n", "a: 1\na: 2\n", "a: 1\n---\nb: 2\n"] {
-            assert_eq!(check_object_body(&json!({ "content": text })).len(), 1, "{text}");
+            assert_eq!(
+                check_object_body(&json!({ "content": text })).len(),
+                1,
+                "{text}"
+            );
         }
         assert_eq!(check_object_body(&json!({})).len(), 1);
     }

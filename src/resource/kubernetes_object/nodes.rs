@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The annotation of a node that we cordoned, and so may uncordon. It stays where somebody gives the node back by hand, and then says nothing
-/// of a cordon that somebody else sets later: that `unschedulable` is ours, the server knows.
+/// The annotation of a node that we cordoned, and so may uncordon. It stays where somebody gives
+/// the node back by hand, and then says nothing of a cordon that somebody else sets later: that
+/// `unschedulable` is ours, the server knows.
 pub const CORDONED: &str = "railwright.io/cordoned";
 
 /// One node, as `KubernetesRead::Nodes` tells it.
@@ -35,38 +36,70 @@ pub struct NodeNow {
 impl NodeNow {
     /// Of the node as the API server has it.
     pub fn of(node: &Value) -> Self {
-        let conditions = node.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
-        let gives = node.pointer("/status/allocatable").and_then(Value::as_object).into_iter().flatten();
+        let conditions = node
+            .pointer("/status/conditions")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        let gives = node
+            .pointer("/status/allocatable")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten();
         let annotations = node.pointer("/metadata/annotations");
-        let schedulable = node.pointer("/spec/unschedulable").and_then(Value::as_bool) != Some(true);
+        let schedulable =
+            node.pointer("/spec/unschedulable").and_then(Value::as_bool) != Some(true);
         NodeNow {
-            ready: conditions.filter(|one| one["type"] == "Ready").any(|one| one["status"] == "True"),
+            ready: conditions
+                .filter(|one| one["type"] == "Ready")
+                .any(|one| one["status"] == "True"),
             schedulable,
             cordoned: annotations
                 .and_then(|all| all.get(CORDONED))
                 .and_then(Value::as_str)
                 .filter(|_| schedulable || is_cordoned_by_us(node))
                 .map(str::to_owned),
-            gives: gives.filter(|(name, _)| name.contains('/')).map(|(name, amount)| (name.clone(), amount.clone())).collect(),
-            machine: node.pointer("/status/nodeInfo/machineID").and_then(Value::as_str).and_then(|id| id.parse().ok()),
+            gives: gives
+                .filter(|(name, _)| name.contains('/'))
+                .map(|(name, amount)| (name.clone(), amount.clone()))
+                .collect(),
+            machine: node
+                .pointer("/status/nodeInfo/machineID")
+                .and_then(Value::as_str)
+                .and_then(|id| id.parse().ok()),
         }
     }
 
-    /// Our mark for it, by this run of a spec. Of a node that still bears an earlier one it was never proven that it gives what it
-    /// did then.
+    /// Our mark for it, by this run of a spec. Of a node that still bears an earlier one it was
+    /// never proven that it gives what it did then.
     pub fn cordon_of(&self, run: &str, spec: &str) -> Cordon {
         let mut gives = self.gives.clone();
-        for (name, gave) in self.cordoned.as_deref().map(Cordon::read).unwrap_or_default().gives {
+        for (name, gave) in self
+            .cordoned
+            .as_deref()
+            .map(Cordon::read)
+            .unwrap_or_default()
+            .gives
+        {
             if gives.get(&name).map_or(0, parse_resource_amount) < parse_resource_amount(&gave) {
                 gives.insert(name, gave);
             }
         }
-        Cordon { run: run.to_owned(), spec: Some(spec.to_owned()), gives }
+        Cordon {
+            run: run.to_owned(),
+            spec: Some(spec.to_owned()),
+            gives,
+        }
     }
 
-    /// What the mark of a spec's run says where the node is still out of service by it. One that somebody gave back by hand is not.
+    /// What the mark of a spec's run says where the node is still out of service by it. One that
+    /// somebody gave back by hand is not.
     pub fn left_cordoned(&self, spec: &str) -> Option<Cordon> {
-        self.cordoned.as_deref().filter(|_| !self.schedulable).map(Cordon::read).filter(|cordon| cordon.is_of(spec))
+        self.cordoned
+            .as_deref()
+            .filter(|_| !self.schedulable)
+            .map(Cordon::read)
+            .filter(|cordon| cordon.is_of(spec))
     }
 
     /// What it lacks of what it gave when we cordoned it, in words; nothing when all is back.
@@ -76,29 +109,39 @@ impl NodeNow {
         }
         let short = |(name, gave): (&String, &Value)| {
             let gives = self.gives.get(name).map_or(0, parse_resource_amount);
-            (gives < parse_resource_amount(gave)).then(|| format!("{gives} {name} instead of {}", parse_resource_amount(gave)))
+            (gives < parse_resource_amount(gave))
+                .then(|| format!("{gives} {name} instead of {}", parse_resource_amount(gave)))
         };
         let short: Vec<String> = before.gives.iter().filter_map(short).collect();
         (!short.is_empty()).then(|| short.join(", "))
     }
 }
 
-/// Whoever applies the same value holds it beside us, and wants it still. A server that names nobody leaves only our mark.
+/// Whoever applies the same value holds it beside us, and wants it still. A server that names
+/// nobody leaves only our mark.
 fn is_cordoned_by_us(node: &Value) -> bool {
     let path = ["spec", "unschedulable"].map(|name| FieldPathStep::Field(name.to_owned()));
-    find_field_managers(node, &path).iter().all(|holder| holder.manager == MANAGER)
+    find_field_managers(node, &path)
+        .iter()
+        .all(|holder| holder.manager == MANAGER)
 }
 
 /// The nodes of a cluster by name, or why they are not known.
 pub fn read_cluster_nodes(answers: &ReadResults) -> Result<BTreeMap<String, NodeNow>, String> {
     let all = read_object_list(&Read::Kubernetes(KubernetesRead::Nodes), answers)?;
-    serde_json::from_value(Value::Object(all)).map_err(|_| "the server's answer is no list of nodes".to_owned())
+    serde_json::from_value(Value::Object(all))
+        .map_err(|_| "the server's answer is no list of nodes".to_owned())
 }
 
-/// Extended resources are whole numbers (kubernetes/kubernetes: pkg/apis/core/validation, `ValidateResourceQuantityValue`), which
-/// the API server tells in their shortest form: 1000 as `1k`.
+/// Extended resources are whole numbers (kubernetes/kubernetes: pkg/apis/core/validation,
+/// `ValidateResourceQuantityValue`), which the API server tells in their shortest form: 1000 as
+/// `1k`.
 fn parse_resource_amount(value: &Value) -> u64 {
-    value.as_str().and_then(parse_quantity).or_else(|| value.as_f64()).map_or(0, |number| number as u64)
+    value
+        .as_str()
+        .and_then(parse_quantity)
+        .or_else(|| value.as_f64())
+        .map_or(0, |number| number as u64)
 }
 
 /// What our mark on a node says.
@@ -106,7 +149,8 @@ fn parse_resource_amount(value: &Value) -> u64 {
 pub struct Cordon {
     /// The run that cordoned it.
     pub run: String,
-    /// The `cluster` of the run's spec: a node is given back by the spec that took it out of service.
+    /// The `cluster` of the run's spec: a node is given back by the spec that took it out of
+    /// service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spec: Option<String>,
     /// What the node gave then: it is back when it gives that again.
@@ -115,7 +159,8 @@ pub struct Cordon {
 }
 
 impl Cordon {
-    /// Reads a mark. One that nobody can read still is ours, and says nothing of what the node gave.
+    /// Reads a mark. One that nobody can read still is ours, and says nothing of what the node
+    /// gave.
     pub fn read(text: &str) -> Self {
         serde_json::from_str(text).unwrap_or_default()
     }
@@ -140,8 +185,8 @@ pub struct PodNow {
     pub name: String,
     /// Its UID: another pod may have its name a moment later.
     pub uid: String,
-    /// Kind and name of its controller, `Job/train`; nothing where none would make it anew. `DaemonSet` is that of Kubernetes itself, and one of
-    /// another API group is written with it.
+    /// Kind and name of its controller, `Job/train`; nothing where none would make it anew.
+    /// `DaemonSet` is that of Kubernetes itself, and one of another API group is written with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
     /// The kubelet has it from a file of its own: the API server cannot end it.
@@ -153,7 +198,8 @@ pub struct PodNow {
     /// It was told to end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ends: bool,
-    /// It was told to end, its time to do so is over, and its node's kubelet has been silent for long: nobody would say that it is gone.
+    /// It was told to end, its time to do so is over, and its node's kubelet has been silent for
+    /// long: nobody would say that it is gone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lost: bool,
     /// Volumes on the node's disk that go with it (`emptyDir`, other than in memory).
@@ -165,20 +211,31 @@ pub struct PodNow {
 }
 
 impl PodNow {
-    /// Whether a node counts as empty with it: a DaemonSet's pod belongs to the node and would be back at once, a mirror pod is
-    /// the kubelet's own, and one that is through uses nothing. `kubectl drain` leaves the first two as well.
+    /// Whether a node counts as empty with it: a DaemonSet's pod belongs to the node and would be
+    /// back at once, a mirror pod is the kubelet's own, and one that is through uses nothing.
+    /// `kubectl drain` leaves the first two as well.
     pub fn stays(&self) -> bool {
-        self.mirror || self.finished || self.owner.as_ref().is_some_and(|owner| owner.starts_with("DaemonSet/"))
+        self.mirror
+            || self.finished
+            || self
+                .owner
+                .as_ref()
+                .is_some_and(|owner| owner.starts_with("DaemonSet/"))
     }
 
-    /// Whether it has devices of the node though the node counts as empty with it: whatever disturbs the host takes them from it.
+    /// Whether it has devices of the node though the node counts as empty with it: whatever
+    /// disturbs the host takes them from it.
     pub fn keeps_devices(&self) -> bool {
         self.stays() && !self.finished && !self.devices.is_empty()
     }
 
     /// `ml/train-0 (Job train)`.
     pub fn shown(&self) -> String {
-        let owner = self.owner.as_ref().map(|owner| format!(" ({})", owner.replacen('/', " ", 1))).unwrap_or_default();
+        let owner = self
+            .owner
+            .as_ref()
+            .map(|owner| format!(" ({})", owner.replacen('/', " ", 1)))
+            .unwrap_or_default();
         one_line(&format!("{}/{}{owner}", self.namespace, self.name), 200)
     }
 }
@@ -189,19 +246,41 @@ mod tests {
     use serde_json::json;
 
     fn node(ready: bool, gives: &Value) -> NodeNow {
-        serde_json::from_value(json!({ "ready": ready, "schedulable": false, "gives": gives })).unwrap()
+        serde_json::from_value(json!({ "ready": ready, "schedulable": false, "gives": gives }))
+            .unwrap()
     }
 
     #[test]
     fn a_node_is_back_when_it_is_ready_and_gives_what_it_gave() {
-        let before =
-            Cordon { run: "r1".to_owned(), spec: None, gives: node(true, &json!({ "nvidia.com/gpu": "8", "rdma/a": "63" })).gives };
+        let before = Cordon {
+            run: "r1".to_owned(),
+            spec: None,
+            gives: node(true, &json!({ "nvidia.com/gpu": "8", "rdma/a": "63" })).gives,
+        };
         let before = Cordon::read(&before.text());
-        assert_eq!(node(false, &json!({ "nvidia.com/gpu": "8", "rdma/a": "63" })).lacks(&before).as_deref(), Some("it is not Ready"));
+        assert_eq!(
+            node(false, &json!({ "nvidia.com/gpu": "8", "rdma/a": "63" }))
+                .lacks(&before)
+                .as_deref(),
+            Some("it is not Ready")
+        );
         let short = node(true, &json!({ "nvidia.com/gpu": "7" })).lacks(&before);
-        assert_eq!(short.as_deref(), Some("7 nvidia.com/gpu instead of 8, 0 rdma/a instead of 63"));
-        assert_eq!(node(true, &json!({ "nvidia.com/gpu": "8", "rdma/a": "63", "rdma/b": "1" })).lacks(&before), None);
-        assert_eq!(node(true, &json!({})).lacks(&Cordon::read("not ours to read")), None);
+        assert_eq!(
+            short.as_deref(),
+            Some("7 nvidia.com/gpu instead of 8, 0 rdma/a instead of 63")
+        );
+        assert_eq!(
+            node(
+                true,
+                &json!({ "nvidia.com/gpu": "8", "rdma/a": "63", "rdma/b": "1" })
+            )
+            .lacks(&before),
+            None
+        );
+        assert_eq!(
+            node(true, &json!({})).lacks(&Cordon::read("not ours to read")),
+            None
+        );
     }
 
     #[test]
@@ -209,24 +288,40 @@ mod tests {
         let left = |unschedulable: bool, manager: &str| {
             let by = json!({ "manager": manager, "operation": "Update", "fieldsV1": { "f:spec": { "f:unschedulable": {} } } });
             let kubelet = json!({ "manager": "kubelet", "operation": "Update", "fieldsV1": { "f:spec": { "f:podCIDR": {} } } });
-            let metadata = json!({ "annotations": { CORDONED: "{}" }, "managedFields": [kubelet, by] });
-            let node = NodeNow::of(&json!({ "metadata": metadata, "spec": { "unschedulable": unschedulable } }));
-            (node.left_cordoned("train").is_some(), node.cordoned.is_some())
+            let metadata =
+                json!({ "annotations": { CORDONED: "{}" }, "managedFields": [kubelet, by] });
+            let node = NodeNow::of(
+                &json!({ "metadata": metadata, "spec": { "unschedulable": unschedulable } }),
+            );
+            (
+                node.left_cordoned("train").is_some(),
+                node.cordoned.is_some(),
+            )
         };
         assert_eq!(left(true, MANAGER), (true, true));
         assert_eq!(left(true, "kubectl-cordon"), (false, false));
-        assert_eq!(left(false, "kubectl-uncordon"), (false, true), "our mark is still to be taken");
+        assert_eq!(
+            left(false, "kubectl-uncordon"),
+            (false, true),
+            "our mark is still to be taken"
+        );
     }
 
     #[test]
     fn a_mark_that_was_left_is_not_forgotten() {
         let mut now = node(true, &json!({ "nvidia.com/gpu": "0", "rdma/a": "1k" }));
-        now.cordoned = Some(r#"{"run":"r1","gives":{"nvidia.com/gpu":"8","rdma/a":"63"}}"#.to_owned());
+        now.cordoned =
+            Some(r#"{"run":"r1","gives":{"nvidia.com/gpu":"8","rdma/a":"63"}}"#.to_owned());
         let mark = now.cordon_of("r2", "train");
         assert!(mark.is_of("train") && !mark.is_of("other"));
-        assert_eq!((mark.run.as_str(), json!(mark.gives)), ("r2", json!({ "nvidia.com/gpu": "8", "rdma/a": "1k" })));
         assert_eq!(
-            node(true, &json!({ "nvidia.com/gpu": "8", "rdma/a": "999" })).lacks(&mark).as_deref(),
+            (mark.run.as_str(), json!(mark.gives)),
+            ("r2", json!({ "nvidia.com/gpu": "8", "rdma/a": "1k" }))
+        );
+        assert_eq!(
+            node(true, &json!({ "nvidia.com/gpu": "8", "rdma/a": "999" }))
+                .lacks(&mark)
+                .as_deref(),
             Some("999 rdma/a instead of 1000")
         );
     }
@@ -235,17 +330,34 @@ mod tests {
     fn pods_of_the_node_itself_stay() {
         let pod = |more: Value| {
             let mut pod = json!({ "namespace": "ml", "name": "train-0", "uid": "u" });
-            pod.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            pod.as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
             serde_json::from_value::<PodNow>(pod).unwrap()
         };
-        for stays in [json!({ "owner": "DaemonSet/plugin" }), json!({ "mirror": true }), json!({ "owner": "Job/a", "finished": true })] {
+        for stays in [
+            json!({ "owner": "DaemonSet/plugin" }),
+            json!({ "mirror": true }),
+            json!({ "owner": "Job/a", "finished": true }),
+        ] {
             assert!(pod(stays).stays());
         }
-        assert!(pod(json!({ "owner": "DaemonSet/probe", "devices": ["rdma/hca"] })).keeps_devices());
+        assert!(
+            pod(json!({ "owner": "DaemonSet/probe", "devices": ["rdma/hca"] })).keeps_devices()
+        );
         assert!(!pod(json!({ "owner": "DaemonSet/plugin" })).keeps_devices());
         let job = pod(json!({ "owner": "Job/train", "ends": true }));
-        assert_eq!((job.stays(), job.shown().as_str()), (false, "ml/train-0 (Job train)"));
-        assert_eq!(pod(json!({ "name": "a\u{9b}2J\nfake" })).shown(), "ml/a\u{fffd}2J fake");
-        assert_eq!((pod(json!({})).stays(), pod(json!({})).shown().as_str()), (false, "ml/train-0"));
+        assert_eq!(
+            (job.stays(), job.shown().as_str()),
+            (false, "ml/train-0 (Job train)")
+        );
+        assert_eq!(
+            pod(json!({ "name": "a\u{9b}2J\nfake" })).shown(),
+            "ml/a\u{fffd}2J fake"
+        );
+        assert_eq!(
+            (pod(json!({})).stays(), pod(json!({})).shown().as_str()),
+            (false, "ml/train-0")
+        );
     }
 }

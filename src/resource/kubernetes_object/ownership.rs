@@ -1,8 +1,10 @@
-//! Who holds a field of an object: `metadata.managedFields`, in which each manager lists the fields that it set last.
+//! Who holds a field of an object: `metadata.managedFields`, in which each manager lists the fields
+//! that it set last.
 //!
-//! The format is structured-merge-diff's `fieldsV1`: `f:NAME` is a field, `k:{...}` the item of a list with these key fields, `v:...`
-//! the item of a set with this value, and an empty map the end of the path
-//! (kubernetes.io/docs/reference/using-api/server-side-apply, sigs.k8s.io/structured-merge-diff fieldpath/serialize-pe.go).
+//! The format is structured-merge-diff's `fieldsV1`: `f:NAME` is a field, `k:{...}` the item of a
+//! list with these key fields, `v:...` the item of a set with this value, and an empty map the end
+//! of the path (kubernetes.io/docs/reference/using-api/server-side-apply,
+//! sigs.k8s.io/structured-merge-diff fieldpath/serialize-pe.go).
 
 use super::applyset;
 use super::paths::{FieldDifference, FieldPathStep};
@@ -16,13 +18,14 @@ use std::collections::BTreeSet;
 /// Our name as a field manager.
 pub const MANAGER: &str = "railwright";
 
-/// The label of what belongs to us, with the name of the spec's cluster. That we set some field is no mark: once another has set the
-/// last of ours, the server no longer names us.
+/// The label of what belongs to us, with the name of the spec's cluster. That we set some field is
+/// no mark: once another has set the last of ours, the server no longer names us.
 pub const MEMBERSHIP: &str = "railwright.io/part-of";
 /// The annotation of what was taken over, or may have been: it is never deleted.
 pub const ADOPTED: &str = "railwright.io/adopted";
 
-/// The annotation of what was made, with the token of the attempt that made it, until it is written again: what a lost answer left is known by it.
+/// The annotation of what was made, with the token of the attempt that made it, until it is written
+/// again: what a lost answer left is known by it.
 pub const ATTEMPT: &str = "railwright.io/attempt";
 
 /// Somebody who set a field, and when.
@@ -41,18 +44,38 @@ impl FieldManager {
     }
 }
 
-/// Managers of the object that hold this field, ours too. One that holds only what is around it counts where nobody holds the field
-/// itself: of a map whose fields others have set since, its first manager keeps an empty entry.
+/// Managers of the object that hold this field, ours too. One that holds only what is around it
+/// counts where nobody holds the field itself: of a map whose fields others have set since, its
+/// first manager keeps an empty entry.
 pub fn find_field_managers(object: &Value, path: &[FieldPathStep]) -> Vec<FieldManager> {
-    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
-    let text = |entry: &Value, field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let entries = object
+        .pointer("/metadata/managedFields")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let text = |entry: &Value, field: &str| {
+        entry
+            .get(field)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
     let held = |entry: &Value| {
         let hold = is_held(entry.get("fieldsV1")?.as_object()?, path)?;
-        Some((hold, FieldManager { manager: text(entry, "manager"), time: text(entry, "time") }))
+        Some((
+            hold,
+            FieldManager {
+                manager: text(entry, "manager"),
+                time: text(entry, "time"),
+            },
+        ))
     };
     let all: Vec<(Hold, FieldManager)> = entries.filter_map(held).collect();
     let closest = all.iter().map(|(hold, _)| *hold).max();
-    all.into_iter().filter(|(hold, _)| Some(*hold) == closest).map(|(_, holder)| holder).collect()
+    all.into_iter()
+        .filter(|(hold, _)| Some(*hold) == closest)
+        .map(|(_, holder)| holder)
+        .collect()
 }
 
 /// How a manager holds a field.
@@ -64,38 +87,79 @@ enum Hold {
     Itself,
 }
 
-/// True when this cluster of a spec made the object, or took it over: one of its marks is there, as we set it. A copy has the labels,
-/// but nobody who applied it as us.
+/// True when this cluster of a spec made the object, or took it over: one of its marks is there, as
+/// we set it. A copy has the labels, but nobody who applied it as us.
 pub fn is_ours(object: &Value, cluster: &str) -> bool {
     has_mark(object, MEMBERSHIP, &part_of(cluster))
-        || has_mark(object, applyset::PART_OF, &applyset::compute_applyset_id(&build_cluster_object_name(cluster)))
+        || has_mark(
+            object,
+            applyset::PART_OF,
+            &applyset::compute_applyset_id(&build_cluster_object_name(cluster)),
+        )
 }
 
 fn has_mark(object: &Value, name: &str, value: &str) -> bool {
     let path = ["metadata", "labels", name].map(|name| FieldPathStep::Field(name.to_owned()));
-    find_object_label(object, name) == Some(value) && find_field_managers(object, &path).iter().any(|holder| holder.manager == MANAGER)
+    find_object_label(object, name) == Some(value)
+        && find_field_managers(object, &path)
+            .iter()
+            .any(|holder| holder.manager == MANAGER)
 }
 
 fn find_object_label<'v>(object: &'v Value, name: &str) -> Option<&'v str> {
-    object.pointer("/metadata/labels").and_then(|labels| labels.get(name)).and_then(Value::as_str)
+    object
+        .pointer("/metadata/labels")
+        .and_then(|labels| labels.get(name))
+        .and_then(Value::as_str)
 }
 
-/// Everybody who set fields of an object by its main resource: what controllers note as its status, or set by another part of it, is left out.
+/// Everybody who set fields of an object by its main resource: what controllers note as its status,
+/// or set by another part of it, is left out.
 pub fn collect_object_managers(object: &Value) -> BTreeSet<String> {
-    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
-    let of_the_object = entries.filter(|entry| entry.get("subresource").and_then(Value::as_str).unwrap_or_default().is_empty());
-    of_the_object.filter_map(|entry| entry.get("manager")?.as_str()).map(str::to_owned).collect()
+    let entries = object
+        .pointer("/metadata/managedFields")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let of_the_object = entries.filter(|entry| {
+        entry
+            .get("subresource")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .is_empty()
+    });
+    of_the_object
+        .filter_map(|entry| entry.get("manager")?.as_str())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Whose an object is, in words.
 pub fn describe_object_owner(object: &Value) -> String {
     if let Some(spec) = find_object_label(object, MEMBERSHIP) {
-        return format!("it belongs to the spec `{}` of railwright", one_line(spec, 63));
+        return format!(
+            "it belongs to the spec `{}` of railwright",
+            one_line(spec, 63)
+        );
     }
-    // Applies stand first in the list, however late they came; whoever touched it last long ago is the closest to who made it.
-    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
-    let time = |entry: &&Value| entry.get("time").and_then(Value::as_str).unwrap_or_default().to_owned();
-    match entries.min_by_key(time).and_then(|entry| entry.get("manager")?.as_str()) {
+    // Applies stand first in the list, however late they came; whoever touched it last long ago is
+    // the closest to who made it.
+    let entries = object
+        .pointer("/metadata/managedFields")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let time = |entry: &&Value| {
+        entry
+            .get("time")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    match entries
+        .min_by_key(time)
+        .and_then(|entry| entry.get("manager")?.as_str())
+    {
         Some(manager) => format!("{} made it", one_line(manager, 63)),
         None => "somebody else made it".to_owned(),
     }
@@ -109,15 +173,22 @@ pub fn bearing_attempt(mut manifest: Value, token: &str) -> Value {
 
 /// True when an attempt with this token made the object.
 pub fn is_of_attempt(object: &Value, token: &str) -> bool {
-    object.pointer("/metadata/annotations").and_then(|annotations| annotations.get(ATTEMPT)).is_some_and(|found| found == token)
+    object
+        .pointer("/metadata/annotations")
+        .and_then(|annotations| annotations.get(ATTEMPT))
+        .is_some_and(|found| found == token)
 }
 
 /// True when the object was there before us, or may have been.
 pub fn is_adopted(object: &Value) -> bool {
-    object.pointer("/metadata/annotations").and_then(|annotations| annotations.get(ADOPTED)).is_some()
+    object
+        .pointer("/metadata/annotations")
+        .and_then(|annotations| annotations.get(ADOPTED))
+        .is_some()
 }
 
-/// The value of the label. A name of a cluster may end in `-`, which that of a label may not; no two have the same.
+/// The value of the label. A name of a cluster may end in `-`, which that of a label may not; no
+/// two have the same.
 pub fn part_of(cluster: &str) -> Cow<'_, str> {
     match trim_cluster_name(cluster) {
         plain if plain == cluster => plain.into(),
@@ -134,13 +205,17 @@ fn trim_cluster_name(cluster: &str) -> &str {
     cluster.trim_end_matches('-')
 }
 
-/// The name of the Lease and the Secret of a spec's cluster: two of them on one Kubernetes cluster know nothing of each other.
+/// The name of the Lease and the Secret of a spec's cluster: two of them on one Kubernetes cluster
+/// know nothing of each other.
 pub fn build_cluster_object_name(cluster: &str) -> String {
     let plain = trim_cluster_name(cluster).to_ascii_lowercase();
     if plain == cluster {
         format!("railwright-{plain}")
     } else {
-        format!("railwright-{plain}-{}", Digest::of_bytes(cluster.as_bytes()).short())
+        format!(
+            "railwright-{plain}-{}",
+            Digest::of_bytes(cluster.as_bytes()).short()
+        )
     }
 }
 
@@ -160,9 +235,13 @@ pub fn add_ownership_marks(mut manifest: Value, cluster: &str, adopts: bool) -> 
     manifest
 }
 
-/// The same of what was taken over, whatever its wish says of that by now: who forgets it deletes what stood there before us.
+/// The same of what was taken over, whatever its wish says of that by now: who forgets it deletes
+/// what stood there before us.
 pub fn taken_over(mut manifest: Value) -> Value {
-    if let Some(labels) = manifest.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) {
+    if let Some(labels) = manifest
+        .pointer_mut("/metadata/labels")
+        .and_then(Value::as_object_mut)
+    {
         labels.remove(applyset::PART_OF);
     }
     set_metadata_mark(&mut manifest, "annotations", ADOPTED, "true");
@@ -177,11 +256,15 @@ pub fn build_unmark_patch() -> Value {
 
 /// True where an object bears none of our marks.
 pub fn is_unmarked(object: &Value) -> bool {
-    find_object_label(object, MEMBERSHIP).is_none() && find_object_label(object, applyset::PART_OF).is_none() && !is_adopted(object)
+    find_object_label(object, MEMBERSHIP).is_none()
+        && find_object_label(object, applyset::PART_OF).is_none()
+        && !is_adopted(object)
 }
 
 fn set_metadata_mark(manifest: &mut Value, field: &str, name: &str, value: &str) {
-    let Some(metadata) = manifest.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    let Some(metadata) = manifest.get_mut("metadata").and_then(Value::as_object_mut) else {
+        return;
+    };
     let marks = metadata.entry(field).or_insert(Value::Null);
     match marks {
         Value::Object(marks) => drop(marks.insert(name.to_owned(), Value::from(value))),
@@ -192,8 +275,24 @@ fn set_metadata_mark(manifest: &mut Value, field: &str, name: &str, value: &str)
 /// True where only marks of our own are not there.
 pub fn is_mark(field: &FieldDifference) -> bool {
     let is_ours = |label: &str| label == MEMBERSHIP || label == applyset::PART_OF;
-    let names: Vec<&str> = field.path.iter().map(|step| if let FieldPathStep::Field(name) = step { name } else { "" }).collect();
-    let alone = || field.wanted.as_ref().and_then(Value::as_object).is_some_and(|labels| labels.keys().all(|label| is_ours(label)));
+    let names: Vec<&str> = field
+        .path
+        .iter()
+        .map(|step| {
+            if let FieldPathStep::Field(name) = step {
+                name
+            } else {
+                ""
+            }
+        })
+        .collect();
+    let alone = || {
+        field
+            .wanted
+            .as_ref()
+            .and_then(Value::as_object)
+            .is_some_and(|labels| labels.keys().all(|label| is_ours(label)))
+    };
     match names.as_slice() {
         ["metadata", "labels", label] => is_ours(label),
         ["metadata", "labels"] => field.found.is_none() && alone(),
@@ -202,12 +301,18 @@ pub fn is_mark(field: &FieldDifference) -> bool {
 }
 
 fn is_held(fields: &Map<String, Value>, path: &[FieldPathStep]) -> Option<Hold> {
-    let Some((step, rest)) = path.split_first() else { return Some(Hold::Itself) };
+    let Some((step, rest)) = path.split_first() else {
+        return Some(Hold::Itself);
+    };
     // A list that is no map of its own is held as one.
     if fields.is_empty() {
         return Some(Hold::Around);
     }
-    fields.iter().filter(|(key, _)| is_step(key, step)).filter_map(|(_, below)| is_held(below.as_object()?, rest)).max()
+    fields
+        .iter()
+        .filter(|(key, _)| is_step(key, step))
+        .filter_map(|(_, below)| is_held(below.as_object()?, rest))
+        .max()
 }
 
 fn is_step(key: &str, step: &FieldPathStep) -> bool {
@@ -216,8 +321,13 @@ fn is_step(key: &str, step: &FieldPathStep) -> bool {
         (Some(("f", name)), FieldPathStep::Field(field)) => name == field,
         (Some(("k", keys)), FieldPathStep::Item { item, .. }) => json(keys)
             .and_then(|keys| keys.as_object().cloned())
-            .is_some_and(|keys| keys.iter().all(|(name, value)| item.get(name) == Some(value))),
-        (Some(("v", value)), FieldPathStep::Item { item, .. }) => json(value).as_ref() == Some(item),
+            .is_some_and(|keys| {
+                keys.iter()
+                    .all(|(name, value)| item.get(name) == Some(value))
+            }),
+        (Some(("v", value)), FieldPathStep::Item { item, .. }) => {
+            json(value).as_ref() == Some(item)
+        }
         (Some(("i", index)), FieldPathStep::Item { index: at, .. }) => index.parse() == Ok(*at),
         _ => false,
     }
@@ -238,8 +348,14 @@ mod tests {
     #[test]
     fn whoever_came_first_made_it() {
         let entry = |manager: &str, time: &str| json!({ "manager": manager, "time": time });
-        let entries = [entry("argocd", "2026-01-02T00:00:00Z"), entry("kubectl-create", "2026-01-01T00:00:00Z")];
-        assert_eq!(describe_object_owner(&json!({ "metadata": { "managedFields": entries } })), "kubectl-create made it");
+        let entries = [
+            entry("argocd", "2026-01-02T00:00:00Z"),
+            entry("kubectl-create", "2026-01-01T00:00:00Z"),
+        ];
+        assert_eq!(
+            describe_object_owner(&json!({ "metadata": { "managedFields": entries } })),
+            "kubectl-create made it"
+        );
     }
 
     #[test]
@@ -249,16 +365,37 @@ mod tests {
         let object = json!({ "metadata": { "managedFields": [
             { "manager": "kubectl-edit", "operation": "Update", "time": "2026-01-02T03:04:05Z", "fieldsV1": fields },
             { "manager": "railwright", "operation": "Apply", "time": "2026-01-01T00:00:00Z", "fieldsV1": { "f:data": { "f:b": {} } } } ] } });
-        let who = |path: &[FieldPathStep]| find_field_managers(&object, path).into_iter().map(|holder| holder.manager).collect::<Vec<_>>();
+        let who = |path: &[FieldPathStep]| {
+            find_field_managers(&object, path)
+                .into_iter()
+                .map(|holder| holder.manager)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(who(&[field("data"), field("a")]), ["kubectl-edit"]);
         assert_eq!(who(&[field("data"), field("b")]), ["railwright"]);
         assert_eq!(who(&[field("data"), field("c")]), Vec::<String>::new());
-        let of_item =
-            |name: &str, below: &str| [field("spec"), field("containers"), item(0, json!({ "name": name, "image": "i" })), field(below)];
+        let of_item = |name: &str, below: &str| {
+            [
+                field("spec"),
+                field("containers"),
+                item(0, json!({ "name": name, "image": "i" })),
+                field(below),
+            ]
+        };
         assert_eq!(who(&of_item("x", "image")), ["kubectl-edit"]);
-        assert_eq!((who(&of_item("y", "image")), who(&of_item("x", "command"))), (vec![], vec![]));
-        assert_eq!(who(&[field("spec"), field("args"), item(1, json!("-v"))]), ["kubectl-edit"], "an atomic list is held as one");
-        assert_eq!(who(&[field("spec"), field("finalizers"), item(0, json!("keep"))]), ["kubectl-edit"]);
+        assert_eq!(
+            (who(&of_item("y", "image")), who(&of_item("x", "command"))),
+            (vec![], vec![])
+        );
+        assert_eq!(
+            who(&[field("spec"), field("args"), item(1, json!("-v"))]),
+            ["kubectl-edit"],
+            "an atomic list is held as one"
+        );
+        assert_eq!(
+            who(&[field("spec"), field("finalizers"), item(0, json!("keep"))]),
+            ["kubectl-edit"]
+        );
         let marked = |object: Value| {
             let mut object = add_ownership_marks(object, "lab-", false);
             let label = json!({ "f:metadata": { "f:labels": { "f:railwright.io/part-of": {} } } });
@@ -280,7 +417,9 @@ mod tests {
         assert!(is_ours(&adopted, "lab-") && is_adopted(&adopted));
         let names = ["lab", "Lab", "lab-"].map(build_cluster_object_name);
         assert!(
-            names[0] == "railwright-lab" && names[1] != names[2] && names.iter().all(|name| name.starts_with("railwright-lab")),
+            names[0] == "railwright-lab"
+                && names[1] != names[2]
+                && names.iter().all(|name| name.starts_with("railwright-lab")),
             "{names:?}"
         );
     }

@@ -22,7 +22,8 @@ pub enum FieldPathStep {
 pub struct FieldDifference {
     /// Where in the object. Where the text of a field is JSON itself, the path ends at that field.
     pub path: Vec<FieldPathStep>,
-    /// The path for people, on into a text that is JSON: `data.config.json: configList[rdma_a].rdmaHcaMax`.
+    /// The path for people, on into a text that is JSON: `data.config.json:
+    /// configList[rdma_a].rdmaHcaMax`.
     pub shown: String,
     /// What is wanted; nothing where the field is to go.
     pub wanted: Option<Value>,
@@ -31,11 +32,25 @@ pub struct FieldDifference {
 }
 
 /// Fields by which the items of a list are known, the first that all have and no two share.
-const KEYS: [&str; 7] = ["name", "resourceName", "key", "type", "mountPath", "containerPort", "ip"];
+const KEYS: [&str; 7] = [
+    "name",
+    "resourceName",
+    "key",
+    "type",
+    "mountPath",
+    "containerPort",
+    "ip",
+];
 
-/// Every smallest field in which `found` is not `wanted`. `partly`: what `wanted` does not name is left alone.
+/// Every smallest field in which `found` is not `wanted`. `partly`: what `wanted` does not name is
+/// left alone.
 pub fn diff_fields(wanted: &Value, found: &Value, partly: bool) -> Vec<FieldDifference> {
-    let mut walk = FieldDiffWalk { partly, path: Vec::new(), inner: None, out: Vec::new() };
+    let mut walk = FieldDiffWalk {
+        partly,
+        path: Vec::new(),
+        inner: None,
+        out: Vec::new(),
+    };
     walk.values(Some(wanted), Some(found));
     walk.out
 }
@@ -47,15 +62,48 @@ pub fn collect_leaf_fields(value: &Value) -> Vec<(String, Value)> {
     out
 }
 
-fn leaves_below(value: &Value, path: &mut Vec<FieldPathStep>, before: &str, out: &mut Vec<(String, Value)>) {
-    let inner = value.as_str().filter(|_| before.is_empty()).and_then(parse_inner_json);
+fn leaves_below(
+    value: &Value,
+    path: &mut Vec<FieldPathStep>,
+    before: &str,
+    out: &mut Vec<(String, Value)>,
+) {
+    let inner = value
+        .as_str()
+        .filter(|_| before.is_empty())
+        .and_then(parse_inner_json);
     let items: Vec<(FieldPathStep, &Value)> = match (value, &inner) {
-        (_, Some(inner)) => return leaves_below(inner, &mut Vec::new(), &format!("{}: ", format_field_path(path)), out),
-        (Value::Object(map), _) if !map.is_empty() => map.iter().map(|(name, value)| (FieldPathStep::Field(name.clone()), value)).collect(),
-        (Value::Array(list), _) if list.iter().any(Value::is_object) => {
-            list.iter().enumerate().map(|(index, item)| (FieldPathStep::Item { index, item: item.clone() }, item)).collect()
+        (_, Some(inner)) => {
+            return leaves_below(
+                inner,
+                &mut Vec::new(),
+                &format!("{}: ", format_field_path(path)),
+                out,
+            );
         }
-        _ => return out.push((format!("{before}{}", format_field_path(path)), value.clone())),
+        (Value::Object(map), _) if !map.is_empty() => map
+            .iter()
+            .map(|(name, value)| (FieldPathStep::Field(name.clone()), value))
+            .collect(),
+        (Value::Array(list), _) if list.iter().any(Value::is_object) => list
+            .iter()
+            .enumerate()
+            .map(|(index, item)| {
+                (
+                    FieldPathStep::Item {
+                        index,
+                        item: item.clone(),
+                    },
+                    item,
+                )
+            })
+            .collect(),
+        _ => {
+            return out.push((
+                format!("{before}{}", format_field_path(path)),
+                value.clone(),
+            ));
+        }
     };
     for (step, value) in items {
         path.push(step);
@@ -73,30 +121,67 @@ pub fn collect_all_fields(wanted: &Value, found: &Value) -> Vec<FieldDifference>
 }
 
 /// A path, and the one within a text that is JSON.
-type Place<'a> = (&'a mut Vec<FieldPathStep>, &'a mut Option<Vec<FieldPathStep>>);
+type Place<'a> = (
+    &'a mut Vec<FieldPathStep>,
+    &'a mut Option<Vec<FieldPathStep>>,
+);
 
-fn every_below(wanted: &Value, found: Option<&Value>, (path, inner): Place<'_>, out: &mut Vec<FieldDifference>) {
-    let within =
-        inner.as_ref().filter(|inner| !inner.is_empty()).map(|inner| format!(": {}", format_field_path(inner))).unwrap_or_default();
+fn every_below(
+    wanted: &Value,
+    found: Option<&Value>,
+    (path, inner): Place<'_>,
+    out: &mut Vec<FieldDifference>,
+) {
+    let within = inner
+        .as_ref()
+        .filter(|inner| !inner.is_empty())
+        .map(|inner| format!(": {}", format_field_path(inner)))
+        .unwrap_or_default();
     let shown = format!("{}{within}", format_field_path(path));
-    out.push(FieldDifference { path: path.clone(), shown, wanted: Some(wanted.clone()), found: found.cloned() });
+    out.push(FieldDifference {
+        path: path.clone(),
+        shown,
+        wanted: Some(wanted.clone()),
+        found: found.cloned(),
+    });
     if let (None, Some(text)) = (&inner, wanted.as_str().and_then(parse_inner_json)) {
         let found = found.and_then(Value::as_str).and_then(parse_inner_json);
         return every_below(&text, found.as_ref(), (path, &mut Some(Vec::new())), out);
     }
     let below: Vec<(FieldPathStep, &Value, Option<&Value>)> = match wanted {
-        Value::Object(map) => {
-            map.iter().map(|(name, value)| (FieldPathStep::Field(name.clone()), value, found.and_then(|found| found.get(name)))).collect()
-        }
+        Value::Object(map) => map
+            .iter()
+            .map(|(name, value)| {
+                (
+                    FieldPathStep::Field(name.clone()),
+                    value,
+                    found.and_then(|found| found.get(name)),
+                )
+            })
+            .collect(),
         Value::Array(list) if list.iter().any(Value::is_object) => {
             let others = found.and_then(Value::as_array);
-            let of = |(index, item): (usize, &Value)| match KEYS.into_iter().find(|key| is_key(key, list)) {
-                Some(key) => others.and_then(|all| all.iter().find(|other| other.get(key) == item.get(key))),
+            let of = |(index, item): (usize, &Value)| match KEYS
+                .into_iter()
+                .find(|key| is_key(key, list))
+            {
+                Some(key) => {
+                    others.and_then(|all| all.iter().find(|other| other.get(key) == item.get(key)))
+                }
                 None => others.and_then(|all| all.get(index)),
             };
             list.iter()
                 .enumerate()
-                .map(|(index, item)| (FieldPathStep::Item { index, item: item.clone() }, item, of((index, item))))
+                .map(|(index, item)| {
+                    (
+                        FieldPathStep::Item {
+                            index,
+                            item: item.clone(),
+                        },
+                        item,
+                        of((index, item)),
+                    )
+                })
                 .collect()
         }
         _ => return,
@@ -119,7 +204,8 @@ struct FieldDiffWalk {
 impl FieldDiffWalk {
     fn values(&mut self, wanted: Option<&Value>, found: Option<&Value>) {
         match (wanted, found) {
-            (Some(wanted), Some(found)) if wanted == found || (self.partly && is_same_quantity(wanted, found)) => {}
+            (Some(wanted), Some(found))
+                if wanted == found || (self.partly && is_same_quantity(wanted, found)) => {}
             (None, Some(_)) if self.partly => {}
             // A server keeps no empty map or list (`nodeSelector: {}`), which only a dry run tells.
             (Some(wanted), None) if self.partly && is_nothing(wanted) => {}
@@ -142,37 +228,83 @@ impl FieldDiffWalk {
         names.sort();
         names.dedup();
         for name in names {
-            self.step(FieldPathStep::Field(name.clone()), wanted.get(name), found.get(name));
+            self.step(
+                FieldPathStep::Field(name.clone()),
+                wanted.get(name),
+                found.get(name),
+            );
         }
     }
 
     /// Items are paired by a field that names them; lists without one are compared as a whole.
     fn lists(&mut self, wanted: &[Value], found: &[Value]) {
-        let Some(key) = KEYS.into_iter().find(|key| is_key(key, wanted) && is_key(key, found)) else {
-            return if wanted.len() == found.len() && wanted.iter().chain(found).all(Value::is_object) {
+        let Some(key) = KEYS
+            .into_iter()
+            .find(|key| is_key(key, wanted) && is_key(key, found))
+        else {
+            return if wanted.len() == found.len()
+                && wanted.iter().chain(found).all(Value::is_object)
+            {
                 for (index, (wanted, found)) in wanted.iter().zip(found).enumerate() {
-                    self.step(FieldPathStep::Item { index, item: found.clone() }, Some(wanted), Some(found));
+                    self.step(
+                        FieldPathStep::Item {
+                            index,
+                            item: found.clone(),
+                        },
+                        Some(wanted),
+                        Some(found),
+                    );
                 }
             } else {
-                self.note(Some(&Value::Array(wanted.to_vec())), Some(&Value::Array(found.to_vec())));
+                self.note(
+                    Some(&Value::Array(wanted.to_vec())),
+                    Some(&Value::Array(found.to_vec())),
+                );
             };
         };
-        let keys = |items: &[Value]| items.iter().filter_map(|item| item.get(key).cloned()).collect::<Vec<_>>();
+        let keys = |items: &[Value]| {
+            items
+                .iter()
+                .filter_map(|item| item.get(key).cloned())
+                .collect::<Vec<_>>()
+        };
         let (in_order, as_found) = (keys(wanted), keys(found));
         // The order of containers and of variables counts.
-        if in_order != as_found && in_order.len() == as_found.len() && in_order.iter().all(|name| as_found.contains(name)) {
+        if in_order != as_found
+            && in_order.len() == as_found.len()
+            && in_order.iter().all(|name| as_found.contains(name))
+        {
             self.note(Some(&Value::Array(in_order)), Some(&Value::Array(as_found)));
         }
         for (index, item) in wanted.iter().enumerate() {
             let other = found.iter().find(|other| other.get(key) == item.get(key));
-            self.step(FieldPathStep::Item { index, item: item.clone() }, Some(item), other);
+            self.step(
+                FieldPathStep::Item {
+                    index,
+                    item: item.clone(),
+                },
+                Some(item),
+                other,
+            );
         }
-        for (index, item) in found.iter().enumerate().filter(|(_, item)| !wanted.iter().any(|other| other.get(key) == item.get(key))) {
-            self.step(FieldPathStep::Item { index, item: item.clone() }, None, Some(item));
+        for (index, item) in found
+            .iter()
+            .enumerate()
+            .filter(|(_, item)| !wanted.iter().any(|other| other.get(key) == item.get(key)))
+        {
+            self.step(
+                FieldPathStep::Item {
+                    index,
+                    item: item.clone(),
+                },
+                None,
+                Some(item),
+            );
         }
     }
 
-    /// Two texts that are JSON: only what they say counts. Texts that say the same in other words still differ for the server.
+    /// Two texts that are JSON: only what they say counts. Texts that say the same in other words
+    /// still differ for the server.
     fn texts(&mut self, wanted: &Value, found: &Value, texts: (Option<&Value>, Option<&Value>)) {
         let before = self.out.len();
         self.inner = Some(Vec::new());
@@ -190,9 +322,18 @@ impl FieldDiffWalk {
     }
 
     fn note(&mut self, wanted: Option<&Value>, found: Option<&Value>) {
-        let inner = self.inner.as_ref().map(|inner| format!(": {}", format_field_path(inner))).unwrap_or_default();
+        let inner = self
+            .inner
+            .as_ref()
+            .map(|inner| format!(": {}", format_field_path(inner)))
+            .unwrap_or_default();
         let shown = format!("{}{inner}", format_field_path(&self.path));
-        self.out.push(FieldDifference { path: self.path.clone(), shown, wanted: wanted.cloned(), found: found.cloned() });
+        self.out.push(FieldDifference {
+            path: self.path.clone(),
+            shown,
+            wanted: wanted.cloned(),
+            found: found.cloned(),
+        });
     }
 }
 
@@ -207,13 +348,20 @@ fn is_nothing(value: &Value) -> bool {
 
 /// A text that is a map or a list in JSON.
 fn parse_inner_json(text: &str) -> Option<Value> {
-    serde_json::from_str::<Value>(text).ok().filter(|value| value.is_object() || value.is_array())
+    serde_json::from_str::<Value>(text)
+        .ok()
+        .filter(|value| value.is_object() || value.is_array())
 }
 
 /// Every item is a map that has it, and no two have the same.
 fn is_key(key: &str, items: &[Value]) -> bool {
     let values: Option<Vec<&Value>> = items.iter().map(|item| item.get(key)).collect();
-    values.is_some_and(|values| values.iter().enumerate().all(|(at, value)| !values[..at].contains(value)))
+    values.is_some_and(|values| {
+        values
+            .iter()
+            .enumerate()
+            .all(|(at, value)| !values[..at].contains(value))
+    })
 }
 
 /// A path for people: `spec.containers[rdma].image`.
@@ -223,11 +371,13 @@ fn format_field_path(path: &[FieldPathStep]) -> String {
         let done = match step {
             FieldPathStep::Field(name) if out.is_empty() => write!(out, "{name}"),
             FieldPathStep::Field(name) => write!(out, ".{name}"),
-            FieldPathStep::Item { index, item } => match KEYS.iter().find_map(|key| item.get(key)) {
-                Some(Value::String(name)) => write!(out, "[{name}]"),
-                Some(value) => write!(out, "[{value}]"),
-                None => write!(out, "[{index}]"),
-            },
+            FieldPathStep::Item { index, item } => {
+                match KEYS.iter().find_map(|key| item.get(key)) {
+                    Some(Value::String(name)) => write!(out, "[{name}]"),
+                    Some(value) => write!(out, "[{value}]"),
+                    None => write!(out, "[{index}]"),
+                }
+            }
         };
         // A text takes all that is written to it.
         done.unwrap_or_default();
@@ -266,7 +416,10 @@ pub(super) fn parse_quantity(text: &str) -> Option<f64> {
         ("E", 1e18),
         ("", 1.0),
     ];
-    SUFFIXES.iter().find_map(|(suffix, factor)| Some(text.strip_suffix(suffix)?.parse::<f64>().ok()? * factor)).filter(|n| n.is_finite())
+    SUFFIXES
+        .iter()
+        .find_map(|(suffix, factor)| Some(text.strip_suffix(suffix)?.parse::<f64>().ok()? * factor))
+        .filter(|n| n.is_finite())
 }
 
 #[cfg(test)]
@@ -274,25 +427,45 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn shown_of(wanted: Value, found: Value, partly: bool) -> Vec<(String, Option<Value>, Option<Value>)> {
-        diff_fields(&wanted, &found, partly).into_iter().map(|field| (field.shown, field.wanted, field.found)).collect()
+    fn shown_of(
+        wanted: Value,
+        found: Value,
+        partly: bool,
+    ) -> Vec<(String, Option<Value>, Option<Value>)> {
+        diff_fields(&wanted, &found, partly)
+            .into_iter()
+            .map(|field| (field.shown, field.wanted, field.found))
+            .collect()
     }
 
     #[test]
     fn the_smallest_fields_are_named() {
-        let container = |name: &str, image: &str| json!({ "name": name, "image": image, "args": ["-v", "2"] });
+        let container =
+            |name: &str, image: &str| json!({ "name": name, "image": image, "args": ["-v", "2"] });
         let wanted = json!({ "spec": { "replicas": 2, "containers": [container("a", "x:1"), container("b", "y:1")] } });
         let found = json!({ "spec": { "replicas": 2, "containers": [container("a", "x:1"), container("b", "y:2")], "paused": true } });
         assert_eq!(
             shown_of(wanted.clone(), found.clone(), false),
             [
-                ("spec.containers[b].image".to_owned(), Some(json!("y:1")), Some(json!("y:2"))),
+                (
+                    "spec.containers[b].image".to_owned(),
+                    Some(json!("y:1")),
+                    Some(json!("y:2"))
+                ),
                 ("spec.paused".to_owned(), None, Some(json!(true)))
             ]
         );
-        assert_eq!(shown_of(wanted, found, true).len(), 1, "what is not wished for is left alone");
+        assert_eq!(
+            shown_of(wanted, found, true).len(),
+            1,
+            "what is not wished for is left alone"
+        );
         let empty = json!({ "spec": { "nodeSelector": {}, "tolerations": [], "affinity": null } });
-        assert_eq!(shown_of(empty.clone(), json!({ "spec": {} }), true), [], "no server keeps what is empty");
+        assert_eq!(
+            shown_of(empty.clone(), json!({ "spec": {} }), true),
+            [],
+            "no server keeps what is empty"
+        );
         assert_eq!(shown_of(empty, json!({ "spec": {} }), false).len(), 3);
     }
 
@@ -300,46 +473,93 @@ mod tests {
     fn the_order_of_named_items_counts() {
         let list = |names: [&str; 2]| json!({ "initContainers": names.map(|name| json!({ "name": name, "image": "x" })) });
         let found = shown_of(list(["a", "b"]), list(["b", "a"]), false);
-        assert_eq!(found, [("initContainers".to_owned(), Some(json!(["a", "b"])), Some(json!(["b", "a"])))]);
+        assert_eq!(
+            found,
+            [(
+                "initContainers".to_owned(),
+                Some(json!(["a", "b"])),
+                Some(json!(["b", "a"]))
+            )]
+        );
     }
 
     #[test]
     fn json_in_a_text_is_compared_by_what_it_says() {
-        let config =
-            |max: u32| json!({ "data": { "config.json": format!(r#"{{"configList": [{{"resourceName": "a", "rdmaHcaMax": {max}}}]}}"#) } });
+        let config = |max: u32| json!({ "data": { "config.json": format!(r#"{{"configList": [{{"resourceName": "a", "rdmaHcaMax": {max}}}]}}"#) } });
         assert_eq!(
             shown_of(config(63), config(1000), false),
-            [("data.config.json: configList[a].rdmaHcaMax".to_owned(), Some(json!(63)), Some(json!(1000)))]
+            [(
+                "data.config.json: configList[a].rdmaHcaMax".to_owned(),
+                Some(json!(63)),
+                Some(json!(1000))
+            )]
         );
         let spaced = json!({ "data": { "config.json": r#"{"configList":[{"resourceName":"a","rdmaHcaMax":63}]}"# } });
-        assert_eq!(shown_of(config(63), spaced.clone(), false).len(), 1, "the server would store another text");
+        assert_eq!(
+            shown_of(config(63), spaced.clone(), false).len(),
+            1,
+            "the server would store another text"
+        );
         assert_eq!(shown_of(config(63), spaced, true), []);
     }
 
     #[test]
     fn every_leaf_is_named_once() {
         let object = json!({ "data": { "c.json": r#"{"list":[{"name":"a","max":1}]}"#, "t": "x" }, "args": ["-v"], "none": {} });
-        let texts: Vec<String> = collect_leaf_fields(&object).into_iter().map(|(path, value)| format!("{path} {value}")).collect();
-        assert_eq!(texts, ["args [\"-v\"]", "data.c.json: list[a].max 1", "data.c.json: list[a].name \"a\"", "data.t \"x\"", "none {}"]);
+        let texts: Vec<String> = collect_leaf_fields(&object)
+            .into_iter()
+            .map(|(path, value)| format!("{path} {value}"))
+            .collect();
+        assert_eq!(
+            texts,
+            [
+                "args [\"-v\"]",
+                "data.c.json: list[a].max 1",
+                "data.c.json: list[a].name \"a\"",
+                "data.t \"x\"",
+                "none {}"
+            ]
+        );
     }
 
     #[test]
     fn quantities_are_numbers_where_nobody_previewed() {
-        for (one, other) in
-            [(json!("1000m"), json!("1")), (json!(1), json!("1")), (json!("1Gi"), json!("1024Mi")), (json!("2k"), json!(2000))]
-        {
-            assert_eq!(shown_of(json!({ "cpu": one }), json!({ "cpu": other }), true), []);
+        for (one, other) in [
+            (json!("1000m"), json!("1")),
+            (json!(1), json!("1")),
+            (json!("1Gi"), json!("1024Mi")),
+            (json!("2k"), json!(2000)),
+        ] {
+            assert_eq!(
+                shown_of(json!({ "cpu": one }), json!({ "cpu": other }), true),
+                []
+            );
         }
-        for (one, other) in [(json!("1"), json!("2")), (json!("x"), json!("y")), (json!("1Gi"), json!("1G"))] {
-            assert_eq!(shown_of(json!({ "cpu": one }), json!({ "cpu": other }), true).len(), 1);
+        for (one, other) in [
+            (json!("1"), json!("2")),
+            (json!("x"), json!("y")),
+            (json!("1Gi"), json!("1G")),
+        ] {
+            assert_eq!(
+                shown_of(json!({ "cpu": one }), json!({ "cpu": other }), true).len(),
+                1
+            );
         }
     }
 
     #[test]
     fn lists_without_names_are_compared_as_one_or_item_by_item() {
-        assert_eq!(shown_of(json!({ "args": ["a"] }), json!({ "args": ["b"] }), false)[0].0, "args");
         assert_eq!(
-            shown_of(json!({ "rules": [{ "verbs": ["get"] }] }), json!({ "rules": [{ "verbs": ["list"] }] }), false)[0].0,
+            shown_of(json!({ "args": ["a"] }), json!({ "args": ["b"] }), false)[0].0,
+            "args"
+        );
+        assert_eq!(
+            shown_of(
+                json!({ "rules": [{ "verbs": ["get"] }] }),
+                json!({ "rules": [{ "verbs": ["list"] }] }),
+                false
+            )[0]
+            .0,
             "rules[0].verbs"
         );
     }

@@ -1,4 +1,5 @@
-//! What an object is in and of: a namespace, a kind. Both have to be there before it, and another object may bring them.
+//! What an object is in and of: a namespace, a kind. Both have to be there before it, and another
+//! object may bring them.
 
 use super::known_kinds::WELL_KNOWN;
 use super::request::ObjectName;
@@ -10,30 +11,54 @@ use serde_json::Value;
 pub fn find_provided_prerequisite(wish: &DesiredResource) -> Option<String> {
     let manifest = manifest::parse_manifest(&wish.body).ok()?;
     let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str);
-    match manifest::parse_object_name(&manifest)?.kind_and_group().as_str() {
+    match manifest::parse_object_name(&manifest)?
+        .kind_and_group()
+        .as_str()
+    {
         "Namespace.core" => Some(format!("namespace {}", text("/metadata/name")?)),
-        "CustomResourceDefinition.apiextensions.k8s.io" => Some(format!("kind {}.{}", text("/spec/names/kind")?, text("/spec/group")?)),
+        "CustomResourceDefinition.apiextensions.k8s.io" => Some(format!(
+            "kind {}.{}",
+            text("/spec/names/kind")?,
+            text("/spec/group")?
+        )),
         _ => None,
     }
 }
 
 /// What has to be there before this object, in the same words.
 pub fn is_in(wish: &DesiredResource) -> Vec<String> {
-    let object = manifest::parse_manifest(&wish.body).ok().and_then(|manifest| manifest::parse_object_name(&manifest));
-    let Some(object) = object else { return Vec::new() };
-    let namespace = object.namespace.is_some().then(|| describe_prerequisite(&object, false));
-    namespace.into_iter().chain([describe_prerequisite(&object, true)]).collect()
+    let object = manifest::parse_manifest(&wish.body)
+        .ok()
+        .and_then(|manifest| manifest::parse_object_name(&manifest));
+    let Some(object) = object else {
+        return Vec::new();
+    };
+    let namespace = object
+        .namespace
+        .is_some()
+        .then(|| describe_prerequisite(&object, false));
+    namespace
+        .into_iter()
+        .chain([describe_prerequisite(&object, true)])
+        .collect()
 }
 
-/// Whether a step for this wish brings what others are in, or may well do so: a definition its kind, a namespace itself. What a
-/// workload or an object of an operator makes nobody knows; the other kinds of Kubernetes itself make nothing.
+/// Whether a step for this wish brings what others are in, or may well do so: a definition its
+/// kind, a namespace itself. What a workload or an object of an operator makes nobody knows; the
+/// other kinds of Kubernetes itself make nothing.
 pub fn may_bring(wish: &DesiredResource, needed: &str) -> bool {
-    let object = manifest::parse_manifest(&wish.body).ok().and_then(|manifest| manifest::parse_object_name(&manifest));
+    let object = manifest::parse_manifest(&wish.body)
+        .ok()
+        .and_then(|manifest| manifest::parse_object_name(&manifest));
     match (find_provided_prerequisite(wish), object) {
         (Some(brought), _) => brought == needed,
         (None, Some(object)) => {
-            let is_known = WELL_KNOWN.iter().any(|(group, kind, ..)| *group == object.group() && *kind == object.kind);
-            !is_known || WITH_PODS.contains(&object.kind_and_group().as_str()) || object.group() == "batch"
+            let is_known = WELL_KNOWN
+                .iter()
+                .any(|(group, kind, ..)| *group == object.group() && *kind == object.kind);
+            !is_known
+                || WITH_PODS.contains(&object.kind_and_group().as_str())
+                || object.group() == "batch"
         }
         (None, None) => false,
     }

@@ -7,8 +7,13 @@ use crate::{Assessment, Disruption};
 use railwright_base::text::format_count;
 use serde_json::Value;
 
-/// Kinds of operators whose pods end with the object (ray-project/kuberay, kubeflow/mpi-operator, kubeflow/training-operator: owner references).
-const OF_OPERATORS: [&str; 3] = ["RayCluster.ray.io", "MPIJob.kubeflow.org", "PyTorchJob.kubeflow.org"];
+/// Kinds of operators whose pods end with the object (ray-project/kuberay, kubeflow/mpi-operator,
+/// kubeflow/training-operator: owner references).
+const OF_OPERATORS: [&str; 3] = [
+    "RayCluster.ray.io",
+    "MPIJob.kubeflow.org",
+    "PyTorchJob.kubeflow.org",
+];
 
 /// Whether pods end with the object.
 pub fn end_with(object: &ObjectName) -> bool {
@@ -20,24 +25,51 @@ pub fn end_with(object: &ObjectName) -> bool {
 fn count_removed_pods(fields: &[FieldDifference]) -> u64 {
     let is_count = |field: &&FieldDifference| matches!(field.path.last(), Some(FieldPathStep::Field(name)) if name == "replicas");
     let number = |value: &Option<Value>| value.as_ref().and_then(Value::as_u64);
-    fields.iter().filter(is_count).filter_map(|field| number(&field.found)?.checked_sub(number(&field.wanted)?)).sum()
+    fields
+        .iter()
+        .filter(is_count)
+        .filter_map(|field| number(&field.found)?.checked_sub(number(&field.wanted)?))
+        .sum()
 }
 
 /// What a change of these fields does to pods that run.
-pub fn record_pod_disruption(asked: &DesiredObject, fields: &[FieldDifference], assessment: &mut Assessment) {
+pub fn record_pod_disruption(
+    asked: &DesiredObject,
+    fields: &[FieldDifference],
+    assessment: &mut Assessment,
+) {
     let kind = asked.object.kind_and_group();
-    if WITH_PODS.contains(&kind.as_str()) && fields.iter().any(|field| field.shown.starts_with("spec.template.")) {
+    if WITH_PODS.contains(&kind.as_str())
+        && fields
+            .iter()
+            .any(|field| field.shown.starts_with("spec.template."))
+    {
         assessment.disruption = Disruption::Restart;
-        let on_delete = asked.manifest.pointer("/spec/updateStrategy/type").and_then(Value::as_str) == Some("OnDelete");
+        let on_delete = asked
+            .manifest
+            .pointer("/spec/updateStrategy/type")
+            .and_then(Value::as_str)
+            == Some("OnDelete");
         assessment.interrupts = vec![match on_delete {
-            true => format!("pods of {} keep running as they are until somebody deletes them (OnDelete)", asked.object),
+            true => format!(
+                "pods of {} keep running as they are until somebody deletes them (OnDelete)",
+                asked.object
+            ),
             false => format!("pods of {} start anew", asked.object),
         }];
         return;
     }
-    let ending = if end_with(&asked.object) { count_removed_pods(fields) } else { 0 };
+    let ending = if end_with(&asked.object) {
+        count_removed_pods(fields)
+    } else {
+        0
+    };
     if ending > 0 {
         assessment.disruption = Disruption::Restart;
-        assessment.interrupts = vec![format!("{} of {} end", format_count(ending as usize, "pod"), asked.object)];
+        assessment.interrupts = vec![format!(
+            "{} of {} end",
+            format_count(ending as usize, "pod"),
+            asked.object
+        )];
     }
 }

@@ -1,5 +1,6 @@
-//! What a write of an object goes by: the object as it was looked at. Between that look and the write somebody else may make the object,
-//! delete it and make it anew, or take it over; then the write leaves it alone.
+//! What a write of an object goes by: the object as it was looked at. Between that look and the
+//! write somebody else may make the object, delete it and make it anew, or take it over; then the
+//! write leaves it alone.
 
 use super::manifest::without_servers_part;
 use super::ownership::{MEMBERSHIP, collect_object_managers, describe_object_owner, is_adopted};
@@ -20,7 +21,8 @@ pub enum ObjectPrecondition {
     Present {
         /// The server's own name for this very object: one that is made anew has another.
         uid: String,
-        /// The value of the label by which a spec knows what is its own; nothing where it bore none.
+        /// The value of the label by which a spec knows what is its own; nothing where it bore
+        /// none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         part_of: Option<String>,
         /// Of an object that is to be deleted.
@@ -36,13 +38,18 @@ pub struct Hands {
     pub adopted: bool,
     /// Everybody who had set fields of it.
     pub managers: BTreeSet<String>,
-    /// The digest of its content, without what the server and controllers note for themselves: the judgement holds for that alone.
+    /// The digest of its content, without what the server and controllers note for themselves: the
+    /// judgement holds for that alone.
     pub content: Digest,
 }
 
 impl Hands {
     fn of(object: &Value) -> Self {
-        Hands { adopted: is_adopted(object), managers: collect_object_managers(object), content: Digest::of(&without_servers_part(object)) }
+        Hands {
+            adopted: is_adopted(object),
+            managers: collect_object_managers(object),
+            content: Digest::of(&without_servers_part(object)),
+        }
     }
 }
 
@@ -52,12 +59,17 @@ impl ObjectPrecondition {
         let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
         ObjectPrecondition::Present {
             uid: text(object.pointer("/metadata/uid")).unwrap_or_default(),
-            part_of: text(object.pointer("/metadata/labels").and_then(|labels| labels.get(MEMBERSHIP))),
+            part_of: text(
+                object
+                    .pointer("/metadata/labels")
+                    .and_then(|labels| labels.get(MEMBERSHIP)),
+            ),
             hands: None,
         }
     }
 
-    /// Of an object that is to be deleted: nobody else's hand may come to it any more, and nothing of its content may change.
+    /// Of an object that is to be deleted: nobody else's hand may come to it any more, and nothing
+    /// of its content may change.
     pub fn for_deletion(object: &Value) -> Self {
         let mut of = Self::of(object);
         if let ObjectPrecondition::Present { hands, .. } = &mut of {
@@ -73,24 +85,47 @@ impl ObjectPrecondition {
 
     /// Whether an object that is there now is the one that was looked at, and is whose it was.
     pub fn holds_for(&self, object: &Value) -> bool {
-        let now = if self.is_for_deletion() { Self::for_deletion(object) } else { Self::of(object) };
+        let now = if self.is_for_deletion() {
+            Self::for_deletion(object)
+        } else {
+            Self::of(object)
+        };
         // An object without a UID is none that a server keeps.
         matches!(self, ObjectPrecondition::Present { uid, .. } if !uid.is_empty()) && *self == now
     }
 
     /// Why a write left alone what is there now.
     pub fn violated_by(&self, name: &ObjectName, found: &Value) -> String {
-        let now = if self.is_for_deletion() { Self::for_deletion(found) } else { Self::of(found) };
+        let now = if self.is_for_deletion() {
+            Self::for_deletion(found)
+        } else {
+            Self::of(found)
+        };
         let maker = describe_object_owner(found);
         match (self, &now) {
-            (ObjectPrecondition::Absent, _) => format!("{name} was not there when it was looked at; {maker} by now, and it is left alone"),
-            (ObjectPrecondition::Present { uid, .. }, ObjectPrecondition::Present { uid: other, .. }) if uid != other => {
+            (ObjectPrecondition::Absent, _) => format!(
+                "{name} was not there when it was looked at; {maker} by now, and it is left alone"
+            ),
+            (
+                ObjectPrecondition::Present { uid, .. },
+                ObjectPrecondition::Present { uid: other, .. },
+            ) if uid != other => {
                 format!("{name} is another object of that name by now, and is left alone: {maker}")
             }
             (
-                ObjectPrecondition::Present { part_of, hands: Some(hands), .. },
-                ObjectPrecondition::Present { part_of: other, hands: Some(others), .. },
-            ) if part_of == other && (hands.adopted, &hands.managers) == (others.adopted, &others.managers) => {
+                ObjectPrecondition::Present {
+                    part_of,
+                    hands: Some(hands),
+                    ..
+                },
+                ObjectPrecondition::Present {
+                    part_of: other,
+                    hands: Some(others),
+                    ..
+                },
+            ) if part_of == other
+                && (hands.adopted, &hands.managers) == (others.adopted, &others.managers) =>
+            {
                 format!("{name} was changed since it was looked at, and is left alone")
             }
             _ => format!("{name} changed hands since it was looked at, and is left alone: {maker}"),
@@ -105,20 +140,29 @@ mod tests {
 
     #[test]
     fn only_the_object_that_was_looked_at_is_written() {
-        let object = |uid: &str, labels: Value| json!({ "metadata": { "uid": uid, "labels": labels } });
+        let object =
+            |uid: &str, labels: Value| json!({ "metadata": { "uid": uid, "labels": labels } });
         let ours = object("u1", json!({ MEMBERSHIP: "train" }));
         let looked_at = ObjectPrecondition::of(&ours);
         assert!(looked_at.holds_for(&ours) && !ObjectPrecondition::Absent.holds_for(&ours));
-        for other in [object("u2", json!({ MEMBERSHIP: "train" })), object("u1", json!({ MEMBERSHIP: "other" })), object("u1", json!(null))]
-        {
+        for other in [
+            object("u2", json!({ MEMBERSHIP: "train" })),
+            object("u1", json!({ MEMBERSHIP: "other" })),
+            object("u1", json!(null)),
+        ] {
             assert!(!looked_at.holds_for(&other), "{other}");
         }
         let nameless = json!({ "metadata": {} });
         assert!(!ObjectPrecondition::of(&nameless).holds_for(&nameless));
-        let name = ObjectName { api_version: "v1".into(), kind: "ConfigMap".into(), namespace: Some("n".into()), name: "a".into() };
+        let name = ObjectName {
+            api_version: "v1".into(),
+            kind: "ConfigMap".into(),
+            namespace: Some("n".into()),
+            name: "a".into(),
+        };
         let theirs = object("u1", json!({ MEMBERSHIP: "other" }));
-        let said =
-            "ConfigMap.core n/a changed hands since it was looked at, and is left alone: it belongs to the spec `other` of railwright";
+        let said = "ConfigMap.core n/a changed hands since it was looked at, and is left alone: it \
+                    belongs to the spec `other` of railwright";
         assert_eq!(looked_at.violated_by(&name, &theirs), said);
     }
 }

@@ -8,8 +8,9 @@ use crate::{AnswerStatus, ReadResult, ReadResults};
 use railwright_base::text::one_line;
 use serde_json::Value;
 
-/// What a server says of a webhook that would change something even in a dry run: it takes the object, and cannot be asked before
-/// (kubernetes/kubernetes staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go).
+/// What a server says of a webhook that would change something even in a dry run: it takes the
+/// object, and cannot be asked before (kubernetes/kubernetes
+/// staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go).
 pub const NO_DRY_RUN: &str = "does not support dry run";
 
 /// What the server made of the dry run.
@@ -18,13 +19,15 @@ pub enum ObjectPreview {
     Refused(Refusal),
     /// It may not be asked for, in words; the fields of the wish are compared instead.
     NotAllowed(String),
-    /// Nothing can be said before another step: the kind or the namespace is not there yet, in the server's words.
+    /// Nothing can be said before another step: the kind or the namespace is not there yet, in the
+    /// server's words.
     NotYet(String),
     Unknown(String),
 }
 
 impl ObjectPreview {
-    /// The dry run of a wish that no longer says that its object was taken over takes our marks for that: they stay.
+    /// The dry run of a wish that no longer says that its object was taken over takes our marks for
+    /// that: they stay.
     pub fn of_one_taken_over(self, keeps: bool) -> Self {
         match self {
             ObjectPreview::Is(object) if keeps => ObjectPreview::Is(taken_over(object)),
@@ -36,14 +39,27 @@ impl ObjectPreview {
 /// The answer to it.
 pub fn read_object_preview(asked: &DesiredObject, answers: &ReadResults) -> ObjectPreview {
     match answers.output(&asked.preview()) {
-        Err(reason) if matches!(answers.get(&asked.preview()), Some(ReadResult { status: AnswerStatus::Denied, .. })) => {
+        Err(reason)
+            if matches!(
+                answers.get(&asked.preview()),
+                Some(ReadResult {
+                    status: AnswerStatus::Denied,
+                    ..
+                })
+            ) =>
+        {
             ObjectPreview::NotAllowed(reason)
         }
-        Ok((0, out)) => serde_json::from_str(out)
-            .map_or_else(|_| ObjectPreview::Unknown("the server's answer is no object".to_owned()), ObjectPreview::Is),
+        Ok((0, out)) => serde_json::from_str(out).map_or_else(
+            |_| ObjectPreview::Unknown("the server's answer is no object".to_owned()),
+            ObjectPreview::Is,
+        ),
         Ok((REFUSED, out)) => ObjectPreview::Refused(Refusal::of_answer(out)),
         Ok((NO_KIND, out)) => ObjectPreview::NotYet(one_line(out, 200)),
-        Ok((NOT_SAID, out)) => ObjectPreview::Unknown(format!("the server gave no preview: {}", one_line(out, 200))),
+        Ok((NOT_SAID, out)) => ObjectPreview::Unknown(format!(
+            "the server gave no preview: {}",
+            one_line(out, 200)
+        )),
         Ok((_, out)) => ObjectPreview::Unknown(one_line(out, 200)),
         Err(reason) => ObjectPreview::Unknown(reason),
     }

@@ -1,5 +1,6 @@
-//! Changes that only come about where the object is deleted and made anew, which is done where the wish allows it: of fields that the
-//! server never lets change, and of fields whose change the object's controller takes without a word and leaves what runs as it is.
+//! Changes that only come about where the object is deleted and made anew, which is done where the
+//! wish allows it: of fields that the server never lets change, and of fields whose change the
+//! object's controller takes without a word and leaves what runs as it is.
 
 use super::paths::{FieldDifference, FieldPathStep};
 use super::precondition::ObjectPrecondition;
@@ -21,82 +22,138 @@ impl ReplacementReason {
     fn words(self) -> &'static str {
         match self {
             ReplacementReason::NeverChanges => "a field changes that never changes",
-            ReplacementReason::ChangesNothing => "its controller leaves its pods as they are when this changes",
+            ReplacementReason::ChangesNothing => {
+                "its controller leaves its pods as they are when this changes"
+            }
         }
     }
 }
 
 /// Whether a wish allows it.
 pub fn is_allowed(body: &Value) -> bool {
-    body.get("replace").is_some_and(|replace| replace.as_bool() == Some(true) || replace.is_array())
+    body.get("replace")
+        .is_some_and(|replace| replace.as_bool() == Some(true) || replace.is_array())
 }
 
-/// The fields whose change takes a new object, by their paths without the items of lists: `spec.workerGroupSpecs.template`.
+/// The fields whose change takes a new object, by their paths without the items of lists:
+/// `spec.workerGroupSpecs.template`.
 pub fn list_replace_fields(body: &Value) -> Vec<String> {
-    let all = body.get("replace").and_then(Value::as_array).into_iter().flatten();
+    let all = body
+        .get("replace")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     all.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 /// `true`, or a list of paths.
 pub fn check_replace_field(fields: &mut Fields<'_>, body: &Value) {
-    let is_path = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty() && text.split('.').all(|part| !part.is_empty()));
+    let is_path = |value: &Value| {
+        value
+            .as_str()
+            .is_some_and(|text| !text.is_empty() && text.split('.').all(|part| !part.is_empty()))
+    };
     match body.get("replace") {
         Some(Value::Array(paths)) if !paths.is_empty() && paths.iter().all(is_path) => {}
         Some(Value::Array(_)) => {
-            let help = "such as `[spec.rayVersion, spec.workerGroupSpecs.template]`; items of lists are left out";
+            let help = "such as `[spec.rayVersion, spec.workerGroupSpecs.template]`; items of \
+                        lists are left out";
             fields.error("/replace", "it is no list of fields", Some(help.to_owned()));
         }
         _ => fields.flag("replace"),
     }
 }
 
-/// Whether some of these fields are below those whose change takes a new object, or hold one of them: then nobody can tell.
+/// Whether some of these fields are below those whose change takes a new object, or hold one of
+/// them: then nobody can tell.
 fn may_require_replacement(paths: &[String], differing: &[FieldDifference]) -> bool {
-    let is_below = |path: &str, other: &str| path == other || path.strip_prefix(other).is_some_and(|rest| rest.starts_with('.'));
+    let is_below = |path: &str, other: &str| {
+        path == other
+            || path
+                .strip_prefix(other)
+                .is_some_and(|rest| rest.starts_with('.'))
+    };
     differing.iter().any(|field| {
         let names = field.path.iter().filter_map(|step| match step {
             FieldPathStep::Field(name) => Some(name.as_str()),
             FieldPathStep::Item { .. } => None,
         });
         let name = names.collect::<Vec<_>>().join(".");
-        paths.iter().any(|path| is_below(&name, path) || is_below(path, &name))
+        paths
+            .iter()
+            .any(|path| is_below(&name, path) || is_below(path, &name))
     })
 }
 
 /// Why an object of this kind is never deleted to be made anew.
 pub fn explain_replace_prohibition(kind: &str) -> Option<&'static str> {
-    NEVER_REMOVED.contains(&kind).then_some("all that lies below it would be deleted with it")
+    NEVER_REMOVED
+        .contains(&kind)
+        .then_some("all that lies below it would be deleted with it")
 }
 
 /// What is said of a refusal that a replacement would mend.
 pub fn format_replace_advice(asked: &DesiredObject, message: &str, ours: bool) -> String {
     let refused = super::format_server_refusal(&asked.object, message);
-    match ours && !asked.adopts && explain_replace_prohibition(&asked.object.kind_and_group()).is_none() {
-        true => format!("{refused}; `replace: true` {} has it deleted and made anew", asked.beside),
+    match ours
+        && !asked.adopts
+        && explain_replace_prohibition(&asked.object.kind_and_group()).is_none()
+    {
+        true => format!(
+            "{refused}; `replace: true` {} has it deleted and made anew",
+            asked.beside
+        ),
         false => format!("{refused}; {BY_HAND}"),
     }
 }
 
 const BY_HAND: &str = "it can only be deleted and made anew, which is done by hand";
 
-/// Whether changes of these fields take a new object though the server takes them; one that was there before us is not deleted for it.
-pub fn of_changes(asked: &DesiredObject, differing: &[FieldDifference], assessment: &mut Assessment) -> Option<ReplacementReason> {
+/// Whether changes of these fields take a new object though the server takes them; one that was
+/// there before us is not deleted for it.
+pub fn of_changes(
+    asked: &DesiredObject,
+    differing: &[FieldDifference],
+    assessment: &mut Assessment,
+) -> Option<ReplacementReason> {
     if assessment.refusal.is_some() || !may_require_replacement(&asked.made_once, differing) {
         return None;
     }
     let because = ReplacementReason::ChangesNothing;
     if asked.adopts {
-        assessment.refusal = Some(format!("{} was there before us, and {}; {BY_HAND}", asked.object, because.words()));
+        assessment.refusal = Some(format!(
+            "{} was there before us, and {}; {BY_HAND}",
+            asked.object,
+            because.words()
+        ));
     }
     (!asked.adopts).then_some(because)
 }
 
 /// Deletes the object that is there and makes it anew.
-pub fn plan_replacement(asked: &DesiredObject, looked_at: ObjectPrecondition, because: ReplacementReason, assessment: &mut Assessment) {
+pub fn plan_replacement(
+    asked: &DesiredObject,
+    looked_at: ObjectPrecondition,
+    because: ReplacementReason,
+    assessment: &mut Assessment,
+) {
     let object = asked.object.clone();
-    let pods = if pods::end_with(&object) { ", and its pods with it" } else { "" };
-    assessment.interrupts = vec![format!("{object} is deleted{pods}, and made anew: {}", because.words())];
+    let pods = if pods::end_with(&object) {
+        ", and its pods with it"
+    } else {
+        ""
+    };
+    assessment.interrupts = vec![format!(
+        "{object} is deleted{pods}, and made anew: {}",
+        because.words()
+    )];
     assessment.disruption = Disruption::Restart;
-    let delete = Action::DeleteObject { object, precondition: looked_at, anew: true };
-    assessment.actions = std::iter::once(delete).chain(asked.apply_and_wait(ObjectPrecondition::Absent)).collect();
+    let delete = Action::DeleteObject {
+        object,
+        precondition: looked_at,
+        anew: true,
+    };
+    assessment.actions = std::iter::once(delete)
+        .chain(asked.apply_and_wait(ObjectPrecondition::Absent))
+        .collect();
 }

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// One object of a cluster.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub struct ObjectName {
     /// Group and version as a manifest has them: `apps/v1`, `v1`.
     pub api_version: String,
@@ -24,7 +26,9 @@ pub struct ObjectName {
 impl ObjectName {
     /// The group; empty for the core one.
     pub fn group(&self) -> &str {
-        self.api_version.split_once('/').map_or("", |(group, _)| group)
+        self.api_version
+            .split_once('/')
+            .map_or("", |(group, _)| group)
     }
 
     /// The version within the group.
@@ -34,7 +38,15 @@ impl ObjectName {
 
     /// Kind and group as an address has them: `DaemonSet.apps`, `ConfigMap.core`.
     pub fn kind_and_group(&self) -> String {
-        format!("{}.{}", self.kind, if self.group().is_empty() { "core" } else { self.group() })
+        format!(
+            "{}.{}",
+            self.kind,
+            if self.group().is_empty() {
+                "core"
+            } else {
+                self.group()
+            }
+        )
     }
 }
 
@@ -44,7 +56,12 @@ impl fmt::Display for ObjectName {
             f,
             "{} {}",
             self.kind_and_group(),
-            self.namespace.as_ref().map_or(self.name.clone(), |namespace| format!("{namespace}/{}", self.name))
+            self.namespace
+                .as_ref()
+                .map_or(self.name.clone(), |namespace| format!(
+                    "{namespace}/{}",
+                    self.name
+                ))
         )
     }
 }
@@ -53,25 +70,29 @@ impl fmt::Display for ObjectName {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KubernetesRead {
-    /// The object as it is, with `metadata.managedFields`, as JSON. Exit 0; `ABSENT`, `NO_KIND`, `NOT_SAID`.
+    /// The object as it is, with `metadata.managedFields`, as JSON. Exit 0; `ABSENT`, `NO_KIND`,
+    /// `NOT_SAID`.
     Object(ObjectName),
-    /// What the object would be after it was applied with force: a server-side apply as a dry run. Exit 0 and the object;
-    /// `REFUSED`, `NO_KIND`, `NOT_SAID`.
+    /// What the object would be after it was applied with force: a server-side apply as a dry run.
+    /// Exit 0 and the object; `REFUSED`, `NO_KIND`, `NOT_SAID`.
     Preview {
         /// The object.
         object: ObjectName,
         /// The whole wish, as JSON.
         manifest: String,
     },
-    /// What every node is good for, a `nodes::NodeNow` by name: `{"gpu-001": {"ready": true, "schedulable": true, "gives":
-    /// {"rdma/a": "63"}}}`, of what it gives only extended resources. Exit 0, `NOT_SAID`.
+    /// What every node is good for, a `nodes::NodeNow` by name: `{"gpu-001": {"ready": true,
+    /// "schedulable": true, "gives": {"rdma/a": "63"}}}`, of what it gives only extended resources.
+    /// Exit 0, `NOT_SAID`.
     Nodes,
-    /// What every node says of a label or a taint, a `node_field::field::FieldNow` by name. Exit 0, `NOT_SAID`.
+    /// What every node says of a label or a taint, a `node_field::field::FieldNow` by name. Exit 0,
+    /// `NOT_SAID`.
     NodeField(NodeField),
     /// The pods of the node of this name, a list of `nodes::PodNow`. Exit 0, `NOT_SAID`.
     PodsOn(String),
-    /// Objects of a kind by name, each with `metadata.generation` and `status` alone; a definition also with `served`, the versions of
-    /// its kind (`{"v1": true}`). Exit 0; `NO_KIND`, `NOT_SAID`.
+    /// Objects of a kind by name, each with `metadata.generation` and `status` alone; a definition
+    /// also with `served`, the versions of its kind (`{"v1": true}`). Exit 0; `NO_KIND`,
+    /// `NOT_SAID`.
     States {
         /// Group and version.
         api_version: String,
@@ -80,24 +101,28 @@ pub enum KubernetesRead {
         /// The namespace, of objects that are in one.
         namespace: Option<String>,
     },
-    /// Why an object does not come to what it is for, in words, a line each: what the containers of its pods wait for, where it is
-    /// a workload, and warnings of it. Exit 0, `NOT_SAID`.
+    /// Why an object does not come to what it is for, in words, a line each: what the containers of
+    /// its pods wait for, where it is a workload, and warnings of it. Exit 0, `NOT_SAID`.
     Troubles {
         /// The object.
         object: ObjectName,
         /// Labels of its pods, `a=b,c=d`, where it has any.
         selector: Option<String>,
     },
-    /// What the server calls the objects of this one's kind. Exit 0 and a `known_kinds::Called` as JSON; `NO_KIND`, `NOT_SAID`.
+    /// What the server calls the objects of this one's kind. Exit 0 and a `known_kinds::Called` as
+    /// JSON; `NO_KIND`, `NOT_SAID`.
     Kind(ObjectName),
-    /// What a program says, run in the pod that an agent has on a node: the one question that is no request for an object. Exit 0
-    /// and an `exec::Ran` as JSON; `ABSENT` the agent has no pod there that runs, `NOT_SAID`.
+    /// What a program says, run in the pod that an agent has on a node: the one question that is no
+    /// request for an object. Exit 0 and an `exec::Ran` as JSON; `ABSENT` the agent has no pod
+    /// there that runs, `NOT_SAID`.
     Exec(Box<Exec>),
-    /// The same in one pod that is named. Exit 0 and an `exec::Ran` as JSON; `ABSENT` it is not there or does not run, `NOT_SAID`.
+    /// The same in one pod that is named. Exit 0 and an `exec::Ran` as JSON; `ABSENT` it is not
+    /// there or does not run, `NOT_SAID`.
     PodExec(Box<PodExec>),
     /// Whether we are allowed something. Exit 0 we are, `REFUSED` we are not; `NOT_SAID`.
     Access(Right),
-    /// Objects of a kind whose pods do jobs, a list of `kubernetes_job::JobNow`. Exit 0; `NO_KIND`, `NOT_SAID`.
+    /// Objects of a kind whose pods do jobs, a list of `kubernetes_job::JobNow`. Exit 0; `NO_KIND`,
+    /// `NOT_SAID`.
     Jobs {
         /// Group and version.
         api_version: String,
@@ -113,9 +138,11 @@ pub enum KubernetesRead {
         /// Their labels, `a=b,c=d`.
         selector: String,
     },
-    /// What nodes give of extended resources and what their pods ask for, a `kubernetes_job::Room`. Exit 0, `NOT_SAID`.
+    /// What nodes give of extended resources and what their pods ask for, a `kubernetes_job::Room`.
+    /// Exit 0, `NOT_SAID`.
     Room,
-    /// The last lines of a container's log, each with its time before it. Exit 0, `ABSENT` the pod is gone, `NOT_SAID` there is none yet.
+    /// The last lines of a container's log, each with its time before it. Exit 0, `ABSENT` the pod
+    /// is gone, `NOT_SAID` there is none yet.
     Log {
         /// The namespace.
         namespace: String,
@@ -136,7 +163,8 @@ pub const ABSENT: i32 = 1;
 pub const NO_KIND: i32 = 2;
 /// The server does not take the object; the answer to a preview is a `refusal::Refusal` as JSON.
 pub const REFUSED: i32 = 3;
-/// The server did not say; the answer is why (a webhook that refuses dry runs, an error of its own).
+/// The server did not say; the answer is why (a webhook that refuses dry runs, an error of its
+/// own).
 pub const NOT_SAID: i32 = 4;
 /// Of an action: what it goes by is no longer there, and nothing was changed.
 pub const MOVED: i32 = 5;
@@ -145,7 +173,8 @@ pub const TAKEN: i32 = 7;
 /// Of an eviction: a disruption budget does not allow it now, and nothing was changed.
 pub const NOT_NOW: i32 = 6;
 
-/// The annotation of what a submission made, with a word that no other submission has: what a lost answer left is known again by it.
+/// The annotation of what a submission made, with a word that no other submission has: what a lost
+/// answer left is known again by it.
 pub const SUBMISSION: &str = "railwright.io/submission";
 
 impl KubernetesRead {
@@ -154,40 +183,97 @@ impl KubernetesRead {
         match self {
             KubernetesRead::Object(object) | KubernetesRead::Preview { object, .. } => Some(object),
             KubernetesRead::Troubles { object, .. } | KubernetesRead::Kind(object) => Some(object),
-            KubernetesRead::Nodes | KubernetesRead::NodeField(_) | KubernetesRead::PodsOn(_) => None,
-            KubernetesRead::States { .. } | KubernetesRead::Exec(_) | KubernetesRead::PodExec(_) | KubernetesRead::Access(_) => None,
-            KubernetesRead::Jobs { .. } | KubernetesRead::JobPods { .. } | KubernetesRead::Room | KubernetesRead::Log { .. } => None,
+            KubernetesRead::Nodes | KubernetesRead::NodeField(_) | KubernetesRead::PodsOn(_) => {
+                None
+            }
+            KubernetesRead::States { .. }
+            | KubernetesRead::Exec(_)
+            | KubernetesRead::PodExec(_)
+            | KubernetesRead::Access(_) => None,
+            KubernetesRead::Jobs { .. }
+            | KubernetesRead::JobPods { .. }
+            | KubernetesRead::Room
+            | KubernetesRead::Log { .. } => None,
         }
     }
 
     /// The key under which the answer is kept.
     pub fn key(&self) -> String {
         let place = |namespace: &Option<String>| namespace.as_deref().unwrap_or("-").to_owned();
-        let path = |object: &ObjectName| format!("{}/{}/{}/{}", object.api_version, object.kind, place(&object.namespace), object.name);
+        let path = |object: &ObjectName| {
+            format!(
+                "{}/{}/{}/{}",
+                object.api_version,
+                object.kind,
+                place(&object.namespace),
+                object.name
+            )
+        };
         match self {
             KubernetesRead::Object(object) => format!("kubernetes_object:{}", path(object)),
             KubernetesRead::Preview { object, manifest } => {
-                format!("kubernetes_preview:{}:{}", path(object), railwright_base::Digest::of_bytes(manifest.as_bytes()).short())
+                format!(
+                    "kubernetes_preview:{}:{}",
+                    path(object),
+                    railwright_base::Digest::of_bytes(manifest.as_bytes()).short()
+                )
             }
-            KubernetesRead::Kind(object) => format!("kubernetes_kind:{}/{}", object.api_version, object.kind),
-            KubernetesRead::Access(Right { namespace, group, resource, name, verb }) => {
+            KubernetesRead::Kind(object) => {
+                format!("kubernetes_kind:{}/{}", object.api_version, object.kind)
+            }
+            KubernetesRead::Access(Right {
+                namespace,
+                group,
+                resource,
+                name,
+                verb,
+            }) => {
                 let name = name.as_deref().unwrap_or("*");
-                format!("kubernetes_access:{} {group}/{resource}/{}/{name}", verb.word(), place(namespace))
+                format!(
+                    "kubernetes_access:{} {group}/{resource}/{}/{name}",
+                    verb.word(),
+                    place(namespace)
+                )
             }
             KubernetesRead::Nodes => "kubernetes_nodes".to_owned(),
-            KubernetesRead::NodeField(NodeField::Label { key }) => format!("kubernetes_node_label:{key}"),
-            KubernetesRead::NodeField(NodeField::Taint { key, effect }) => format!("kubernetes_node_taint:{key}:{}", effect.word()),
+            KubernetesRead::NodeField(NodeField::Label { key }) => {
+                format!("kubernetes_node_label:{key}")
+            }
+            KubernetesRead::NodeField(NodeField::Taint { key, effect }) => {
+                format!("kubernetes_node_taint:{key}:{}", effect.word())
+            }
             KubernetesRead::PodsOn(node) => format!("kubernetes_pods_on:{node}"),
             KubernetesRead::Exec(exec) => exec.key(),
             KubernetesRead::PodExec(exec) => exec.key(),
-            KubernetesRead::States { api_version, kind, namespace } => {
-                format!("kubernetes_states:{api_version}/{kind}/{}", namespace.as_deref().unwrap_or("-"))
+            KubernetesRead::States {
+                api_version,
+                kind,
+                namespace,
+            } => {
+                format!(
+                    "kubernetes_states:{api_version}/{kind}/{}",
+                    namespace.as_deref().unwrap_or("-")
+                )
             }
-            KubernetesRead::Troubles { object, .. } => format!("kubernetes_troubles:{}", path(object)),
-            KubernetesRead::Jobs { api_version, kind, namespace } => format!("kubernetes_jobs:{api_version}/{kind}/{namespace}"),
-            KubernetesRead::JobPods { namespace, selector } => format!("kubernetes_job_pods:{namespace}/{selector}"),
+            KubernetesRead::Troubles { object, .. } => {
+                format!("kubernetes_troubles:{}", path(object))
+            }
+            KubernetesRead::Jobs {
+                api_version,
+                kind,
+                namespace,
+            } => format!("kubernetes_jobs:{api_version}/{kind}/{namespace}"),
+            KubernetesRead::JobPods {
+                namespace,
+                selector,
+            } => format!("kubernetes_job_pods:{namespace}/{selector}"),
             KubernetesRead::Room => "kubernetes_room".to_owned(),
-            KubernetesRead::Log { namespace, pod, container, .. } => format!("kubernetes_log:{namespace}/{pod}/{container}"),
+            KubernetesRead::Log {
+                namespace,
+                pod,
+                container,
+                ..
+            } => format!("kubernetes_log:{namespace}/{pod}/{container}"),
         }
     }
 }

@@ -29,7 +29,10 @@ impl RbacRule {
         let listed = |words: &mut dyn Iterator<Item = String>| words.collect::<Vec<_>>().join(", ");
         let names = match self.names.is_empty() {
             true => String::new(),
-            false => format!(", resourceNames: [{}]", listed(&mut self.names.iter().map(|name| format_yaml_text(name)))),
+            false => format!(
+                ", resourceNames: [{}]",
+                listed(&mut self.names.iter().map(|name| format_yaml_text(name)))
+            ),
         };
         let verbs = listed(&mut self.verbs.iter().map(|verb| verb.word().to_owned()));
         format!(
@@ -47,7 +50,9 @@ pub fn build_rbac_rules(rights: impl IntoIterator<Item = (Right, String)>) -> Ve
     type Lines = BTreeSet<String>;
     let mut of_name: BTreeMap<(Kind, Option<String>), (Verbs, Lines)> = BTreeMap::new();
     for (right, reason) in rights {
-        let found = of_name.entry(((right.namespace, right.group, right.resource), right.name)).or_default();
+        let found = of_name
+            .entry(((right.namespace, right.group, right.resource), right.name))
+            .or_default();
         found.0.insert(right.verb);
         found.1.insert(reason);
     }
@@ -57,8 +62,14 @@ pub fn build_rbac_rules(rights: impl IntoIterator<Item = (Right, String)>) -> Ve
         found.0.extend(name);
         found.1.extend(reasons);
     }
-    let rule =
-        |(((namespace, group, resource), _, verbs), (names, reasons))| RbacRule { namespace, group, resource, names, verbs, reasons };
+    let rule = |(((namespace, group, resource), _, verbs), (names, reasons))| RbacRule {
+        namespace,
+        group,
+        resource,
+        names,
+        verbs,
+        reasons,
+    };
     folded.into_iter().map(rule).collect()
 }
 
@@ -70,12 +81,14 @@ mod tests {
 
     #[test]
     fn a_rule_in_a_line_is_yaml() {
-        let lines: Vec<String> = build_rbac_rules(of_keeper("train", AccessLevel::Apply)).iter().map(RbacRule::line).collect();
+        let lines: Vec<String> = build_rbac_rules(of_keeper("train", AccessLevel::Apply))
+            .iter()
+            .map(RbacRule::line)
+            .collect();
         let read: Value = serde_yaml::from_str(&lines.join("\n")).unwrap();
         let secret = json!({ "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["railwright-train"], "verbs": ["get", "create", "patch"] });
         let verbs = ["get", "create", "update", "patch"];
-        let lease =
-            json!({ "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": ["railwright-train"], "verbs": verbs });
+        let lease = json!({ "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": ["railwright-train"], "verbs": verbs });
         assert_eq!((&read[1], &read[2]), (&secret, &lease));
     }
 }

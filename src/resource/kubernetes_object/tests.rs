@@ -17,21 +17,38 @@ fn body(data: &Value, adopt: bool) -> Value {
 
 fn wish(body: Value) -> DesiredResource {
     let path = KubernetesObject.address_path(&body).unwrap();
-    let address = Address { target: Target::kube("prod"), path: path.into(), attribute: None };
+    let address = Address {
+        target: Target::kube("prod"),
+        path: path.into(),
+        attribute: None,
+    };
     DesiredResource::of(address, "kubernetes_object", body)
 }
 
 /// The object as a server tells it, its data set by this manager.
 fn object(data: &Value, manager: &str) -> Value {
-    let fields: serde_json::Map<String, Value> = data.as_object().unwrap().keys().map(|key| (format!("f:{key}"), json!({}))).collect();
+    let fields: serde_json::Map<String, Value> = data
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(|key| (format!("f:{key}"), json!({})))
+        .collect();
     let ours = manager == MANAGER;
     let entry = |manager: &str, operation: &str, fields: Value| json!({ "manager": manager, "operation": operation, "time": "2026-01-02T03:04:05Z", "fieldsV1": fields });
     let label = json!({ "f:metadata": { "f:labels": { "f:railwright.io/part-of": {} } } });
-    let mut managers = vec![entry(manager, if ours { "Apply" } else { "Update" }, json!({ "f:data": fields }))];
+    let mut managers = vec![entry(
+        manager,
+        if ours { "Apply" } else { "Update" },
+        json!({ "f:data": fields }),
+    )];
     managers.extend(ours.then(|| entry(MANAGER, "Apply", label)));
     let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": data, "metadata": {
         "name": "devices", "namespace": "kube-system", "uid": "u1", "resourceVersion": "7", "managedFields": managers } });
-    if ours { add_ownership_marks(object, "lab", false) } else { object }
+    if ours {
+        add_ownership_marks(object, "lab", false)
+    } else {
+        object
+    }
 }
 
 fn is_of_u1(precondition: &ObjectPrecondition) -> bool {
@@ -40,10 +57,24 @@ fn is_of_u1(precondition: &ObjectPrecondition) -> bool {
 
 /// The answers to the two questions of a wish: exit status and text.
 fn answers(wish: &DesiredResource, live: (i32, &Value), preview: (i32, &Value)) -> ReadResults {
-    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let text = |value: &Value| {
+        value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned)
+    };
     let mut answers = ReadResults::default();
-    for (read, (code, value)) in KubernetesObject.reads(wish).into_iter().zip([live, preview]) {
-        answers.insert(read.key(), ReadResult { status: AnswerStatus::Exit(code), out: text(value) });
+    for (read, (code, value)) in KubernetesObject
+        .reads(wish)
+        .into_iter()
+        .zip([live, preview])
+    {
+        answers.insert(
+            read.key(),
+            ReadResult {
+                status: AnswerStatus::Exit(code),
+                out: text(value),
+            },
+        );
     }
     answers
 }
@@ -54,9 +85,15 @@ fn assess(wish: &DesiredResource, live: (i32, &Value), preview: (i32, &Value)) -
 
 #[test]
 fn the_address_has_kind_group_namespace_and_name() {
-    assert_eq!(wish(body(&json!({}), false)).address.to_string(), "kube/prod/ConfigMap.core/kube-system/devices");
+    assert_eq!(
+        wish(body(&json!({}), false)).address.to_string(),
+        "kube/prod/ConfigMap.core/kube-system/devices"
+    );
     let whole = json!({ "manifest": { "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": { "name": "a" } } });
-    assert_eq!(wish(whole).address.to_string(), "kube/prod/DaemonSet.apps/-/a");
+    assert_eq!(
+        wish(whole).address.to_string(),
+        "kube/prod/DaemonSet.apps/-/a"
+    );
 }
 
 #[test]
@@ -66,18 +103,60 @@ fn an_object_that_is_not_there_is_made_unless_the_server_refuses_it() {
     let new = assess(&wish, (ABSENT, &json!("")), (0, &made));
     assert!(new.is_absent() && !new.is_met() && new.actions.len() == 1 && new.refusal.is_none());
     assert_eq!(new.before, json!({ "existed": false }));
-    let before_its_kind = assess(&wish, (NO_KIND, &json!("")), (NO_KIND, &json!("no such kind")));
+    let before_its_kind = assess(
+        &wish,
+        (NO_KIND, &json!("")),
+        (NO_KIND, &json!("no such kind")),
+    );
     assert_eq!(before_its_kind.actions.len(), 1);
     assert_eq!(before_its_kind.lacks.unwrap().what, "kind ConfigMap.core");
-    let before_its_namespace = assess(&wish, (ABSENT, &json!("")), (NO_KIND, &json!("namespaces \"kube-system\" not found")));
-    assert_eq!(before_its_namespace.lacks.unwrap().what, "namespace kube-system");
-    let silent = assess(&wish, (ABSENT, &json!("")), (NOT_SAID, &json!("failed calling webhook \"a.b\": connection refused")));
-    assert!(silent.actions.is_empty() && silent.refusal.unwrap().contains("failed calling webhook"));
-    let never_previewed = assess(&wish, (ABSENT, &json!("")), (NOT_SAID, &json!("admission webhook \"a\" does not support dry run")));
-    assert!(never_previewed.actions.len() == 1 && never_previewed.attributes[OBJECT].by.as_ref().unwrap().starts_with("not previewed: "));
-    let refused = assess(&wish, (ABSENT, &json!("")), (REFUSED, &json!("data: Too long")));
+    let before_its_namespace = assess(
+        &wish,
+        (ABSENT, &json!("")),
+        (NO_KIND, &json!("namespaces \"kube-system\" not found")),
+    );
+    assert_eq!(
+        before_its_namespace.lacks.unwrap().what,
+        "namespace kube-system"
+    );
+    let silent = assess(
+        &wish,
+        (ABSENT, &json!("")),
+        (
+            NOT_SAID,
+            &json!("failed calling webhook \"a.b\": connection refused"),
+        ),
+    );
+    assert!(
+        silent.actions.is_empty() && silent.refusal.unwrap().contains("failed calling webhook")
+    );
+    let never_previewed = assess(
+        &wish,
+        (ABSENT, &json!("")),
+        (
+            NOT_SAID,
+            &json!("admission webhook \"a\" does not support dry run"),
+        ),
+    );
+    assert!(
+        never_previewed.actions.len() == 1
+            && never_previewed.attributes[OBJECT]
+                .by
+                .as_ref()
+                .unwrap()
+                .starts_with("not previewed: ")
+    );
+    let refused = assess(
+        &wish,
+        (ABSENT, &json!("")),
+        (REFUSED, &json!("data: Too long")),
+    );
     assert!(refused.actions.is_empty() && refused.refusal.unwrap().contains("Too long"));
-    let blind = assess(&wish, (NOT_SAID, &json!("etcd is away")), (NOT_SAID, &json!("etcd is away")));
+    let blind = assess(
+        &wish,
+        (NOT_SAID, &json!("etcd is away")),
+        (NOT_SAID, &json!("etcd is away")),
+    );
     assert!(blind.has_unknown() && blind.actions.is_empty());
 }
 
@@ -85,7 +164,11 @@ fn an_object_that_is_not_there_is_made_unless_the_server_refuses_it() {
 fn what_others_set_on_ours_is_drift_and_on_theirs_a_conflict() {
     let (wanted, other) = (json!({ "a": "1" }), json!({ "a": "2" }));
     let wish = wish(body(&wanted, false));
-    let met = assess(&wish, (0, &object(&wanted, MANAGER)), (0, &object(&wanted, MANAGER)));
+    let met = assess(
+        &wish,
+        (0, &object(&wanted, MANAGER)),
+        (0, &object(&wanted, MANAGER)),
+    );
     assert!(met.is_met() && met.actions.is_empty(), "{met:?}");
 
     let mut drifted = object(&wanted, MANAGER);
@@ -96,35 +179,76 @@ fn what_others_set_on_ours_is_drift_and_on_theirs_a_conflict() {
     mine.push(edited);
     let drift = assess(&wish, (0, &drifted), (0, &object(&wanted, MANAGER)));
     let field = &drift.attributes["data.a"];
-    assert_eq!(field.by.as_deref(), Some("set by kubectl-edit at 2026-01-02T03:04:05Z"));
+    assert_eq!(
+        field.by.as_deref(),
+        Some("set by kubectl-edit at 2026-01-02T03:04:05Z")
+    );
     assert_eq!((drift.actions.len(), &drift.refusal), (1, &None));
 
     let theirs = (0, &object(&other, "kubectl-edit"));
     let conflict = assess(&wish, theirs, (0, &object(&wanted, MANAGER)));
-    assert!(conflict.refusal.as_ref().unwrap().contains("data.a (kubectl-edit)"), "{conflict:?}");
+    assert!(
+        conflict
+            .refusal
+            .as_ref()
+            .unwrap()
+            .contains("data.a (kubectl-edit)"),
+        "{conflict:?}"
+    );
     let adopting = self::wish(body(&wanted, true));
-    assert_eq!(assess(&adopting, theirs, (0, &object(&wanted, MANAGER))).refusal, None);
-    let same = assess(&wish, (0, &object(&wanted, "kubectl-edit")), (0, &object(&wanted, MANAGER)));
+    assert_eq!(
+        assess(&adopting, theirs, (0, &object(&wanted, MANAGER))).refusal,
+        None
+    );
+    let same = assess(
+        &wish,
+        (0, &object(&wanted, "kubectl-edit")),
+        (0, &object(&wanted, MANAGER)),
+    );
     assert!(same.is_met(), "what is as wished needs nobody's leave");
     let mut labelled = body(&wanted, false);
     labelled["manifest"]["metadata"]["labels"] = json!({ "team": "rdma" });
     let mut previewed = add_ownership_marks(object(&wanted, "kubectl-edit"), "lab", false);
     previewed["metadata"]["labels"]["team"] = json!("rdma");
-    let labels = assess(&self::wish(labelled), (0, &object(&wanted, "kubectl-edit")), (0, &previewed));
-    assert!(labels.refusal.is_some() && !labels.is_met(), "labels of the wish count: {labels:?}");
+    let labels = assess(
+        &self::wish(labelled),
+        (0, &object(&wanted, "kubectl-edit")),
+        (0, &previewed),
+    );
+    assert!(
+        labels.refusal.is_some() && !labels.is_met(),
+        "labels of the wish count: {labels:?}"
+    );
 }
 
 #[test]
 fn what_an_earlier_wish_left_is_known_without_a_preview_of_it() {
-    let (earlier, now) = (wish(body(&json!({ "a": "1", "b": "2", "c": "3" }), false)), wish(body(&json!({ "a": "9" }), false)));
+    let (earlier, now) = (
+        wish(body(&json!({ "a": "1", "b": "2", "c": "3" }), false)),
+        wish(body(&json!({ "a": "9" }), false)),
+    );
     let mut live = object(&json!({ "a": "1", "b": "2", "c": "5" }), MANAGER);
-    let theirs = object(&json!({ "c": "5" }), "kubectl-edit")["metadata"]["managedFields"][0].clone();
+    let theirs =
+        object(&json!({ "c": "5" }), "kubectl-edit")["metadata"]["managedFields"][0].clone();
     let managers = live["metadata"]["managedFields"].as_array_mut().unwrap();
     managers[0]["fieldsV1"] = json!({ "f:data": { "f:a": {}, "f:b": {} } });
     managers.push(theirs);
-    let answers = answers(&now, (0, &live), (0, &object(&json!({ "a": "9", "c": "5" }), MANAGER)));
-    let left = |name: &str| KubernetesObject.left(&earlier, &answers).attributes[name].wanted.persisted.clone().unwrap();
-    assert_eq!((left("data.a"), left("data.b"), left("data.c")), (Reading::is("1"), Reading::is("2"), Reading::is("3")));
+    let answers = answers(
+        &now,
+        (0, &live),
+        (0, &object(&json!({ "a": "9", "c": "5" }), MANAGER)),
+    );
+    let left = |name: &str| {
+        KubernetesObject.left(&earlier, &answers).attributes[name]
+            .wanted
+            .persisted
+            .clone()
+            .unwrap()
+    };
+    assert_eq!(
+        (left("data.a"), left("data.b"), left("data.c")),
+        (Reading::is("1"), Reading::is("2"), Reading::is("3"))
+    );
     let of_now = |assessment: Assessment| assessment.attributes["data.a"].wanted.persisted.clone();
     assert_eq!(
         of_now(KubernetesObject.left(&now, &answers)),
@@ -132,15 +256,33 @@ fn what_an_earlier_wish_left_is_known_without_a_preview_of_it() {
         "what was asked for is judged"
     );
     let mut both = answers.clone();
-    both.insert(KubernetesObject.reads(&earlier)[1].key(), ReadResult { status: AnswerStatus::Exit(0), out: live.to_string() });
-    let met = KubernetesObject.left(&earlier, &both).attributes["data.a"].wanted.persisted.clone();
-    assert_eq!(met, Some(Reading::is("1")), "also where nothing of it differs");
+    both.insert(
+        KubernetesObject.reads(&earlier)[1].key(),
+        ReadResult {
+            status: AnswerStatus::Exit(0),
+            out: live.to_string(),
+        },
+    );
+    let met = KubernetesObject.left(&earlier, &both).attributes["data.a"]
+        .wanted
+        .persisted
+        .clone();
+    assert_eq!(
+        met,
+        Some(Reading::is("1")),
+        "also where nothing of it differs"
+    );
     let template = |cpu: &str| json!({ "containers": [{ "name": "x", "cpu": "1" }, { "name": "agent", "cpu": cpu, "args": ["-v"] }] });
     let every = paths::collect_all_fields(
         &json!({ "spec": template("1000m"), "data": { "a": "{\"l\":[{\"name\":\"r\",\"max\":1}]}" } }),
         &json!({ "spec": template("1") }),
     );
-    let found = |shown: &str| every.iter().find(|field| field.shown == shown).map(|field| field.found.clone());
+    let found = |shown: &str| {
+        every
+            .iter()
+            .find(|field| field.shown == shown)
+            .map(|field| field.found.clone())
+    };
     assert_eq!(found("spec.containers[agent].cpu"), Some(Some(json!("1"))));
     assert_eq!(found("data.a: l[r].max"), Some(None));
 }
@@ -149,23 +291,48 @@ fn what_an_earlier_wish_left_is_known_without_a_preview_of_it() {
 fn no_preview_is_never_no_drift() {
     let (wanted, other) = (json!({ "a": "1" }), json!({ "a": "1", "b": "2" }));
     let wish = wish(body(&wanted, false));
-    let unknown = assess(&wish, (0, &object(&wanted, MANAGER)), (NOT_SAID, &json!("the webhook does not support dry run")));
+    let unknown = assess(
+        &wish,
+        (0, &object(&wanted, MANAGER)),
+        (NOT_SAID, &json!("the webhook does not support dry run")),
+    );
     assert!(unknown.has_unknown() && !unknown.is_met() && unknown.actions.is_empty());
     let mut answers = answers(&wish, (0, &object(&other, MANAGER)), (0, &json!({})));
-    let denied = ReadResult { status: AnswerStatus::Denied, out: "may not patch".to_owned() };
+    let denied = ReadResult {
+        status: AnswerStatus::Denied,
+        out: "may not patch".to_owned(),
+    };
     answers.insert(KubernetesObject.reads(&wish)[1].key(), denied);
-    assert!(KubernetesObject.assess(&wish, &answers).is_met(), "the fields of the wish are compared");
+    assert!(
+        KubernetesObject.assess(&wish, &answers).is_met(),
+        "the fields of the wish are compared"
+    );
     let changed = self::wish(body(&json!({ "a": "3" }), false));
     let mut answers = self::answers(&changed, (0, &object(&other, MANAGER)), (0, &json!({})));
-    answers.insert(KubernetesObject.reads(&changed)[1].key(), ReadResult { status: AnswerStatus::Denied, out: String::new() });
+    answers.insert(
+        KubernetesObject.reads(&changed)[1].key(),
+        ReadResult {
+            status: AnswerStatus::Denied,
+            out: String::new(),
+        },
+    );
     let seen = KubernetesObject.assess(&changed, &answers);
-    assert!(seen.attributes["data.a"].by.as_ref().unwrap().ends_with("not previewed"), "{seen:?}");
+    assert!(
+        seen.attributes["data.a"]
+            .by
+            .as_ref()
+            .unwrap()
+            .ends_with("not previewed"),
+        "{seen:?}"
+    );
 }
 
 #[test]
 fn only_what_we_made_is_removed() {
     let wish = wish(body(&json!({ "a": "1" }), false));
-    let undo = |before: Value, live: (i32, &Value)| KubernetesObject.undo(&wish, &before, &answers(&wish, live, (ABSENT, &json!(""))));
+    let undo = |before: Value, live: (i32, &Value)| {
+        KubernetesObject.undo(&wish, &before, &answers(&wish, live, (ABSENT, &json!(""))))
+    };
     let ours = object(&json!({ "a": "1" }), MANAGER);
     let removed = undo(json!({ "existed": false }), (0, &ours));
     assert!(
@@ -176,25 +343,63 @@ fn only_what_we_made_is_removed() {
     going["metadata"]["deletionTimestamp"] = json!("2026-01-02T03:04:05Z");
     going["metadata"]["finalizers"] = json!(["example.org/never"]);
     let waited = undo(json!({ "existed": false }), (0, &going));
-    assert!(waited.only_waits() && matches!(&waited.actions[..], [Action::Await { .. }]), "{waited:?}");
-    assert!(format!("{:?}", waited.attributes[OBJECT].found).contains("held by its finalizer example.org/never"), "{waited:?}");
-    assert!(matches!(&undo(json!({ "existed": true }), (0, &ours)).actions[..], [Action::UnmarkObject { .. }]));
-    assert!(undo(json!({ "existed": true }), (0, &ours)).residue[0].contains("it was there before us"));
+    assert!(
+        waited.only_waits() && matches!(&waited.actions[..], [Action::Await { .. }]),
+        "{waited:?}"
+    );
+    assert!(
+        format!("{:?}", waited.attributes[OBJECT].found)
+            .contains("held by its finalizer example.org/never"),
+        "{waited:?}"
+    );
+    assert!(matches!(
+        &undo(json!({ "existed": true }), (0, &ours)).actions[..],
+        [Action::UnmarkObject { .. }]
+    ));
+    assert!(
+        undo(json!({ "existed": true }), (0, &ours)).residue[0].contains("it was there before us")
+    );
     let again = object(&json!({ "a": "1" }), "kubectl-create");
     assert!(undo(json!({ "existed": false }), (0, &again)).residue[0].contains("made it anew"));
     assert!(undo(json!({ "existed": false }), (ABSENT, &json!(""))).is_met());
     let adopted = self::wish(body(&json!({ "a": "1" }), true));
-    let kept = KubernetesObject.undo(&adopted, &json!({ "existed": false }), &answers(&adopted, (0, &ours), (ABSENT, &json!(""))));
-    assert!(kept.stays && matches!(&kept.actions[..], [Action::UnmarkObject { precondition, .. }] if is_of_u1(precondition)), "{kept:?}");
+    let kept = KubernetesObject.undo(
+        &adopted,
+        &json!({ "existed": false }),
+        &answers(&adopted, (0, &ours), (ABSENT, &json!(""))),
+    );
+    assert!(
+        kept.stays
+            && matches!(&kept.actions[..], [Action::UnmarkObject { precondition, .. }] if is_of_u1(precondition)),
+        "{kept:?}"
+    );
     let theirs = object(&json!({ "a": "1" }), "kubectl-create");
-    let unmarked = KubernetesObject.undo(&adopted, &json!({ "existed": true }), &answers(&adopted, (0, &theirs), (ABSENT, &json!(""))));
-    assert!(unmarked.is_met() && unmarked.actions.is_empty() && !unmarked.residue.is_empty(), "{unmarked:?}");
+    let unmarked = KubernetesObject.undo(
+        &adopted,
+        &json!({ "existed": true }),
+        &answers(&adopted, (0, &theirs), (ABSENT, &json!(""))),
+    );
+    assert!(
+        unmarked.is_met() && unmarked.actions.is_empty() && !unmarked.residue.is_empty(),
+        "{unmarked:?}"
+    );
     let unserved = undo(json!({ "existed": false }), (NO_KIND, &json!("")));
-    assert!(unserved.has_unknown() && unserved.actions.is_empty(), "{unserved:?}");
-    let space =
-        self::wish(json!({ "cluster": "lab", "manifest": { "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "rdma" } } }));
-    let kept = KubernetesObject.undo(&space, &json!({ "existed": false }), &answers(&space, (0, &ours), (ABSENT, &json!(""))));
-    assert!(kept.actions.is_empty() && kept.residue[0].contains("would go along"), "{kept:?}");
+    assert!(
+        unserved.has_unknown() && unserved.actions.is_empty(),
+        "{unserved:?}"
+    );
+    let space = self::wish(
+        json!({ "cluster": "lab", "manifest": { "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "rdma" } } }),
+    );
+    let kept = KubernetesObject.undo(
+        &space,
+        &json!({ "existed": false }),
+        &answers(&space, (0, &ours), (ABSENT, &json!(""))),
+    );
+    assert!(
+        kept.actions.is_empty() && kept.residue[0].contains("would go along"),
+        "{kept:?}"
+    );
 }
 
 /// Forgetting `adopt: true` neither holds it nor makes it one that is deleted.
@@ -203,18 +408,39 @@ fn what_was_taken_over_stays_so() {
     let (wanted, other) = (json!({ "a": "1" }), json!({ "a": "2" }));
     let (wish, previewed) = (wish(body(&wanted, false)), object(&wanted, MANAGER));
     let met = assess(&wish, (0, &taken_over(previewed.clone())), (0, &previewed));
-    assert!(met.is_met() && met.actions.is_empty() && met.before == json!({ "existed": true }), "{met:?}");
+    assert!(
+        met.is_met() && met.actions.is_empty() && met.before == json!({ "existed": true }),
+        "{met:?}"
+    );
     for (code, preview) in [(0, &previewed), (NOT_SAID, &json!("no dry run"))] {
-        let changed = assess(&wish, (0, &taken_over(object(&other, MANAGER))), (code, preview));
+        let changed = assess(
+            &wish,
+            (0, &taken_over(object(&other, MANAGER))),
+            (code, preview),
+        );
         let [Action::ApplyObject { manifest, .. }] = &changed.actions[..] else {
             assert_eq!(code, NOT_SAID, "{changed:?}");
             continue;
         };
-        assert!(changed.refusal.is_none() && changed.attributes.keys().eq(["data.a", OBJECT]), "{changed:?}");
-        assert!(ownership::is_adopted(manifest) && !manifest.to_string().contains(applyset::PART_OF), "{manifest}");
+        assert!(
+            changed.refusal.is_none() && changed.attributes.keys().eq(["data.a", OBJECT]),
+            "{changed:?}"
+        );
+        assert!(
+            ownership::is_adopted(manifest) && !manifest.to_string().contains(applyset::PART_OF),
+            "{manifest}"
+        );
     }
-    assert!(!applyset::is_member("kubernetes_object", &wish.body, &met.before));
-    assert!(applyset::is_member("kubernetes_object", &wish.body, &json!({ "existed": false })));
+    assert!(!applyset::is_member(
+        "kubernetes_object",
+        &wish.body,
+        &met.before
+    ));
+    assert!(applyset::is_member(
+        "kubernetes_object",
+        &wish.body,
+        &json!({ "existed": false })
+    ));
 }
 
 #[test]
@@ -224,7 +450,11 @@ fn an_object_on_its_way_out_is_waited_for() {
     going["metadata"]["deletionTimestamp"] = json!("2026-01-02T03:04:05Z");
     going["metadata"]["finalizers"] = json!(["example.org/never"]);
     let held = assess(&wish, (0, &going), (0, &going));
-    assert!(!held.is_met() && held.actions.is_empty() && held.refusal.unwrap().contains("example.org/never"));
+    assert!(
+        !held.is_met()
+            && held.actions.is_empty()
+            && held.refusal.unwrap().contains("example.org/never")
+    );
 }
 
 /// Any JSON, with the names that are looked for among its keys.
@@ -256,7 +486,8 @@ fn any_json() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(5, 48, 6, move |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
-            prop::collection::btree_map(key.clone(), inner, 0..5).prop_map(|map| map.into_iter().collect::<serde_json::Map<_, _>>().into())
+            prop::collection::btree_map(key.clone(), inner, 0..5)
+                .prop_map(|map| map.into_iter().collect::<serde_json::Map<_, _>>().into())
         ]
     })
 }
@@ -281,30 +512,80 @@ fn a_field_that_never_changes_takes_leave_to_make_the_object_anew() {
     let (wanted, found) = (json!({ "a": "2" }), json!({ "a": "1" }));
     let says = "Forbidden: field is immutable when `immutable` is set";
     let causes = json!([{ "reason": "FieldValueForbidden", "field": "data", "message": says }]);
-    let immutable = (REFUSED, &json!({ "message": format!("ConfigMap \"devices\" is invalid: data: {says}"), "causes": causes }));
-    let held = assess(&wish(body(&wanted, false)), (0, &object(&found, MANAGER)), immutable);
-    assert!(held.refusal.as_ref().unwrap().ends_with("`replace: true` beside the manifest has it deleted and made anew"), "{held:?}");
+    let immutable = (
+        REFUSED,
+        &json!({ "message": format!("ConfigMap \"devices\" is invalid: data: {says}"), "causes": causes }),
+    );
+    let held = assess(
+        &wish(body(&wanted, false)),
+        (0, &object(&found, MANAGER)),
+        immutable,
+    );
+    assert!(
+        held.refusal
+            .as_ref()
+            .unwrap()
+            .ends_with("`replace: true` beside the manifest has it deleted and made anew"),
+        "{held:?}"
+    );
     let mut allowed = body(&wanted, false);
     allowed["replace"] = json!(true);
-    let anew = assess(&wish(allowed.clone()), (0, &object(&found, MANAGER)), immutable);
-    assert_eq!((anew.refusal.as_ref(), anew.disruption), (None, Disruption::Restart));
+    let anew = assess(
+        &wish(allowed.clone()),
+        (0, &object(&found, MANAGER)),
+        immutable,
+    );
+    assert_eq!(
+        (anew.refusal.as_ref(), anew.disruption),
+        (None, Disruption::Restart)
+    );
     let words: Vec<String> = anew.actions.iter().map(Action::word).collect();
     assert_eq!(words, ["delete_object", "apply_object"]);
-    assert!(matches!(&anew.actions[0], Action::DeleteObject { precondition, .. } if is_of_u1(precondition)));
-    assert!(KubernetesObject.changes(&wish(allowed.clone()), false).iter().any(|(_, verb)| *verb == ApiVerb::Delete));
+    assert!(
+        matches!(&anew.actions[0], Action::DeleteObject { precondition, .. } if is_of_u1(precondition))
+    );
+    assert!(
+        KubernetesObject
+            .changes(&wish(allowed.clone()), false)
+            .iter()
+            .any(|(_, verb)| *verb == ApiVerb::Delete)
+    );
     // What was never ours, or is refused for another reason, is not deleted for it.
-    let theirs = assess(&wish(allowed.clone()), (0, &object(&found, "kubectl-edit")), immutable);
-    assert!(theirs.refusal.as_ref().unwrap().ends_with("which is done by hand"), "{theirs:?}");
-    let other = assess(&wish(allowed.clone()), (0, &object(&found, MANAGER)), (REFUSED, &json!("data: Too long")));
+    let theirs = assess(
+        &wish(allowed.clone()),
+        (0, &object(&found, "kubectl-edit")),
+        immutable,
+    );
+    assert!(
+        theirs
+            .refusal
+            .as_ref()
+            .unwrap()
+            .ends_with("which is done by hand"),
+        "{theirs:?}"
+    );
+    let other = assess(
+        &wish(allowed.clone()),
+        (0, &object(&found, MANAGER)),
+        (REFUSED, &json!("data: Too long")),
+    );
     assert!(other.refusal.is_some(), "{other:?}");
     let mut mixed = immutable.1.clone();
     mixed["causes"]
         .as_array_mut()
         .unwrap()
         .push(json!({ "reason": "FieldValueInvalid", "field": "data", "message": "Invalid value: 1: no" }));
-    let mixed = assess(&wish(allowed.clone()), (0, &object(&found, MANAGER)), (REFUSED, &mixed));
-    assert!(mixed.refusal.is_some(), "what is refused anew as well is not deleted: {mixed:?}");
-    allowed["manifest"] = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "a" } });
+    let mixed = assess(
+        &wish(allowed.clone()),
+        (0, &object(&found, MANAGER)),
+        (REFUSED, &mixed),
+    );
+    assert!(
+        mixed.refusal.is_some(),
+        "what is refused anew as well is not deleted: {mixed:?}"
+    );
+    allowed["manifest"] =
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "a" } });
     assert_eq!(KubernetesObject.check(&allowed)[0].pointer, "/replace");
 }
 
@@ -317,10 +598,30 @@ fn what_a_controller_does_to_nodes_is_told_where_something_changes() {
     let wish = wish(disturbing.clone());
     let made = object(&json!({ "a": "1" }), MANAGER);
     let new = assess(&wish, (ABSENT, &json!("")), (0, &made));
-    assert_eq!((new.disruption, new.interrupts), (Disruption::Reboot, vec!["nodes are rebooted".to_owned()]));
-    assert_eq!(assess(&wish, (0, &object(&json!({ "a": "2" }), MANAGER)), (0, &made)).disruption, Disruption::Reboot);
-    assert_eq!(assess(&wish, (0, &made), (0, &made)).disruption, Disruption::None, "as wished");
-    assert_eq!(KubernetesObject.undo(&wish, &Value::Null, &answers(&wish, (0, &made), (0, &made))).disruption, Disruption::None);
+    assert_eq!(
+        (new.disruption, new.interrupts),
+        (Disruption::Reboot, vec!["nodes are rebooted".to_owned()])
+    );
+    assert_eq!(
+        assess(
+            &wish,
+            (0, &object(&json!({ "a": "2" }), MANAGER)),
+            (0, &made)
+        )
+        .disruption,
+        Disruption::Reboot
+    );
+    assert_eq!(
+        assess(&wish, (0, &made), (0, &made)).disruption,
+        Disruption::None,
+        "as wished"
+    );
+    assert_eq!(
+        KubernetesObject
+            .undo(&wish, &Value::Null, &answers(&wish, (0, &made), (0, &made)))
+            .disruption,
+        Disruption::None
+    );
     for wrong in [
         json!("reboot"),
         json!({ "as": "reboot" }),
@@ -329,7 +630,14 @@ fn what_a_controller_does_to_nodes_is_told_where_something_changes() {
         json!({ "as": "drain", "says": " " }),
     ] {
         disturbing["disturbs"] = wrong;
-        assert_eq!(KubernetesObject.check(&disturbing).iter().map(|error| error.pointer.as_str()).collect::<Vec<_>>(), ["/disturbs"]);
+        assert_eq!(
+            KubernetesObject
+                .check(&disturbing)
+                .iter()
+                .map(|error| error.pointer.as_str())
+                .collect::<Vec<_>>(),
+            ["/disturbs"]
+        );
     }
 }
 
@@ -349,35 +657,81 @@ fn a_field_whose_change_changes_nothing_that_runs_takes_a_new_object() {
         object["metadata"]["managedFields"] = json!([{ "manager": MANAGER, "operation": "Apply", "fieldsV1": { "f:metadata": { "f:labels": { "f:railwright.io/part-of": {} } } } }]);
         object
     };
-    let of = |body: Value, found: Value, preview: Value| assess(&wish(body), (0, &found), (0, &preview));
+    let of =
+        |body: Value, found: Value, preview: Value| assess(&wish(body), (0, &found), (0, &preview));
     let words = |found: &Assessment| found.actions.iter().map(Action::word).collect::<Vec<_>>();
     let anew = of(body(false), live("x:1", 3, false), live("x:2", 3, false));
-    assert_eq!((words(&anew), anew.disruption), (vec!["delete_object".to_owned(), "apply_object".to_owned()], Disruption::Restart));
-    let says = "RayCluster.ray.io ml/ray is deleted, and its pods with it, and made anew: its controller leaves its pods as they are when this changes";
+    assert_eq!(
+        (words(&anew), anew.disruption),
+        (
+            vec!["delete_object".to_owned(), "apply_object".to_owned()],
+            Disruption::Restart
+        )
+    );
+    let says = "RayCluster.ray.io ml/ray is deleted, and its pods with it, and made anew: its \
+                controller leaves its pods as they are when this changes";
     assert_eq!(anew.interrupts, [says]);
-    assert!(anew.attributes.contains_key("spec.workerGroupSpecs[0].template.spec.containers[ray-worker].image"), "{anew:?}");
+    assert!(
+        anew.attributes
+            .contains_key("spec.workerGroupSpecs[0].template.spec.containers[ray-worker].image"),
+        "{anew:?}"
+    );
     // It scales by itself.
     let scaled = of(body(false), live("x:2", 2, false), live("x:2", 3, false));
-    assert_eq!((words(&scaled), scaled.disruption), (vec!["apply_object".to_owned()], Disruption::None));
+    assert_eq!(
+        (words(&scaled), scaled.disruption),
+        (vec!["apply_object".to_owned()], Disruption::None)
+    );
     let fewer = of(body(false), live("x:2", 5, false), live("x:2", 3, false));
     assert_eq!(
         (words(&fewer), fewer.interrupts),
-        (vec!["apply_object".to_owned()], vec!["2 pods of RayCluster.ray.io ml/ray end".to_owned()])
+        (
+            vec!["apply_object".to_owned()],
+            vec!["2 pods of RayCluster.ray.io ml/ray end".to_owned()]
+        )
     );
     // Of groups that cannot be told apart nobody knows what changed.
     let mut more = live("x:2", 3, false);
-    more["spec"]["workerGroupSpecs"].as_array_mut().unwrap().push(json!({ "groupName": "more" }));
-    assert_eq!(words(&of(body(false), more, live("x:2", 3, false))), ["delete_object", "apply_object"]);
+    more["spec"]["workerGroupSpecs"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({ "groupName": "more" }));
+    assert_eq!(
+        words(&of(body(false), more, live("x:2", 3, false))),
+        ["delete_object", "apply_object"]
+    );
     // What was there before us is not deleted.
     let held = of(body(true), live("x:1", 3, true), live("x:2", 3, true));
-    assert!(held.refusal.as_ref().unwrap().ends_with("which is done by hand"), "{held:?}");
+    assert!(
+        held.refusal
+            .as_ref()
+            .unwrap()
+            .ends_with("which is done by hand"),
+        "{held:?}"
+    );
     let gone = KubernetesObject.undo(
         &wish(body(false)),
         &json!({ "existed": false }),
-        &answers(&wish(body(false)), (0, &live("x:2", 3, false)), (0, &json!(""))),
+        &answers(
+            &wish(body(false)),
+            (0, &live("x:2", 3, false)),
+            (0, &json!("")),
+        ),
     );
-    assert_eq!((gone.disruption, gone.interrupts), (Disruption::Restart, vec!["pods of RayCluster.ray.io ml/ray end".to_owned()]));
-    for wrong in [json!([]), json!([""]), json!(["spec..a"]), json!([1]), json!("spec")] {
+    assert_eq!(
+        (gone.disruption, gone.interrupts),
+        (
+            Disruption::Restart,
+            vec!["pods of RayCluster.ray.io ml/ray end".to_owned()]
+        )
+    );
+    for wrong in [
+        json!([]),
+        json!([""]),
+        json!(["spec..a"]),
+        json!([1]),
+        json!("spec"),
+    ] {
         let mut wrongly = body(false);
         wrongly["replace"] = wrong;
         assert_eq!(KubernetesObject.check(&wrongly)[0].pointer, "/replace");

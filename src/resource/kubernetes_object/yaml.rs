@@ -1,5 +1,5 @@
-//! A manifest as Go reads it: its keys too are values of YAML 1.1 first, and texts after that, so that `on: x` is of the key `true`
-//! (sigs.k8s.io/yaml, `convertToJSONableObject`).
+//! A manifest as Go reads it: its keys too are values of YAML 1.1 first, and texts after that, so
+//! that `on: x` is of the key `true` (sigs.k8s.io/yaml, `convertToJSONableObject`).
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};

@@ -1,7 +1,10 @@
-//! ifupdown: stanzas of `/etc/network/interfaces` and the files it reads; several stanzas of one netdev add up, and of
-//! an option that stands in several the last one counts.
+//! ifupdown: stanzas of `/etc/network/interfaces` and the files it reads; several stanzas of one
+//! netdev add up, and of an option that stands in several the last one counts.
 
-use super::owner::{self, DesiredLinkSettings, HEAD, Handle, ManagedLinkView, PersistedLinkSettings, PriorLinkSettings};
+use super::owner::{
+    self, DesiredLinkSettings, HEAD, Handle, ManagedLinkView, PersistedLinkSettings,
+    PriorLinkSettings,
+};
 use crate::Action;
 use crate::action::NetworkManagerKind;
 use crate::sections::{Section, find_section};
@@ -9,7 +12,8 @@ use ipnet::{IpNet, Ipv4Net};
 use railwright_base::quote::quote_for_shell;
 use std::net::{IpAddr, Ipv4Addr};
 
-/// ifquery's merged view; of the files only lines that say which stanza is where (others can hold secrets), and our own.
+/// ifquery's merged view; of the files only lines that say which stanza is where (others can hold
+/// secrets), and our own.
 pub const READ: &str = r#"if has "$R/etc/network/interfaces" && command -v ifquery >/dev/null 2>&1; then
 o=$(ifquery -i "$R/etc/network/interfaces" "$n" 2>/dev/null); printf '\n== ifquery %s\n' $?; printf '%s\n' "$o" | grep -E '^(mtu|address|netmask|bond[-_][a-z_-]+|vlan[-_][a-z_-]+): ' | sed 's/^/|/'
 for q in "$R/etc/network/interfaces" "$R"/etc/network/interfaces.d/*; do [ -f "$q" ] || continue; printf '\n== interfaces %s\n' "${q#"$R"}"
@@ -41,23 +45,35 @@ pub fn parse_ifupdown_view(netdev: &str, sections: &[Section<'_>]) -> Option<Man
     let own_path = format_own_stanza_path(netdev);
     let mut stanzas = Stanzas::default();
     let mut set_up = false;
-    for section in sections.iter().filter(|section| section.word == "interfaces") {
+    for section in sections
+        .iter()
+        .filter(|section| section.word == "interfaces")
+    {
         let mut inside = false;
         for line in &section.lines {
             let words: Vec<&str> = line.split_whitespace().collect();
             let names_it = words.iter().skip(1).any(|word| *word == netdev);
-            match (words.first().copied().unwrap_or_default(), section.rest == own_path) {
-                ("mtu", false) if inside => {
-                    stanzas.mtu_at.extend(words.get(1).and_then(|m| m.parse().ok()).map(|m| (section.rest.to_owned(), m)))
-                }
+            match (
+                words.first().copied().unwrap_or_default(),
+                section.rest == own_path,
+            ) {
+                ("mtu", false) if inside => stanzas.mtu_at.extend(
+                    words
+                        .get(1)
+                        .and_then(|m| m.parse().ok())
+                        .map(|m| (section.rest.to_owned(), m)),
+                ),
                 ("mtu", _) => {}
                 ("iface", _) => {
                     inside = words.get(1) == Some(&netdev);
-                    stanzas.names.extend(words.get(1).map(|name| (*name).to_owned()));
+                    stanzas
+                        .names
+                        .extend(words.get(1).map(|name| (*name).to_owned()));
                 }
                 ("source" | "source-directory", _) => {
                     inside = false;
-                    stanzas.reads_folder |= words.iter().skip(1).any(|word| reads_folder(word, netdev));
+                    stanzas.reads_folder |=
+                        words.iter().skip(1).any(|word| reads_folder(word, netdev));
                 }
                 (word, ours) => {
                     inside = false;
@@ -68,18 +84,31 @@ pub fn parse_ifupdown_view(netdev: &str, sections: &[Section<'_>]) -> Option<Man
             }
         }
     }
-    let merged = PersistedLinkSettings { up: Some(set_up), ..parse_ifquery_output(query) };
-    let ours: Vec<IpNet> =
-        own.iter().flat_map(|text| text.lines()).filter_map(|line| line.trim().strip_prefix("address ")?.trim().parse().ok()).collect();
+    let merged = PersistedLinkSettings {
+        up: Some(set_up),
+        ..parse_ifquery_output(query)
+    };
+    let ours: Vec<IpNet> = own
+        .iter()
+        .flat_map(|text| text.lines())
+        .filter_map(|line| line.trim().strip_prefix("address ")?.trim().parse().ok())
+        .collect();
     let others = PersistedLinkSettings {
         mtu: stanzas.mtu_at.last().map(|(_, mtu)| *mtu),
         up: Some(stanzas.set_up_elsewhere),
         addresses: owner::subtract_addresses(&merged.addresses, &ours),
     };
-    Some(ManagedLinkView { manager: NetworkManagerKind::Ifupdown, merged, others, own, handle: Handle::Ifupdown(stanzas) })
+    Some(ManagedLinkView {
+        manager: NetworkManagerKind::Ifupdown,
+        merged,
+        others,
+        own,
+        handle: Handle::Ifupdown(stanzas),
+    })
 }
 
-/// `source` takes a pattern, `source-directory` only names of letters, digits, `_` and `-` (interfaces(5)).
+/// `source` takes a pattern, `source-directory` only names of letters, digits, `_` and `-`
+/// (interfaces(5)).
 fn reads_folder(word: &str, netdev: &str) -> bool {
     match word.trim_end_matches('/') {
         "/etc/network/interfaces.d" | "interfaces.d" => !netdev.contains(['.', '@']),
@@ -93,14 +122,23 @@ fn parse_ifquery_output(section: &Section<'_>) -> PersistedLinkSettings {
     let mut all = PersistedLinkSettings::default();
     let mut pending: Option<IpAddr> = None;
     for line in &section.lines {
-        let Some((key, value)) = line.split_once(": ") else { continue };
+        let Some((key, value)) = line.split_once(": ") else {
+            continue;
+        };
         match key {
             "mtu" => all.mtu = value.trim().parse().ok(),
             "address" => {
                 all.addresses.extend(pending.take().map(IpNet::from));
-                pending = value.split('/').next().and_then(|text| text.trim().parse().ok());
+                pending = value
+                    .split('/')
+                    .next()
+                    .and_then(|text| text.trim().parse().ok());
             }
-            "netmask" => all.addresses.extend(pending.take().and_then(|address| with_mask(address, value.trim()))),
+            "netmask" => all.addresses.extend(
+                pending
+                    .take()
+                    .and_then(|address| with_mask(address, value.trim())),
+            ),
             _ => {}
         }
     }
@@ -115,8 +153,9 @@ fn with_mask(address: IpAddr, mask: &str) -> Option<IpNet> {
     IpNet::new(address, mask.parse().ok()?).ok()
 }
 
-/// A stanza of our own for what no other one says; an `mtu` that stands in another stanza is changed where it stands,
-/// because which of two counts depends on the order in which the files are read.
+/// A stanza of our own for what no other one says; an `mtu` that stands in another stanza is
+/// changed where it stands, because which of two counts depends on the order in which the files are
+/// read.
 pub fn plan_ifupdown_settings(
     netdev: &str,
     view: &ManagedLinkView,
@@ -125,7 +164,10 @@ pub fn plan_ifupdown_settings(
 ) -> Result<Vec<Action>, String> {
     owner::refuse_extra(intent, &view.others, "another stanza")?;
     if intent.up == Some(false) && stanzas.set_up_elsewhere {
-        return Err(format!("an `auto` or `allow-` line sets {netdev} up at boot; remove it from /etc/network/interfaces"));
+        return Err(format!(
+            "an `auto` or `allow-` line sets {netdev} up at boot; remove it from \
+             /etc/network/interfaces"
+        ));
     }
     let mut actions = Vec::new();
     let elsewhere = intent.mtu.filter(|_| !stanzas.mtu_at.is_empty());
@@ -136,24 +178,43 @@ pub fn plan_ifupdown_settings(
     if content.lines().count() > 1 && view.own.as_ref() != Some(&content) {
         if !stanzas.reads_folder {
             return Err(
-                "/etc/network/interfaces does not read /etc/network/interfaces.d; add the line `source /etc/network/interfaces.d/*`"
+                "/etc/network/interfaces does not read /etc/network/interfaces.d; add the line \
+                 `source /etc/network/interfaces.d/*`"
                     .to_owned(),
             );
         }
-        actions.push(owner::own_file(&format_own_stanza_path(netdev), "0644", content));
+        actions.push(owner::own_file(
+            &format_own_stanza_path(netdev),
+            "0644",
+            content,
+        ));
     }
-    if actions.is_empty() { Err("our stanza says so already, but ifquery says otherwise".to_owned()) } else { Ok(actions) }
+    if actions.is_empty() {
+        Err("our stanza says so already, but ifquery says otherwise".to_owned())
+    } else {
+        Ok(actions)
+    }
 }
 
 fn plan_mtu_changes(netdev: &str, stanzas: &Stanzas, wanted: impl Fn(u32) -> u32) -> Vec<Action> {
     let change = |(path, from): &(String, u32)| {
         let to = wanted(*from);
-        (to != *from).then(|| Action::SetInterfacesMtu { path: path.clone(), netdev: netdev.to_owned(), from: *from, to })
+        (to != *from).then(|| Action::SetInterfacesMtu {
+            path: path.clone(),
+            netdev: netdev.to_owned(),
+            from: *from,
+            to,
+        })
     };
     stanzas.mtu_at.iter().filter_map(change).collect()
 }
 
-fn own_stanza(netdev: &str, view: &ManagedLinkView, intent: &DesiredLinkSettings, mtu_elsewhere: bool) -> String {
+fn own_stanza(
+    netdev: &str,
+    view: &ManagedLinkView,
+    intent: &DesiredLinkSettings,
+    mtu_elsewhere: bool,
+) -> String {
     let mut out = HEAD.to_owned();
     if intent.up == Some(true) && view.others.up == Some(false) {
         out.push_str(&format!("auto {netdev}\n"));
@@ -162,22 +223,37 @@ fn own_stanza(netdev: &str, view: &ManagedLinkView, intent: &DesiredLinkSettings
         out.push_str(&format!("iface {netdev} inet manual\n    mtu {mtu}\n"));
     }
     for address in owner::list_unset_addresses(intent, &view.others) {
-        let family = if matches!(address, IpNet::V4(_)) { "inet" } else { "inet6" };
-        out.push_str(&format!("iface {netdev} {family} static\n    address {address}\n"));
+        let family = if matches!(address, IpNet::V4(_)) {
+            "inet"
+        } else {
+            "inet6"
+        };
+        out.push_str(&format!(
+            "iface {netdev} {family} static\n    address {address}\n"
+        ));
     }
     out
 }
 
 /// Our file goes, and an `mtu` that we changed in another stanza becomes what it was.
-pub fn plan_ifupdown_restore(netdev: &str, view: &ManagedLinkView, stanzas: &Stanzas, before: &PriorLinkSettings) -> Vec<Action> {
-    let mut actions: Vec<Action> = owner::restore_file(&format_own_stanza_path(netdev), "0644", view, before).into_iter().collect();
+pub fn plan_ifupdown_restore(
+    netdev: &str,
+    view: &ManagedLinkView,
+    stanzas: &Stanzas,
+    before: &PriorLinkSettings,
+) -> Vec<Action> {
+    let mut actions: Vec<Action> =
+        owner::restore_file(&format_own_stanza_path(netdev), "0644", view, before)
+            .into_iter()
+            .collect();
     if let Some(old) = before.values.mtu {
         actions.extend(plan_mtu_changes(netdev, stanzas, |_| old));
     }
     actions
 }
 
-/// Changes the value of `mtu` in the stanzas of one netdev, and nothing else of the file; exit 3 when it is not there.
+/// Changes the value of `mtu` in the stanzas of one netdev, and nothing else of the file; exit 3
+/// when it is not there.
 pub fn mtu_script(path: &str, netdev: &str, from: u32, to: u32) -> String {
     format!(
         r#"set -eu
@@ -200,23 +276,50 @@ mod tests {
     use crate::sections::parse_sections;
 
     /// ifquery and grep of Debian 12 on a file with an `mtu` of its own.
-    const ANSWER: &str = "== ifquery 0\n|mtu: 9000\n|address: 10.0.0.2\n|netmask: 255.255.255.0\n|address: 10.0.0.1\n|mtu: 1500\n|netmask: 255.255.255.0\n|address: fd00::1\n|netmask: 64\n\
-        \n== interfaces /etc/network/interfaces\n|source /etc/network/interfaces.d/*\n|auto ens1\n|iface ens1 inet static\n|    mtu 1500\n|iface ens10 inet static\n|    mtu 1400\n\
-        \n== interfaces /etc/network/interfaces.d/90-railwright-ens1\n|iface ens1 inet manual\n|    mtu 9000\n";
+    const ANSWER: &str = "== ifquery 0\n|mtu: 9000\n|address: 10.0.0.2\n|netmask: \
+                          255.255.255.0\n|address: 10.0.0.1\n|mtu: 1500\n|netmask: \
+                          255.255.255.0\n|address: fd00::1\n|netmask: 64\n\n== interfaces \
+                          /etc/network/interfaces\n|source /etc/network/interfaces.d/*\n|auto \
+                          ens1\n|iface ens1 inet static\n|    mtu 1500\n|iface ens10 inet \
+                          static\n|    mtu 1400\n\n== interfaces \
+                          /etc/network/interfaces.d/90-railwright-ens1\n|iface ens1 inet manual\n|    \
+                          mtu 9000\n";
 
     #[test]
     fn an_mtu_in_another_stanza_is_changed_where_it_stands() {
         let view = parse_ifupdown_view("ens1", &parse_sections(ANSWER)).unwrap();
-        assert_eq!((view.merged.mtu, view.others.mtu, view.merged.up), (Some(1500), Some(1500), Some(true)));
-        let shown: Vec<_> = view.merged.addresses.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            (view.merged.mtu, view.others.mtu, view.merged.up),
+            (Some(1500), Some(1500), Some(true))
+        );
+        let shown: Vec<_> = view
+            .merged
+            .addresses
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         assert_eq!(shown, ["10.0.0.2/24", "10.0.0.1/24", "fd00::1/64"]);
-        let Handle::Ifupdown(stanzas) = &view.handle else { panic!() };
-        let actions =
-            plan_ifupdown_settings("ens1", &view, stanzas, &DesiredLinkSettings { mtu: Some(9000), ..DesiredLinkSettings::default() })
-                .unwrap();
+        let Handle::Ifupdown(stanzas) = &view.handle else {
+            panic!()
+        };
+        let actions = plan_ifupdown_settings(
+            "ens1",
+            &view,
+            stanzas,
+            &DesiredLinkSettings {
+                mtu: Some(9000),
+                ..DesiredLinkSettings::default()
+            },
+        )
+        .unwrap();
         assert_eq!(
             actions,
-            [Action::SetInterfacesMtu { path: "/etc/network/interfaces".to_owned(), netdev: "ens1".to_owned(), from: 1500, to: 9000 }]
+            [Action::SetInterfacesMtu {
+                path: "/etc/network/interfaces".to_owned(),
+                netdev: "ens1".to_owned(),
+                from: 1500,
+                to: 9000
+            }]
         );
     }
 }

@@ -1,8 +1,9 @@
-//! `link`: MTU, administrative state and addresses of a netdev, running now and persisted through the manager that the
-//! host really uses for it. Its name is the netdev's.
+//! `link`: MTU, administrative state and addresses of a netdev, running now and persisted through
+//! the manager that the host really uses for it. Its name is the netdev's.
 //!
-//! What runs is set with `ip`, what persists is written to the manager's own files; the manager is made to read them
-//! again only where it would otherwise undo what runs (systemd-networkd, netplan).
+//! What runs is set with `ip`, what persists is written to the manager's own files; the manager is
+//! made to read them again only where it would otherwise undo what runs (systemd-networkd,
+//! netplan).
 
 mod change;
 pub mod ifupdown;
@@ -19,7 +20,10 @@ pub use state::{LinkState, link_state, other_netdevs};
 
 use super::action::NetworkManagerKind;
 use super::fields::Fields;
-use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind};
+use super::{
+    Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
+    ResourceKind,
+};
 use change::RunningLinkChange;
 use ipnet::IpNet;
 use owner::{DesiredLinkSettings, PersistedLinkSettings, PriorLinkSettings};
@@ -46,17 +50,26 @@ impl LinkBody {
     }
 
     fn intent(&self) -> DesiredLinkSettings {
-        DesiredLinkSettings { mtu: self.mtu, up: self.up, addresses: self.addresses.clone(), exclusive: self.exclusive }
+        DesiredLinkSettings {
+            mtu: self.mtu,
+            up: self.up,
+            addresses: self.addresses.clone(),
+            exclusive: self.exclusive,
+        }
     }
 
     fn judges_addresses(&self) -> bool {
         !self.addresses.is_empty() || self.exclusive
     }
 
-    /// The addresses as an attribute's value: those of the wish, or all where no others may be there.
+    /// The addresses as an attribute's value: those of the wish, or all where no others may be
+    /// there.
     fn shown(&self, found: &[IpNet]) -> Reading {
-        let mut list: Vec<String> =
-            found.iter().filter(|a| self.exclusive || self.addresses.contains(a)).map(ToString::to_string).collect();
+        let mut list: Vec<String> = found
+            .iter()
+            .filter(|a| self.exclusive || self.addresses.contains(a))
+            .map(ToString::to_string)
+            .collect();
         list.sort();
         list.dedup();
         Reading::is(json!(list))
@@ -88,7 +101,18 @@ impl ResourceKind for Link {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = Fields::of(body, &["netdev", "mtu", "up", "addresses", "exclusive", "known_after", "guard"]);
+        let mut fields = Fields::of(
+            body,
+            &[
+                "netdev",
+                "mtu",
+                "up",
+                "addresses",
+                "exclusive",
+                "known_after",
+                "guard",
+            ],
+        );
         fields.netdev(true);
         fields.number("mtu", 68..=65535);
         fields.flag("up");
@@ -96,31 +120,56 @@ impl ResourceKind for Link {
         fields.flag("guard");
         fields.addresses("addresses");
         fields.resource("known_after");
-        let nothing = ["mtu", "up", "addresses"].iter().all(|field| fields.get(field).is_none());
+        let nothing = ["mtu", "up", "addresses"]
+            .iter()
+            .all(|field| fields.get(field).is_none());
         if nothing && fields.get("exclusive").is_none() {
-            fields.error("", "nothing is wished for", Some("name at least one of mtu, up, addresses".to_owned()));
+            fields.error(
+                "",
+                "nothing is wished for",
+                Some("name at least one of mtu, up, addresses".to_owned()),
+            );
         }
         fields.finish()
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
         let netdev = LinkBody::of(wish).netdev;
-        vec![Read::Link { netdev: netdev.clone() }, Read::LinkManager { netdev }]
+        vec![
+            Read::Link {
+                netdev: netdev.clone(),
+            },
+            Read::LinkManager { netdev },
+        ]
     }
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let body = LinkBody::of(wish);
         match link_state(answers, &body.netdev) {
             Err(reason) => Assessment {
-                attributes: build_uniform_attributes(&body, &Reading::Unknown(reason.clone()), &Reading::Unknown(reason)),
+                attributes: build_uniform_attributes(
+                    &body,
+                    &Reading::Unknown(reason.clone()),
+                    &Reading::Unknown(reason),
+                ),
                 ..Assessment::default()
             },
             Ok(None) => diff_missing_netdev(&body, wish, answers),
-            Ok(Some(state)) => diff_link(&body, wish, state, decode_netdev_owner(answers, &body.netdev)),
+            Ok(Some(state)) => diff_link(
+                &body,
+                wish,
+                state,
+                decode_netdev_owner(answers, &body.netdev),
+            ),
         }
     }
 
-    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+    fn undo(
+        &self,
+        last_applied: &DesiredResource,
+        before: &Value,
+        answers: &ReadResults,
+    ) -> Assessment {
         undo::plan_link_undo(&LinkBody::of(last_applied), before, answers)
     }
 
@@ -134,11 +183,15 @@ impl ResourceKind for Link {
 }
 
 /// The same reading in all attributes that the wish judges.
-fn build_uniform_attributes(body: &LinkBody, persisted: &Reading, running: &Reading) -> std::collections::BTreeMap<String, Attribute> {
+fn build_uniform_attributes(
+    body: &LinkBody,
+    persisted: &Reading,
+    running: &Reading,
+) -> std::collections::BTreeMap<String, Attribute> {
     let mut all = std::collections::BTreeMap::new();
     let mut add = |name: &str, wanted: Reading| {
-        let attribute =
-            Attribute::in_plane(Plane::Persisted, wanted.clone(), persisted.clone()).and(Plane::Running, wanted, running.clone());
+        let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), persisted.clone())
+            .and(Plane::Running, wanted, running.clone());
         all.insert(name.to_owned(), attribute);
     };
     if let Some(mtu) = body.mtu {
@@ -154,26 +207,67 @@ fn build_uniform_attributes(body: &LinkBody, persisted: &Reading, running: &Read
 }
 
 /// No such netdev: either it comes with an earlier step, or the name or the driver is wrong.
-fn diff_missing_netdev(body: &LinkBody, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
+fn diff_missing_netdev(
+    body: &LinkBody,
+    wish: &DesiredResource,
+    answers: &ReadResults,
+) -> Assessment {
     let reason = format!("there is no netdev {}", body.netdev);
-    let mut assessment =
-        Assessment { attributes: build_uniform_attributes(body, &Reading::Unknown(reason), &Reading::Absent), ..Assessment::default() };
+    let mut assessment = Assessment {
+        attributes: build_uniform_attributes(body, &Reading::Unknown(reason), &Reading::Absent),
+        ..Assessment::default()
+    };
     assessment.wait_or_refuse(wish, &ANNOUNCED, || {
         let others = other_netdevs(answers, &body.netdev).join(", ");
-        format!("there is no netdev {} (there are: {others}); its driver is not loaded, or the driver gives it another name", body.netdev)
+        format!(
+            "there is no netdev {} (there are: {others}); its driver is not loaded, or the driver \
+             gives it another name",
+            body.netdev
+        )
     });
     assessment
 }
 
-const ANNOUNCED: [&str; 5] = ["modify_connection", "reload_link", "set_interfaces_mtu", "set_link", "write_file"];
+const ANNOUNCED: [&str; 5] = [
+    "modify_connection",
+    "reload_link",
+    "set_interfaces_mtu",
+    "set_link",
+    "write_file",
+];
 
-fn diff_link(body: &LinkBody, wish: &DesiredResource, state: LinkState, owner: Result<Owner, String>) -> Assessment {
-    let addresses = state.addresses.iter().flatten().filter(|a| a.scope != "link").map(|a| a.address).collect();
-    let running = PersistedLinkSettings { mtu: state.mtu, up: state.up, addresses };
-    let found = LinkObservation { running, state, owner };
-    let mut assessment = Assessment { attributes: diff_link_attributes(body, &found), ..Assessment::default() };
+fn diff_link(
+    body: &LinkBody,
+    wish: &DesiredResource,
+    state: LinkState,
+    owner: Result<Owner, String>,
+) -> Assessment {
+    let addresses = state
+        .addresses
+        .iter()
+        .flatten()
+        .filter(|a| a.scope != "link")
+        .map(|a| a.address)
+        .collect();
+    let running = PersistedLinkSettings {
+        mtu: state.mtu,
+        up: state.up,
+        addresses,
+    };
+    let found = LinkObservation {
+        running,
+        state,
+        owner,
+    };
+    let mut assessment = Assessment {
+        attributes: diff_link_attributes(body, &found),
+        ..Assessment::default()
+    };
     if let Ok(owner) = &found.owner {
-        let snapshot = Snapshot { running: found.running.clone(), persisted: PriorLinkSettings::of(owner) };
+        let snapshot = Snapshot {
+            running: found.running.clone(),
+            persisted: PriorLinkSettings::of(owner),
+        };
         assessment.before = serde_json::to_value(snapshot).unwrap_or_default();
     }
     if assessment.is_met() || assessment.has_unknown() {
@@ -191,7 +285,10 @@ fn diff_link(body: &LinkBody, wish: &DesiredResource, state: LinkState, owner: R
 }
 
 /// What is found beside what is wanted; without an owner nothing is persisted.
-fn diff_link_attributes(body: &LinkBody, found: &LinkObservation) -> std::collections::BTreeMap<String, Attribute> {
+fn diff_link_attributes(
+    body: &LinkBody,
+    found: &LinkObservation,
+) -> std::collections::BTreeMap<String, Attribute> {
     let persisted = |take: &dyn Fn(&PersistedLinkSettings) -> Reading| match &found.owner {
         Ok(Owner::Managed(view)) => take(&view.merged),
         Ok(Owner::Nobody { .. }) => Reading::Absent,
@@ -202,10 +299,20 @@ fn diff_link_attributes(body: &LinkBody, found: &LinkObservation) -> std::collec
     let mut all = build_uniform_attributes(body, &Reading::Absent, &Reading::Absent);
     for (name, attribute) in &mut all {
         let (disk, now) = match name.as_str() {
-            "mtu" => (persisted(&|p| or_absent(p.mtu.map(Value::from))), found.running.mtu.map_or_else(unread, Reading::is)),
-            "up" => (persisted(&|p| or_absent(p.up.map(Value::from))), found.running.up.map_or_else(unread, Reading::is)),
+            "mtu" => (
+                persisted(&|p| or_absent(p.mtu.map(Value::from))),
+                found.running.mtu.map_or_else(unread, Reading::is),
+            ),
+            "up" => (
+                persisted(&|p| or_absent(p.up.map(Value::from))),
+                found.running.up.map_or_else(unread, Reading::is),
+            ),
             _ => {
-                let now = if found.state.addresses.is_some() { body.shown(&found.running.addresses) } else { unread() };
+                let now = if found.state.addresses.is_some() {
+                    body.shown(&found.running.addresses)
+                } else {
+                    unread()
+                };
                 (persisted(&|p| body.shown(&p.addresses)), now)
             }
         };
@@ -222,30 +329,51 @@ enum Obstacle {
     Never(String),
 }
 
-/// A VLAN cannot be larger than what it sits on (`Numerical result out of range`), and no link larger than its driver takes.
-fn find_mtu_obstacle(body: &LinkBody, wish: &DesiredResource, state: &LinkState) -> Option<Obstacle> {
+/// A VLAN cannot be larger than what it sits on (`Numerical result out of range`), and no link
+/// larger than its driver takes.
+fn find_mtu_obstacle(
+    body: &LinkBody,
+    wish: &DesiredResource,
+    state: &LinkState,
+) -> Option<Obstacle> {
     let wanted = body.mtu?;
-    if let Some(parent) = state.lower.iter().find(|_| matches!(state.kind.as_deref(), Some("vlan" | "macvlan" | "ipvlan"))) {
+    if let Some(parent) = state
+        .lower
+        .iter()
+        .find(|_| matches!(state.kind.as_deref(), Some("vlan" | "macvlan" | "ipvlan")))
+    {
         let small = parent.mtu.is_some_and(|mtu| mtu < wanted);
-        let is_wished = wish.after.iter().any(|after| after.kind() == "link" && after.name() == parent.netdev);
+        let is_wished = wish
+            .after
+            .iter()
+            .any(|after| after.kind() == "link" && after.name() == parent.netdev);
         if small && is_wished {
             return Some(Obstacle::ParentFirst(parent.netdev.clone()));
         }
         if small {
             let mtu = parent.mtu.unwrap_or_default();
             return Some(Obstacle::Never(format!(
-                "{} sits on {}, whose MTU is {mtu}; the kernel refuses {wanted} above it: wish for {wanted} on {} first",
+                "{} sits on {}, whose MTU is {mtu}; the kernel refuses {wanted} above it: wish for \
+                 {wanted} on {} first",
                 body.netdev, parent.netdev, parent.netdev
             )));
         }
     }
     let most = state.max_mtu.filter(|most| *most < wanted)?;
-    Some(Obstacle::Never(format!("the driver of {} takes an MTU of at most {most}, not {wanted}", body.netdev)))
+    Some(Obstacle::Never(format!(
+        "the driver of {} takes an MTU of at most {most}, not {wanted}",
+        body.netdev
+    )))
 }
 
 /// The actions for what differs, and what they disturb.
 fn plan_link_fix(body: &LinkBody, found: &LinkObservation, assessment: &mut Assessment) {
-    let differs = |plane: Plane| assessment.attributes.values().any(|a| a.differences().iter().any(|(p, ..)| *p == plane));
+    let differs = |plane: Plane| {
+        assessment
+            .attributes
+            .values()
+            .any(|a| a.differences().iter().any(|(p, ..)| *p == plane))
+    };
     let (disk, now) = (differs(Plane::Persisted), differs(Plane::Running));
     let mut reload = None;
     let mut actions = Vec::new();
@@ -258,10 +386,25 @@ fn plan_link_fix(body: &LinkBody, found: &LinkObservation, assessment: &mut Asse
             }
         }
     }
-    let change = if now { RunningLinkChange::between(&body.intent(), &found.running) } else { RunningLinkChange::default() };
-    if let Some(Owner::Nobody { able: Some(manager), .. }) = found.owner.as_ref().ok().filter(|_| disk) {
-        let manager = if *manager == NetworkManagerKind::NetworkManager { "NetworkManager" } else { "systemd-networkd" };
-        assessment.interrupts.push(format!("{manager} takes over {}, which nobody managed", body.netdev));
+    let change = if now {
+        RunningLinkChange::between(&body.intent(), &found.running)
+    } else {
+        RunningLinkChange::default()
+    };
+    if let Some(Owner::Nobody {
+        able: Some(manager),
+        ..
+    }) = found.owner.as_ref().ok().filter(|_| disk)
+    {
+        let manager = if *manager == NetworkManagerKind::NetworkManager {
+            "NetworkManager"
+        } else {
+            "systemd-networkd"
+        };
+        assessment.interrupts.push(format!(
+            "{manager} takes over {}, which nobody managed",
+            body.netdev
+        ));
     }
     change::record_link_disruption(&body.netdev, &change, reload, found, assessment);
     actions.extend(change.into_actions(&body.netdev, reload));
@@ -269,21 +412,30 @@ fn plan_link_fix(body: &LinkBody, found: &LinkObservation, assessment: &mut Asse
 }
 
 /// The actions that persist the wish, and the manager that then has to read its files again.
-fn plan_persisted_changes(body: &LinkBody, found: &LinkObservation) -> Result<(Vec<Action>, Option<NetworkManagerKind>), String> {
+fn plan_persisted_changes(
+    body: &LinkBody,
+    found: &LinkObservation,
+) -> Result<(Vec<Action>, Option<NetworkManagerKind>), String> {
     match &found.owner {
         Err(reason) => Err(reason.clone()),
         Ok(Owner::Managed(view)) => {
             let actions = owner::plan_persisted_link(&body.netdev, view, &body.intent())?;
             // NetworkManager wrote its connection itself, and an active device keeps what `ip` sets
-            let reload = Some(view.manager).filter(|manager| *manager != NetworkManagerKind::NetworkManager);
+            let reload =
+                Some(view.manager).filter(|manager| *manager != NetworkManagerKind::NetworkManager);
             Ok((actions, reload))
         }
-        Ok(Owner::Nobody { able: Some(manager), .. }) => {
-            Ok((owner::plan_netdev_adoption(&found.state, *manager, &body.intent())?, Some(*manager)))
-        }
+        Ok(Owner::Nobody {
+            able: Some(manager),
+            ..
+        }) => Ok((
+            owner::plan_netdev_adoption(&found.state, *manager, &body.intent())?,
+            Some(*manager),
+        )),
         Ok(Owner::Nobody { able: None, .. }) => Err(format!(
-            "nobody manages {} (neither systemd-networkd, NetworkManager, netplan nor ifupdown), so what is set would be lost at the next boot; \
-             start systemd-networkd, or configure {} in the manager of this host",
+            "nobody manages {} (neither systemd-networkd, NetworkManager, netplan nor ifupdown), \
+             so what is set would be lost at the next boot; start systemd-networkd, or configure \
+             {} in the manager of this host",
             body.netdev, body.netdev
         )),
     }

@@ -1,7 +1,11 @@
-//! netplan: definitions of several files merged by name; a file of ours that sorts late adds to the definition.
+//! netplan: definitions of several files merged by name; a file of ours that sorts late adds to the
+//! definition.
 
 use super::networkd;
-use super::owner::{self, DesiredLinkSettings, HEAD, Handle, ManagedLinkView, PersistedLinkSettings, PriorLinkSettings};
+use super::owner::{
+    self, DesiredLinkSettings, HEAD, Handle, ManagedLinkView, PersistedLinkSettings,
+    PriorLinkSettings,
+};
 use crate::Action;
 use crate::action::NetworkManagerKind;
 use crate::sections::{Section, find_section};
@@ -14,8 +18,9 @@ macro_rules! get {
     };
 }
 
-/// netplan's merged view and our own file; only where netplan rendered what the netdev runs on, because `netplan get`
-/// takes a third of a second. Secrets (of Wi-Fi and 802.1X) never leave the host.
+/// netplan's merged view and our own file; only where netplan rendered what the netdev runs on,
+/// because `netplan get` takes a third of a second. Secrets (of Wi-Fi and 802.1X) never leave the
+/// host.
 pub const READ: &str = concat!(
     r#"case "$w$p" in *netplan-*)
 open "$R"/etc/netplan/*.yaml "$R"/run/netplan/*.yaml "$R"/lib/netplan/*.yaml || W=only
@@ -27,7 +32,8 @@ W=; text netplan-own "$R/etc/netplan/90-railwright-$n.yaml";; esac
 "#
 );
 
-/// What the reads of several netdevs ask once: the merged view, if networkd runs one of `$netdevs` as netplan rendered it.
+/// What the reads of several netdevs ask once: the merged view, if networkd runs one of `$netdevs`
+/// as netplan rendered it.
 pub const SHARED: &str = concat!(
     r#"for n in $netdevs; do i=; { read -r i <"$R/sys/class/net/$n/ifindex"
 while IFS= read -r l; do case $l in NETWORK_FILE=*netplan-*) netplan_runs=1;; esac; done <"$R/run/systemd/netif/links/$i"; } 2>/dev/null; done
@@ -39,23 +45,59 @@ while IFS= read -r l; do case $l in NETWORK_FILE=*netplan-*) netplan_runs=1;; es
 /// The definition of this name in netplan's merged view.
 pub fn parse_netplan_view(id: &str, sections: &[Section<'_>]) -> Result<ManagedLinkView, String> {
     let shown = find_section(sections, "netplan-get").filter(|section| section.code() == Some(0));
-    let text = shown.ok_or_else(|| format!("netplan rendered the definition `{id}`, but `netplan get` gave no answer"))?.text();
+    let text = shown
+        .ok_or_else(|| {
+            format!("netplan rendered the definition `{id}`, but `netplan get` gave no answer")
+        })?
+        .text();
     let merged = parse_netplan_definitions(&text)?;
-    let found = merged.iter().find_map(|(section, all)| all.get(id).map(|definition| (section.clone(), definition)));
-    let (section, definition) =
-        found.ok_or_else(|| format!("netplan rendered the definition `{id}`, but no file in /etc/netplan has it any more"))?;
+    let found = merged
+        .iter()
+        .find_map(|(section, all)| all.get(id).map(|definition| (section.clone(), definition)));
+    let (section, definition) = found.ok_or_else(|| {
+        format!(
+            "netplan rendered the definition `{id}`, but no file in /etc/netplan has it any more"
+        )
+    })?;
     let own = find_section(sections, "netplan-own").map(Section::text);
-    let ours = own.as_deref().map(parse_netplan_definitions).transpose()?.unwrap_or_default();
-    let ours = ours.get(&section).and_then(|all| all.get(id)).map(parse_persisted_settings).unwrap_or_default();
+    let ours = own
+        .as_deref()
+        .map(parse_netplan_definitions)
+        .transpose()?
+        .unwrap_or_default();
+    let ours = ours
+        .get(&section)
+        .and_then(|all| all.get(id))
+        .map(parse_persisted_settings)
+        .unwrap_or_default();
     let merged = parse_persisted_settings(definition);
-    let others = PersistedLinkSettings { addresses: owner::subtract_addresses(&merged.addresses, &ours.addresses), ..merged.clone() };
-    let handle = Handle::Netplan { id: id.to_owned(), section };
-    Ok(ManagedLinkView { manager: NetworkManagerKind::Netplan, merged, others, own, handle })
+    let others = PersistedLinkSettings {
+        addresses: owner::subtract_addresses(&merged.addresses, &ours.addresses),
+        ..merged.clone()
+    };
+    let handle = Handle::Netplan {
+        id: id.to_owned(),
+        section,
+    };
+    Ok(ManagedLinkView {
+        manager: NetworkManagerKind::Netplan,
+        merged,
+        others,
+        own,
+        handle,
+    })
 }
 
 /// True where the definition finds its netdev under this name too, or another one does.
-pub fn is_matched_by_netplan(id: &str, section: &str, name: &str, sections: &[Section<'_>]) -> bool {
-    let text = find_section(sections, "netplan-get").map(Section::text).unwrap_or_default();
+pub fn is_matched_by_netplan(
+    id: &str,
+    section: &str,
+    name: &str,
+    sections: &[Section<'_>],
+) -> bool {
+    let text = find_section(sections, "netplan-get")
+        .map(Section::text)
+        .unwrap_or_default();
     let merged = parse_netplan_definitions(&text).unwrap_or_default();
     let all = merged.get(section).and_then(Value::as_object);
     all.into_iter().flatten().any(|(other, definition)| {
@@ -63,14 +105,18 @@ pub fn is_matched_by_netplan(id: &str, section: &str, name: &str, sections: &[Se
         match (field("set-name").and_then(Value::as_str), field("match")) {
             (Some(set), _) => set == name,
             (None, None) => other == name,
-            (None, Some(by)) => {
-                by.get("name").and_then(Value::as_str).map_or(other == id, |pattern| networkd::is_glob_match(pattern, name))
-            }
+            (None, Some(by)) => by
+                .get("name")
+                .and_then(Value::as_str)
+                .map_or(other == id, |pattern| {
+                    networkd::is_glob_match(pattern, name)
+                }),
         }
     })
 }
 
-/// All definitions of netplan's merged view, by section; nothing where netplan was not asked or gave no answer.
+/// All definitions of netplan's merged view, by section; nothing where netplan was not asked or
+/// gave no answer.
 pub fn definitions_in(sections: &[Section<'_>]) -> Option<Result<Map<String, Value>, String>> {
     find_section(sections, "netplan-get")
         .filter(|section| section.code() == Some(0))
@@ -78,18 +124,28 @@ pub fn definitions_in(sections: &[Section<'_>]) -> Option<Result<Map<String, Val
 }
 
 fn parse_netplan_definitions(text: &str) -> Result<Map<String, Value>, String> {
-    let value: Value = serde_yaml::from_str(text).map_err(|_| "netplan's configuration could not be read as YAML".to_owned())?;
-    Ok(value.get("network").and_then(Value::as_object).cloned().unwrap_or_default())
+    let value: Value = serde_yaml::from_str(text)
+        .map_err(|_| "netplan's configuration could not be read as YAML".to_owned())?;
+    Ok(value
+        .get("network")
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default())
 }
 
 fn parse_persisted_settings(definition: &Value) -> PersistedLinkSettings {
     let address = |entry: &Value| -> Option<IpNet> {
         // an entry can be a mapping of the address to its label and lifetime
-        let text = entry.as_str().or_else(|| entry.as_object()?.keys().next().map(String::as_str))?;
+        let text = entry
+            .as_str()
+            .or_else(|| entry.as_object()?.keys().next().map(String::as_str))?;
         text.parse().ok()
     };
     PersistedLinkSettings {
-        mtu: definition.get("mtu").and_then(Value::as_u64).and_then(|mtu| u32::try_from(mtu).ok()),
+        mtu: definition
+            .get("mtu")
+            .and_then(Value::as_u64)
+            .and_then(|mtu| u32::try_from(mtu).ok()),
         up: Some(definition.get("activation-mode").is_none()),
         addresses: definition
             .get("addresses")
@@ -103,7 +159,8 @@ fn format_own_netplan_path(netdev: &str) -> String {
     format!("/etc/netplan/90-railwright-{netdev}.yaml")
 }
 
-/// A file of ours that adds to the definition. netplan merges by name: a scalar of a later file wins, lists grow.
+/// A file of ours that adds to the definition. netplan merges by name: a scalar of a later file
+/// wins, lists grow.
 pub fn plan_netplan_settings(
     netdev: &str,
     view: &ManagedLinkView,
@@ -113,9 +170,16 @@ pub fn plan_netplan_settings(
 ) -> Result<Vec<Action>, String> {
     owner::refuse_extra(intent, &view.others, "another file in /etc/netplan")?;
     if intent.up == Some(true) && view.others.up == Some(false) && view.own.is_none() {
-        return Err("a file in /etc/netplan gives it an activation-mode, which no later file can take back; remove it there".to_owned());
+        return Err(
+            "a file in /etc/netplan gives it an activation-mode, which no later file can take \
+             back; remove it there"
+                .to_owned(),
+        );
     }
-    let mut lines = format!("{HEAD}network:\n  version: 2\n  {section}:\n    {}:\n", quote_yaml_text(id));
+    let mut lines = format!(
+        "{HEAD}network:\n  version: 2\n  {section}:\n    {}:\n",
+        quote_yaml_text(id)
+    );
     if let Some(mtu) = intent.mtu {
         lines.push_str(&format!("      mtu: {mtu}\n"));
     }
@@ -135,7 +199,11 @@ pub fn plan_netplan_settings(
             format_own_netplan_path(netdev)
         ));
     }
-    Ok(vec![owner::own_file(&format_own_netplan_path(netdev), "0600", lines)])
+    Ok(vec![owner::own_file(
+        &format_own_netplan_path(netdev),
+        "0600",
+        lines,
+    )])
 }
 
 /// JSON's string form is a YAML double-quoted scalar.
@@ -144,8 +212,14 @@ fn quote_yaml_text(text: &str) -> String {
 }
 
 /// Our file goes, or becomes what it was.
-pub fn plan_netplan_restore(netdev: &str, view: &ManagedLinkView, before: &PriorLinkSettings) -> Vec<Action> {
-    owner::restore_file(&format_own_netplan_path(netdev), "0600", view, before).into_iter().collect()
+pub fn plan_netplan_restore(
+    netdev: &str,
+    view: &ManagedLinkView,
+    before: &PriorLinkSettings,
+) -> Vec<Action> {
+    owner::restore_file(&format_own_netplan_path(netdev), "0600", view, before)
+        .into_iter()
+        .collect()
 }
 
 #[cfg(test)]
@@ -155,12 +229,29 @@ mod tests {
 
     #[test]
     fn our_file_is_told_apart_from_the_merged_view() {
-        let answer = "== netplan-get 0\n|network:\n|  version: 2\n|  ethernets:\n|    rail0:\n|      mtu: 9000\n|      addresses:\n|      - \"10.0.0.1/24\"\n|      - \"10.0.0.2/24\":\n|          label: x\n\
-            \n== netplan-own 600 root root /etc/netplan/90-railwright-ens1.yaml\n|network:\n|  ethernets:\n|    \"rail0\":\n|      mtu: 9000\n|      addresses:\n|      - \"10.0.0.2/24\"\n";
+        let answer = "== netplan-get 0\n|network:\n|  version: 2\n|  ethernets:\n|    rail0:\n|      \
+                      mtu: 9000\n|      addresses:\n|      - \"10.0.0.1/24\"\n|      - \
+                      \"10.0.0.2/24\":\n|          label: x\n\n== netplan-own 600 root root \
+                      /etc/netplan/90-railwright-ens1.yaml\n|network:\n|  ethernets:\n|    \
+                      \"rail0\":\n|      mtu: 9000\n|      addresses:\n|      - \"10.0.0.2/24\"\n";
         let view = parse_netplan_view("rail0", &parse_sections(answer)).unwrap();
-        assert_eq!((view.merged.mtu, view.merged.addresses.len(), view.others.addresses.len()), (Some(9000), 2, 1));
-        let exclusive =
-            DesiredLinkSettings { addresses: vec!["10.0.0.2/24".parse().unwrap()], exclusive: true, ..DesiredLinkSettings::default() };
-        assert!(plan_netplan_settings("ens1", &view, "rail0", "ethernets", &exclusive).unwrap_err().contains("10.0.0.1/24"));
+        assert_eq!(
+            (
+                view.merged.mtu,
+                view.merged.addresses.len(),
+                view.others.addresses.len()
+            ),
+            (Some(9000), 2, 1)
+        );
+        let exclusive = DesiredLinkSettings {
+            addresses: vec!["10.0.0.2/24".parse().unwrap()],
+            exclusive: true,
+            ..DesiredLinkSettings::default()
+        };
+        assert!(
+            plan_netplan_settings("ens1", &view, "rail0", "ethernets", &exclusive)
+                .unwrap_err()
+                .contains("10.0.0.1/24")
+        );
     }
 }

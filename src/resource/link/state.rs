@@ -59,8 +59,8 @@ pub struct LinkState {
     pub addresses: Option<Vec<LinkAddress>>,
 }
 
-/// `key=value` lines; exit 1 with the names of the other netdevs when this one is not there. `ip -o` is used and not
-/// `ip -j`, because busybox has only the former.
+/// `key=value` lines; exit 1 with the names of the other netdevs when this one is not there. `ip
+/// -o` is used and not `ip -j`, because busybox has only the former.
 pub fn read_script(netdev: &str) -> String {
     format!(
         r#"n={netdev}; d="$R/sys/class/net/$n"
@@ -87,12 +87,14 @@ exit 0
 }
 
 /// What the reads of several netdevs ask once: addresses and links of all.
-pub const SHARED: &str =
-    "ip_addresses=$(ip -o addr show 2>/dev/null) && ip_said=1 || ip_said=\nip_links=$(ip -d -o link show 2>/dev/null)\n";
+pub const SHARED: &str = "ip_addresses=$(ip -o addr show 2>/dev/null) && ip_said=1 || \
+                          ip_said=\nip_links=$(ip -d -o link show 2>/dev/null)\n";
 
 /// The netdev as the answers tell it; `None` when the host has none of this name.
 pub fn link_state(answers: &ReadResults, netdev: &str) -> Result<Option<LinkState>, String> {
-    match answers.output(&Read::Link { netdev: netdev.to_owned() })? {
+    match answers.output(&Read::Link {
+        netdev: netdev.to_owned(),
+    })? {
         (0, out) => Ok(Some(parse_link_state(netdev, out))),
         (1, _) => Ok(None),
         (code, _) => Err(format!("the read of {netdev} ended with status {code}")),
@@ -101,20 +103,37 @@ pub fn link_state(answers: &ReadResults, netdev: &str) -> Result<Option<LinkStat
 
 /// The netdevs that the host has instead, when the one asked for is not there.
 pub fn other_netdevs(answers: &ReadResults, netdev: &str) -> Vec<String> {
-    match answers.output(&Read::Link { netdev: netdev.to_owned() }) {
-        Ok((1, out)) => out.lines().filter_map(|line| line.strip_prefix("netdev=")).map(str::to_owned).take(64).collect(),
+    match answers.output(&Read::Link {
+        netdev: netdev.to_owned(),
+    }) {
+        Ok((1, out)) => out
+            .lines()
+            .filter_map(|line| line.strip_prefix("netdev="))
+            .map(str::to_owned)
+            .take(64)
+            .collect(),
         _ => Vec::new(),
     }
 }
 
 fn parse_link_state(netdev: &str, out: &str) -> LinkState {
-    let mut state = LinkState { netdev: netdev.to_owned(), ..LinkState::default() };
+    let mut state = LinkState {
+        netdev: netdev.to_owned(),
+        ..LinkState::default()
+    };
     for line in out.lines() {
-        let Some((key, value)) = line.split_once('=') else { continue };
+        let Some((key, value)) = line.split_once('=') else {
+            continue;
+        };
         match key {
             "ifindex" => state.index = value.parse().ok(),
             "mtu" => state.mtu = value.parse().ok(),
-            "flags" => state.up = value.strip_prefix("0x").and_then(|hex| u32::from_str_radix(hex, 16).ok()).map(|flags| flags & 1 == 1),
+            "flags" => {
+                state.up = value
+                    .strip_prefix("0x")
+                    .and_then(|hex| u32::from_str_radix(hex, 16).ok())
+                    .map(|flags| flags & 1 == 1)
+            }
             "operstate" => state.operstate = Some(value.to_owned()),
             "carrier" => state.carrier = Some(value == "1"),
             "speed" => state.speed_mbps = value.parse().ok(),
@@ -127,7 +146,10 @@ fn parse_link_state(netdev: &str, out: &str) -> LinkState {
             "lower" => state.lower.push(parse_adjacent_netdev(value)),
             "upper" => state.upper.push(parse_adjacent_netdev(value)),
             "ip" => state.addresses = Some(state.addresses.unwrap_or_default()),
-            "addr" => state.addresses.get_or_insert_default().extend(parse_address_line(value)),
+            "addr" => state
+                .addresses
+                .get_or_insert_default()
+                .extend(parse_address_line(value)),
             _ => {}
         }
     }
@@ -136,48 +158,73 @@ fn parse_link_state(netdev: &str, out: &str) -> LinkState {
 
 fn parse_adjacent_netdev(value: &str) -> AdjacentNetdev {
     let (name, mtu) = value.split_once(' ').unwrap_or((value, ""));
-    AdjacentNetdev { netdev: name.to_owned(), mtu: mtu.trim().parse().ok() }
+    AdjacentNetdev {
+        netdev: name.to_owned(),
+        mtu: mtu.trim().parse().ok(),
+    }
 }
 
-/// One line of `ip -o addr`: `3: ens1    inet 10.0.0.1/24 brd 10.0.0.255 scope global ens1\ valid_lft ...`; with a peer
-/// the address stands before it and the prefix behind it (`inet 10.0.0.1 peer 10.0.0.2/32`).
+/// One line of `ip -o addr`: `3: ens1    inet 10.0.0.1/24 brd 10.0.0.255 scope global ens1\
+/// valid_lft ...`; with a peer the address stands before it and the prefix behind it (`inet
+/// 10.0.0.1 peer 10.0.0.2/32`).
 fn parse_address_line(line: &str) -> Option<LinkAddress> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let at = words.iter().position(|word| matches!(*word, "inet" | "inet6"))?;
+    let at = words
+        .iter()
+        .position(|word| matches!(*word, "inet" | "inet6"))?;
     let local = *words.get(at + 1)?;
     let text = match (local.contains('/'), words.get(at + 2), words.get(at + 3)) {
         (false, Some(&"peer"), Some(peer)) => format!("{local}/{}", peer.split_once('/')?.1),
         (false, ..) => format!("{local}/{}", if local.contains(':') { 128 } else { 32 }),
         (true, ..) => local.to_owned(),
     };
-    let scope = words.iter().position(|word| *word == "scope").and_then(|at| words.get(at + 1)).map_or("global", |word| word);
-    Some(LinkAddress { address: text.parse().ok()?, scope: scope.to_owned() })
+    let scope = words
+        .iter()
+        .position(|word| *word == "scope")
+        .and_then(|at| words.get(at + 1))
+        .map_or("global", |word| word);
+    Some(LinkAddress {
+        address: text.parse().ok()?,
+        scope: scope.to_owned(),
+    })
 }
 
-/// Sets running attributes with `ip`. An address that is there already is left alone, so that nobody who watches the
-/// link sees it come again; `brd +` gives the broadcast address that systemd-networkd gives (with another one, networkd
-/// 252 sets the address over and over until its link is "failed"). Without `promote_secondaries` the kernel takes every other
-/// address of a subnet away with the first one.
-pub fn set_script(netdev: &str, mtu: Option<u32>, up: Option<bool>, add: &[String], remove: &[String]) -> String {
+/// Sets running attributes with `ip`. An address that is there already is left alone, so that
+/// nobody who watches the link sees it come again; `brd +` gives the broadcast address that
+/// systemd-networkd gives (with another one, networkd 252 sets the address over and over until its
+/// link is "failed"). Without `promote_secondaries` the kernel takes every other address of a
+/// subnet away with the first one.
+pub fn set_script(
+    netdev: &str,
+    mtu: Option<u32>,
+    up: Option<bool>,
+    add: &[String],
+    remove: &[String],
+) -> String {
     let device = quote_for_shell(netdev);
     let mut out = "set -eu\n".to_owned();
     if let Some(mtu) = mtu {
         out.push_str(&format!("ip link set dev {device} mtu {mtu}\n"));
     }
     if let Some(up) = up {
-        out.push_str(&format!("ip link set dev {device} {}\n", if up { "up" } else { "down" }));
+        out.push_str(&format!(
+            "ip link set dev {device} {}\n",
+            if up { "up" } else { "down" }
+        ));
     }
     for address in add {
         let broadcast = if address.contains(':') { "" } else { " brd +" };
         out.push_str(&format!(
-            "ip -o addr show dev {device} | grep -qF {} || ip addr add {} dev {device}{broadcast}\n",
+            "ip -o addr show dev {device} | grep -qF {} || ip addr add {} dev \
+             {device}{broadcast}\n",
             quote_for_shell(&format!(" {address} ")),
             quote_for_shell(address)
         ));
     }
     if !remove.is_empty() {
         out.push_str(&format!(
-            "p=/proc/sys/net/ipv4/conf/{device}/promote_secondaries; o=$(cat \"$p\" 2>/dev/null || :); echo 1 >\"$p\" 2>/dev/null || :\n"
+            "p=/proc/sys/net/ipv4/conf/{device}/promote_secondaries; o=$(cat \"$p\" 2>/dev/null || \
+             :); echo 1 >\"$p\" 2>/dev/null || :\n"
         ));
     }
     for address in remove {
@@ -201,18 +248,48 @@ mod tests {
 
     #[test]
     fn decodes_what_a_host_said() {
-        let out = "ifindex=5\nmtu=9000\nflags=0x1003\noperstate=up\ncarrier=1\nspeed=100000\nlower=eth0 9000\nupper=eth0.100.5 1500\nip=1\n\
-                   addr=5: eth0.100    inet 10.0.0.1/24 brd 10.0.0.255 scope global eth0.100\\       valid_lft forever\n\
-                   addr=5: eth0.100    inet 10.9.0.1 peer 10.9.0.2/32 scope global eth0.100\n\
-                   addr=5: eth0.100    inet6 fe80::1/64 scope link \\       valid_lft forever\nkind=vlan\nmax_mtu=65535\n";
+        let out = "ifindex=5\nmtu=9000\nflags=0x1003\noperstate=up\ncarrier=1\nspeed=100000\nlower=eth0 \
+                   9000\nupper=eth0.100.5 1500\nip=1\naddr=5: eth0.100    inet 10.0.0.1/24 brd \
+                   10.0.0.255 scope global eth0.100\\       valid_lft forever\naddr=5: eth0.100    \
+                   inet 10.9.0.1 peer 10.9.0.2/32 scope global eth0.100\naddr=5: eth0.100    inet6 \
+                   fe80::1/64 scope link \\       valid_lft forever\nkind=vlan\nmax_mtu=65535\n";
         let mut answers = ReadResults::default();
-        let read = Read::Link { netdev: "eth0.100".to_owned() };
-        answers.insert(read.key(), ReadResult { status: AnswerStatus::Exit(0), out: out.to_owned() });
+        let read = Read::Link {
+            netdev: "eth0.100".to_owned(),
+        };
+        answers.insert(
+            read.key(),
+            ReadResult {
+                status: AnswerStatus::Exit(0),
+                out: out.to_owned(),
+            },
+        );
         let state = link_state(&answers, "eth0.100").unwrap().unwrap();
-        assert_eq!((state.mtu, state.up, state.kind.as_deref(), state.max_mtu), (Some(9000), Some(true), Some("vlan"), Some(65535)));
-        let shown: Vec<_> = state.addresses.unwrap().iter().map(|a| format!("{} {}", a.address, a.scope)).collect();
-        assert_eq!(shown, ["10.0.0.1/24 global", "10.9.0.1/32 global", "fe80::1/64 link"]);
-        assert_eq!(state.upper, [AdjacentNetdev { netdev: "eth0.100.5".to_owned(), mtu: Some(1500) }]);
+        assert_eq!(
+            (state.mtu, state.up, state.kind.as_deref(), state.max_mtu),
+            (Some(9000), Some(true), Some("vlan"), Some(65535))
+        );
+        let shown: Vec<_> = state
+            .addresses
+            .unwrap()
+            .iter()
+            .map(|a| format!("{} {}", a.address, a.scope))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                "10.0.0.1/24 global",
+                "10.9.0.1/32 global",
+                "fe80::1/64 link"
+            ]
+        );
+        assert_eq!(
+            state.upper,
+            [AdjacentNetdev {
+                netdev: "eth0.100.5".to_owned(),
+                mtu: Some(1500)
+            }]
+        );
     }
 
     proptest! {

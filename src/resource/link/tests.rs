@@ -4,16 +4,36 @@ use super::*;
 use crate::{AnswerStatus, ReadResult};
 use railwright_base::Address;
 
-const NETWORKD: &str = "== networkd-state 644 a a /run/systemd/netif/state\n|OPER_STATE=routable\n\n== networkd 644 a a /run/systemd/netif/links/3\n|ADMIN_STATE=configured\n|NETWORK_FILE=/etc/systemd/network/10-ens1.network\n\n== network-file 644 root root /etc/systemd/network/10-ens1.network\n|[Match]\n|Name=ens1\n|[Network]\n|Address=10.0.0.1/24\n";
+const NETWORKD: &str = "== networkd-state 644 a a \
+                        /run/systemd/netif/state\n|OPER_STATE=routable\n\n== networkd 644 a a \
+                        /run/systemd/netif/links/3\n|ADMIN_STATE=configured\n|NETWORK_FILE=/etc/systemd/network/10-ens1.network\n\n== \
+                        network-file 644 root root \
+                        /etc/systemd/network/10-ens1.network\n|[Match]\n|Name=ens1\n|[Network]\n|Address=10.0.0.1/24\n";
 
 fn answers(link: &str, manager: &str) -> ReadResults {
     let mut answers = ReadResults::default();
     let mut put = |read: Read, out: &str| {
         let code = i32::from(out.starts_with("netdev="));
-        answers.insert(read.key(), ReadResult { status: AnswerStatus::Exit(code), out: out.to_owned() });
+        answers.insert(
+            read.key(),
+            ReadResult {
+                status: AnswerStatus::Exit(code),
+                out: out.to_owned(),
+            },
+        );
     };
-    put(Read::Link { netdev: "ens1".to_owned() }, link);
-    put(Read::LinkManager { netdev: "ens1".to_owned() }, manager);
+    put(
+        Read::Link {
+            netdev: "ens1".to_owned(),
+        },
+        link,
+    );
+    put(
+        Read::LinkManager {
+            netdev: "ens1".to_owned(),
+        },
+        manager,
+    );
     answers
 }
 
@@ -26,7 +46,8 @@ fn assess(body: Value, link: &str, manager: &str) -> Assessment {
     Link.assess(&wish(body), &answers(link, manager))
 }
 
-const PLAIN: &str = "ifindex=3\nmtu=1500\nflags=0x1003\nip=1\naddr=3: ens1 inet 10.0.0.1/24 scope global ens1\n";
+const PLAIN: &str =
+    "ifindex=3\nmtu=1500\nflags=0x1003\nip=1\naddr=3: ens1 inet 10.0.0.1/24 scope global ens1\n";
 
 #[test]
 fn both_planes_are_judged_and_mended() {
@@ -67,11 +88,19 @@ fn both_planes_are_judged_and_mended() {
 fn only_the_plane_that_differs_is_touched() {
     let persisted = format!("{NETWORKD}|[Link]\n|MTUBytes=9000\n");
     let found = assess(json!({ "netdev": "ens1", "mtu": 9000 }), PLAIN, &persisted);
-    let set =
-        Action::SetLink { netdev: "ens1".to_owned(), mtu: Some(9000), up: None, add_addresses: Vec::new(), remove_addresses: Vec::new() };
+    let set = Action::SetLink {
+        netdev: "ens1".to_owned(),
+        mtu: Some(9000),
+        up: None,
+        add_addresses: Vec::new(),
+        remove_addresses: Vec::new(),
+    };
     assert_eq!(found.actions, [set]);
-    let found =
-        assess(json!({ "netdev": "ens1", "mtu": 9000, "addresses": ["10.0.0.1/24"] }), &PLAIN.replace("mtu=1500", "mtu=9000"), &persisted);
+    let found = assess(
+        json!({ "netdev": "ens1", "mtu": 9000, "addresses": ["10.0.0.1/24"] }),
+        &PLAIN.replace("mtu=1500", "mtu=9000"),
+        &persisted,
+    );
     assert!(found.is_met() && found.actions.is_empty());
 }
 
@@ -79,34 +108,76 @@ fn only_the_plane_that_differs_is_touched() {
 fn a_netdev_that_nobody_manages_is_refused_unless_networkd_can_take_it() {
     let found = assess(json!({ "netdev": "ens1", "mtu": 9000 }), PLAIN, "");
     assert!(found.refusal.unwrap().contains("nobody manages ens1"));
-    let found = assess(json!({ "netdev": "ens1", "mtu": 9000 }), PLAIN, "== networkd-state 644 a a /run/systemd/netif/state\n");
-    assert!(found.refusal.is_none() && found.interrupts[0].contains("takes over ens1"), "{found:?}");
+    let found = assess(
+        json!({ "netdev": "ens1", "mtu": 9000 }),
+        PLAIN,
+        "== networkd-state 644 a a /run/systemd/netif/state\n",
+    );
+    assert!(
+        found.refusal.is_none() && found.interrupts[0].contains("takes over ens1"),
+        "{found:?}"
+    );
 }
 
 #[test]
 fn an_absent_netdev_is_refused_with_what_there_is_or_waits_for_its_step() {
-    let found = assess(json!({ "netdev": "ens1", "mtu": 9000 }), "netdev=eth0\nnetdev=lo\n", "");
-    assert_eq!(found.attributes["mtu"].found.get(Plane::Running), Some(&Reading::Absent));
+    let found = assess(
+        json!({ "netdev": "ens1", "mtu": 9000 }),
+        "netdev=eth0\nnetdev=lo\n",
+        "",
+    );
+    assert_eq!(
+        found.attributes["mtu"].found.get(Plane::Running),
+        Some(&Reading::Absent)
+    );
     assert!(found.refusal.unwrap().contains("eth0, lo"));
-    let found = assess(json!({ "netdev": "ens1", "mtu": 9000, "known_after": "kernel_module/mlx5_core" }), "netdev=eth0\n", "");
-    assert_eq!((found.known_after.as_deref(), found.refusal), (Some("kernel_module/mlx5_core"), None));
+    let found = assess(
+        json!({ "netdev": "ens1", "mtu": 9000, "known_after": "kernel_module/mlx5_core" }),
+        "netdev=eth0\n",
+        "",
+    );
+    assert_eq!(
+        (found.known_after.as_deref(), found.refusal),
+        (Some("kernel_module/mlx5_core"), None)
+    );
 }
 
 #[test]
 fn a_vlan_waits_for_its_parent_or_is_refused() {
     let vlan = format!("{PLAIN}kind=vlan\nlower=ens9 1500\n");
     let body = json!({ "netdev": "ens1", "mtu": 9000 });
-    assert!(assess(body.clone(), &vlan, NETWORKD).refusal.unwrap().contains("wish for 9000 on ens9 first"));
+    assert!(
+        assess(body.clone(), &vlan, NETWORKD)
+            .refusal
+            .unwrap()
+            .contains("wish for 9000 on ens9 first")
+    );
     let mut after = wish(body);
     after.after.push(Address::host("n1", "link", "ens9"));
-    assert_eq!(Link.assess(&after, &answers(&vlan, NETWORKD)).known_after.as_deref(), Some("link/ens9"));
+    assert_eq!(
+        Link.assess(&after, &answers(&vlan, NETWORKD))
+            .known_after
+            .as_deref(),
+        Some("link/ens9")
+    );
 }
 
 #[test]
 fn lowering_a_parent_disturbs_its_vlans_and_the_driver_has_the_last_word() {
-    let link = format!("{}upper=ens1.5 9000\nmax_mtu=9000\n", PLAIN.replace("mtu=1500", "mtu=9000"));
-    assert_eq!(assess(json!({ "netdev": "ens1", "mtu": 1500 }), &link, NETWORKD).disturbs, ["link/ens1.5"]);
-    assert!(assess(json!({ "netdev": "ens1", "mtu": 9100 }), &link, NETWORKD).refusal.unwrap().contains("at most 9000"));
+    let link = format!(
+        "{}upper=ens1.5 9000\nmax_mtu=9000\n",
+        PLAIN.replace("mtu=1500", "mtu=9000")
+    );
+    assert_eq!(
+        assess(json!({ "netdev": "ens1", "mtu": 1500 }), &link, NETWORKD).disturbs,
+        ["link/ens1.5"]
+    );
+    assert!(
+        assess(json!({ "netdev": "ens1", "mtu": 9100 }), &link, NETWORKD)
+            .refusal
+            .unwrap()
+            .contains("at most 9000")
+    );
 }
 
 #[test]
@@ -115,11 +186,21 @@ fn bad_bodies_are_told_apart() {
         (json!({ "netdev": "ens1" }), ""),
         (json!({ "netdev": "a/b", "mtu": 9000 }), "/netdev"),
         (json!({ "netdev": "ens1", "mtu": "9000" }), "/mtu"),
-        (json!({ "netdev": "ens1", "addresses": ["10.0.0.1"] }), "/addresses/0"),
+        (
+            json!({ "netdev": "ens1", "addresses": ["10.0.0.1"] }),
+            "/addresses/0",
+        ),
         (json!({ "netdev": "ens1", "up": 1 }), "/up"),
-        (json!({ "netdev": "ens1", "mtu": 9000, "colour": 1 }), "/colour"),
+        (
+            json!({ "netdev": "ens1", "mtu": 9000, "colour": 1 }),
+            "/colour",
+        ),
     ] {
-        assert_eq!(Link.check(&body).first().map(|e| e.pointer.as_str()), Some(pointer), "{body}");
+        assert_eq!(
+            Link.check(&body).first().map(|e| e.pointer.as_str()),
+            Some(pointer),
+            "{body}"
+        );
     }
 }
 
@@ -128,11 +209,13 @@ fn undo_brings_back_what_was_there_before_and_spares_the_rest() {
     let body = json!({ "netdev": "ens1", "mtu": 9000, "addresses": ["10.0.0.2/24"] });
     let first = assess(body.clone(), PLAIN, NETWORKD);
     let link = format!(
-        "{}addr=3: ens1 inet 10.0.0.2/24 scope global ens1\naddr=3: ens1 inet 10.0.0.7/24 scope global ens1\n",
+        "{}addr=3: ens1 inet 10.0.0.2/24 scope global ens1\naddr=3: ens1 inet 10.0.0.7/24 scope \
+         global ens1\n",
         PLAIN.replace("mtu=1500", "mtu=9000")
     );
     let manager = format!(
-        "{NETWORKD}\n== network-drop-in 644 root root /etc/systemd/network/10-ens1.network.d/90-railwright.conf\n|[Link]\n|MTUBytes=9000\n|[Network]\n|Address=10.0.0.2/24\n"
+        "{NETWORKD}\n== network-drop-in 644 root root \
+         /etc/systemd/network/10-ens1.network.d/90-railwright.conf\n|[Link]\n|MTUBytes=9000\n|[Network]\n|Address=10.0.0.2/24\n"
     );
     assert!(assess(body.clone(), &link, &manager).is_met());
     let undo = Link.undo(&wish(body), &first.before, &answers(&link, &manager));
@@ -167,6 +250,10 @@ fn undo_brings_back_what_was_there_before_and_spares_the_rest() {
       }
     ]
     "#);
-    let json: Vec<_> = undo.attributes.iter().map(|(name, a)| (name.as_str(), a.differences().len())).collect();
+    let json: Vec<_> = undo
+        .attributes
+        .iter()
+        .map(|(name, a)| (name.as_str(), a.differences().len()))
+        .collect();
     assert_eq!(json, [("addresses", 2), ("mtu", 2)]);
 }

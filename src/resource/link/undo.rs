@@ -1,4 +1,5 @@
-//! Taking a `link` wish back: what was there before our first change comes back, and nothing else is touched.
+//! Taking a `link` wish back: what was there before our first change comes back, and nothing else
+//! is touched.
 
 use super::change::{RunningLinkChange, list_missing_addresses, record_link_disruption};
 use super::owner::{self, Owner, PersistedLinkSettings, PriorLinkSettings, decode_netdev_owner};
@@ -14,7 +15,10 @@ pub(super) fn plan_link_undo(body: &LinkBody, before: &Value, answers: &ReadResu
         Ok(Some(state)) => state,
         Ok(None) => {
             return Assessment {
-                residue: vec![format!("the files for {}, because the netdev is gone", body.netdev)],
+                residue: vec![format!(
+                    "the files for {}, because the netdev is gone",
+                    body.netdev
+                )],
                 ..Assessment::default()
             };
         }
@@ -24,19 +28,39 @@ pub(super) fn plan_link_undo(body: &LinkBody, before: &Value, answers: &ReadResu
         Ok(owner) => owner,
         Err(reason) => return build_unknown_link_diff(body, reason),
     };
-    let addresses = state.addresses.iter().flatten().filter(|a| a.scope != "link").map(|a| a.address).collect();
-    let running = PersistedLinkSettings { mtu: state.mtu, up: state.up, addresses };
-    let found = LinkObservation { running, state, owner: Ok(owner) };
+    let addresses = state
+        .addresses
+        .iter()
+        .flatten()
+        .filter(|a| a.scope != "link")
+        .map(|a| a.address)
+        .collect();
+    let running = PersistedLinkSettings {
+        mtu: state.mtu,
+        up: state.up,
+        addresses,
+    };
+    let found = LinkObservation {
+        running,
+        state,
+        owner: Ok(owner),
+    };
     take_back(body, &snapshot, &found)
 }
 
 fn build_unknown_link_diff(body: &LinkBody, reason: String) -> Assessment {
     let reading = Reading::Unknown(reason);
-    Assessment { attributes: super::build_uniform_attributes(body, &reading, &reading), ..Assessment::default() }
+    Assessment {
+        attributes: super::build_uniform_attributes(body, &reading, &reading),
+        ..Assessment::default()
+    }
 }
 
 fn take_back(body: &LinkBody, snapshot: &Snapshot, found: &LinkObservation) -> Assessment {
-    let mut assessment = Assessment { before: serde_json::to_value(snapshot).unwrap_or_default(), ..Assessment::default() };
+    let mut assessment = Assessment {
+        before: serde_json::to_value(snapshot).unwrap_or_default(),
+        ..Assessment::default()
+    };
     let nothing = PersistedLinkSettings::default();
     let (on_disk, managed_now) = match &found.owner {
         Ok(Owner::Managed(view)) => (&view.merged, Some(view)),
@@ -48,13 +72,27 @@ fn take_back(body: &LinkBody, snapshot: &Snapshot, found: &LinkObservation) -> A
     add_plane_attributes(&mut assessment, Plane::Persisted, body, &disk_then, on_disk);
     let mut reload = None;
     if let Some(view) = managed_now {
-        assessment.actions = owner::plan_persisted_restore(&body.netdev, view, &snapshot.persisted, &body.intent());
-        let writes_files = !matches!(assessment.actions[..], [] | [Action::ModifyConnection { .. }]);
+        assessment.actions =
+            owner::plan_persisted_restore(&body.netdev, view, &snapshot.persisted, &body.intent());
+        let writes_files = !matches!(
+            assessment.actions[..],
+            [] | [Action::ModifyConnection { .. }]
+        );
         reload = Some(view.manager).filter(|_| writes_files);
         assessment.residue = list_link_residue(&body.netdev, view, &snapshot.persisted);
     }
-    if let (Ok(Owner::Nobody { able, left: Some(path) }), None) = (&found.owner, snapshot.persisted.manager) {
-        assessment.actions = vec![Action::RemoveFile { path: path.clone(), below: None }];
+    if let (
+        Ok(Owner::Nobody {
+            able,
+            left: Some(path),
+        }),
+        None,
+    ) = (&found.owner, snapshot.persisted.manager)
+    {
+        assessment.actions = vec![Action::RemoveFile {
+            path: path.clone(),
+            below: None,
+        }];
         reload = *able;
         let ours = Attribute::in_plane(Plane::Persisted, Reading::Absent, Reading::is("in place"));
         assessment.attributes.insert("connection".to_owned(), ours);
@@ -66,19 +104,38 @@ fn take_back(body: &LinkBody, snapshot: &Snapshot, found: &LinkObservation) -> A
         remove: list_missing_addresses(&found.running.addresses, &then.addresses),
     };
     record_link_disruption(&body.netdev, &change, reload, found, &mut assessment);
-    assessment.actions.extend(change.into_actions(&body.netdev, reload));
+    assessment
+        .actions
+        .extend(change.into_actions(&body.netdev, reload));
     assessment
 }
 
 /// What a plane should be afterwards: what the wish judged as it was then, the rest as it is now.
-fn compute_restored_plane(body: &LinkBody, then: &PersistedLinkSettings, now: &PersistedLinkSettings) -> PersistedLinkSettings {
-    let mut addresses: Vec<IpNet> =
-        now.addresses.iter().filter(|a| !body.addresses.contains(a) || then.addresses.contains(a)).copied().collect();
+fn compute_restored_plane(
+    body: &LinkBody,
+    then: &PersistedLinkSettings,
+    now: &PersistedLinkSettings,
+) -> PersistedLinkSettings {
+    let mut addresses: Vec<IpNet> = now
+        .addresses
+        .iter()
+        .filter(|a| !body.addresses.contains(a) || then.addresses.contains(a))
+        .copied()
+        .collect();
     if body.exclusive {
-        let gone: Vec<IpNet> = then.addresses.iter().filter(|a| !addresses.contains(a)).copied().collect();
+        let gone: Vec<IpNet> = then
+            .addresses
+            .iter()
+            .filter(|a| !addresses.contains(a))
+            .copied()
+            .collect();
         addresses.extend(gone);
     }
-    PersistedLinkSettings { mtu: then.mtu.filter(|_| body.mtu.is_some()), up: then.up.filter(|_| body.up.is_some()), addresses }
+    PersistedLinkSettings {
+        mtu: then.mtu.filter(|_| body.mtu.is_some()),
+        up: then.up.filter(|_| body.up.is_some()),
+        addresses,
+    }
 }
 
 fn add_plane_attributes(
@@ -94,25 +151,47 @@ fn add_plane_attributes(
         entry.found.set(plane, found);
     };
     let or_absent = |value: Option<Value>| value.map_or(Reading::Absent, Reading::Is);
-    // a running value always exists: without a record of it there is nothing to go back to, and it is not judged
+    // a running value always exists: without a record of it there is nothing to go back to, and it
+    // is not judged
     if body.mtu.is_some() && (plane == Plane::Persisted || then.mtu.is_some()) {
-        add("mtu", or_absent(then.mtu.map(Value::from)), or_absent(now.mtu.map(Value::from)));
+        add(
+            "mtu",
+            or_absent(then.mtu.map(Value::from)),
+            or_absent(now.mtu.map(Value::from)),
+        );
     }
     if body.up.is_some() && then.up.is_some() {
-        add("up", or_absent(then.up.map(Value::from)), or_absent(now.up.map(Value::from)));
+        add(
+            "up",
+            or_absent(then.up.map(Value::from)),
+            or_absent(now.up.map(Value::from)),
+        );
     }
     if body.judges_addresses() {
-        add("addresses", body.shown(&then.addresses), body.shown(&now.addresses));
+        add(
+            "addresses",
+            body.shown(&then.addresses),
+            body.shown(&now.addresses),
+        );
     }
 }
 
-fn list_link_residue(netdev: &str, view: &owner::ManagedLinkView, before: &PriorLinkSettings) -> Vec<String> {
+fn list_link_residue(
+    netdev: &str,
+    view: &owner::ManagedLinkView,
+    before: &PriorLinkSettings,
+) -> Vec<String> {
     match (before.manager, &view.handle) {
         (Some(then), _) if then != view.manager => {
-            vec![format!("what an earlier manager of {netdev} has on disk: it is no longer the one that owns it")]
+            vec![format!(
+                "what an earlier manager of {netdev} has on disk: it is no longer the one that \
+                 owns it"
+            )]
         }
         (_, owner::Handle::NetworkManager(connection)) if connection.file.starts_with("/run/") => {
-            vec![format!("the connection of {netdev}, which lived in memory only, stays on disk")]
+            vec![format!(
+                "the connection of {netdev}, which lived in memory only, stays on disk"
+            )]
         }
         _ => Vec::new(),
     }

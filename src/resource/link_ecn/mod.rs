@@ -1,15 +1,21 @@
-//! `link_ecn`: who reacts to ECN on a port, by DCQCN: the sender slows down (reaction point), the receiver tells it to (notification
-//! point), with congestion notification packets of a DSCP and a priority of their own. Its name is the netdev's.
+//! `link_ecn`: who reacts to ECN on a port, by DCQCN: the sender slows down (reaction point), the
+//! receiver tells it to (notification point), with congestion notification packets of a DSCP and a
+//! priority of their own. Its name is the netdev's.
 //!
-//! The mlx5 driver of DOCA and MLNX_OFED has files for it below `/sys/class/net/NETDEV/ecn`; the kernel's own driver has none, and
-//! leaves the firmware at what it begins with, which is on for every priority (ROCE_CC_PRIO_MASK_P1 is 255). The kernel
-//! forgets what was written with the driver or the boot, so a unit of ours keeps it.
+//! The mlx5 driver of DOCA and MLNX_OFED has files for it below `/sys/class/net/NETDEV/ecn`; the
+//! kernel's own driver has none, and leaves the firmware at what it begins with, which is on for
+//! every priority (ROCE_CC_PRIO_MASK_P1 is 255). The kernel forgets what was written with the
+//! driver or the boot, so a unit of ours keeps it.
 //!
-//! Source for the files: Mellanox/nic-configuration-operator, which writes `ecn/roce_np/cnp_dscp` and reads it back.
+//! Source for the files: Mellanox/nic-configuration-operator, which writes `ecn/roce_np/cnp_dscp`
+//! and reads it back.
 
 use super::fields::Fields;
 use super::keeper::{PersistenceUnit, Trigger};
-use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind};
+use super::{
+    Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
+    ResourceKind,
+};
 use railwright_base::quote::quote_for_shell;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -29,7 +35,10 @@ enum LinkEcnState {
 }
 
 /// The points, as the driver names them and as attributes are called.
-const POINTS: [(&str, &str); 2] = [("roce_rp", "reaction_point"), ("roce_np", "notification_point")];
+const POINTS: [(&str, &str); 2] = [
+    ("roce_rp", "reaction_point"),
+    ("roce_np", "notification_point"),
+];
 const CNP_DSCP: (&str, &str) = ("roce_np/cnp_dscp", "cnp_dscp");
 const CNP_PRIORITY: (&str, &str) = ("roce_np/cnp_802p_prio", "cnp_priority");
 
@@ -43,15 +52,37 @@ impl ResourceKind for LinkEcn {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = Fields::of(body, &["netdev", "priorities", "cnp_dscp", "cnp_priority", "known_after"]);
+        let mut fields = Fields::of(
+            body,
+            &[
+                "netdev",
+                "priorities",
+                "cnp_dscp",
+                "cnp_priority",
+                "known_after",
+            ],
+        );
         fields.netdev(true);
         fields.resource("known_after");
         fields.number("cnp_dscp", 0..=63);
         fields.number("cnp_priority", 0..=7);
-        let good = |list: &Vec<Value>| !list.is_empty() && list.iter().all(|p| p.as_u64().is_some_and(|priority| priority < 8));
-        if !fields.get("priorities").and_then(Value::as_array).is_some_and(good) {
+        let good = |list: &Vec<Value>| {
+            !list.is_empty()
+                && list
+                    .iter()
+                    .all(|p| p.as_u64().is_some_and(|priority| priority < 8))
+        };
+        if !fields
+            .get("priorities")
+            .and_then(Value::as_array)
+            .is_some_and(good)
+        {
             let help = Some("the priority of RoCE traffic, such as [3]".to_owned());
-            fields.error("/priorities", "`priorities` must be a list of priorities from 0 to 7", help);
+            fields.error(
+                "/priorities",
+                "`priorities` must be a list of priorities from 0 to 7",
+                help,
+            );
         }
         fields.finish()
     }
@@ -66,25 +97,38 @@ impl ResourceKind for LinkEcn {
         let nothing = |reading: &Reading| diff_link_ecn(wish, |_| reading.clone(), reading);
         match decode_link_ecn_state(wish, answers) {
             Err(reason) => nothing(&Reading::Unknown(reason)),
-            Ok(LinkEcnState::NoNetdev) => {
-                wait_or_refuse(wish, nothing(&Reading::Absent), format!("there is no netdev {}", extract_netdev_name(wish)))
-            }
-            Ok(LinkEcnState::NoEcn(why)) => {
-                wait_or_refuse(wish, nothing(&Reading::Absent), format!("{}: {why}", extract_netdev_name(wish)))
-            }
+            Ok(LinkEcnState::NoNetdev) => wait_or_refuse(
+                wish,
+                nothing(&Reading::Absent),
+                format!("there is no netdev {}", extract_netdev_name(wish)),
+            ),
+            Ok(LinkEcnState::NoEcn(why)) => wait_or_refuse(
+                wish,
+                nothing(&Reading::Absent),
+                format!("{}: {why}", extract_netdev_name(wish)),
+            ),
             Ok(LinkEcnState::Files(files)) => {
                 let keeper = build_link_ecn_unit(wish);
                 let kept = keeper.kept(answers);
-                let on_disk = keeper.persisted(&kept, Reading::is("as wished"), |_| Reading::is("otherwise"));
-                let mut assessment = diff_link_ecn(wish, |file| build_running_reading(&files, file), &on_disk);
-                assessment.attributes.insert("unit".to_owned(), keeper.attribute(&kept));
-                let before: Files =
-                    build_desired_ecn_files(wish).into_keys().filter_map(|file| Some((file.clone(), files.get(&file)?.clone()))).collect();
+                let on_disk = keeper.persisted(&kept, Reading::is("as wished"), |_| {
+                    Reading::is("otherwise")
+                });
+                let mut assessment =
+                    diff_link_ecn(wish, |file| build_running_reading(&files, file), &on_disk);
+                assessment
+                    .attributes
+                    .insert("unit".to_owned(), keeper.attribute(&kept));
+                let before: Files = build_desired_ecn_files(wish)
+                    .into_keys()
+                    .filter_map(|file| Some((file.clone(), files.get(&file)?.clone())))
+                    .collect();
                 assessment.before = json!({ "running": before });
                 if let (Ok(kept), false) = (kept, assessment.has_unknown()) {
                     assessment.actions = keeper.write(&kept);
-                    let differs =
-                        build_desired_ecn_files(wish).into_iter().filter(|(file, value)| files.get(file) != Some(value)).collect();
+                    let differs = build_desired_ecn_files(wish)
+                        .into_iter()
+                        .filter(|(file, value)| files.get(file) != Some(value))
+                        .collect();
                     push_set_ecn_action(wish, differs, &mut assessment);
                 }
                 assessment
@@ -92,26 +136,56 @@ impl ResourceKind for LinkEcn {
         }
     }
 
-    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
-        let mut assessment = Assessment { before: before.clone(), ..Assessment::default() };
+    fn undo(
+        &self,
+        last_applied: &DesiredResource,
+        before: &Value,
+        answers: &ReadResults,
+    ) -> Assessment {
+        let mut assessment = Assessment {
+            before: before.clone(),
+            ..Assessment::default()
+        };
         build_link_ecn_unit(last_applied).take_back(&mut assessment, answers);
-        let old: Files = before.get("running").and_then(|files| serde_json::from_value(files.clone()).ok()).unwrap_or_default();
+        let old: Files = before
+            .get("running")
+            .and_then(|files| serde_json::from_value(files.clone()).ok())
+            .unwrap_or_default();
         let now = match decode_link_ecn_state(last_applied, answers) {
             Ok(LinkEcnState::Files(files)) => files,
             // Without the netdev or its driver there is nothing that could hold a value.
             Ok(_) => return assessment,
             Err(reason) => {
-                let unknown = Attribute::in_plane(Plane::Running, Reading::is("as before"), Reading::Unknown(reason));
+                let unknown = Attribute::in_plane(
+                    Plane::Running,
+                    Reading::is("as before"),
+                    Reading::Unknown(reason),
+                );
                 assessment.attributes.insert("settings".to_owned(), unknown);
                 return assessment;
             }
         };
-        let old: Files = old.into_iter().filter(|(file, _)| build_desired_ecn_files(last_applied).contains_key(file)).collect();
+        let old: Files = old
+            .into_iter()
+            .filter(|(file, _)| build_desired_ecn_files(last_applied).contains_key(file))
+            .collect();
         for (file, value) in &old {
-            let attribute = Attribute::in_plane(Plane::Running, Reading::is(value.as_str()), build_running_reading(&now, file));
-            assessment.attributes.insert(file.replace('/', "_"), attribute);
+            let attribute = Attribute::in_plane(
+                Plane::Running,
+                Reading::is(value.as_str()),
+                build_running_reading(&now, file),
+            );
+            assessment
+                .attributes
+                .insert(file.replace('/', "_"), attribute);
         }
-        push_set_ecn_action(last_applied, old.into_iter().filter(|(file, value)| now.get(file) != Some(value)).collect(), &mut assessment);
+        push_set_ecn_action(
+            last_applied,
+            old.into_iter()
+                .filter(|(file, value)| now.get(file) != Some(value))
+                .collect(),
+            &mut assessment,
+        );
         assessment
     }
 
@@ -129,11 +203,20 @@ fn extract_netdev_name(wish: &DesiredResource) -> &str {
 }
 
 fn build_link_ecn_read(wish: &DesiredResource) -> Read {
-    Read::LinkEcn { netdev: extract_netdev_name(wish).to_owned() }
+    Read::LinkEcn {
+        netdev: extract_netdev_name(wish).to_owned(),
+    }
 }
 
 fn list_desired_priorities(wish: &DesiredResource) -> Vec<u64> {
-    let mut all: Vec<u64> = wish.body.get("priorities").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_u64).collect();
+    let mut all: Vec<u64> = wish
+        .body
+        .get("priorities")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_u64)
+        .collect();
     all.sort_unstable();
     all.dedup();
     all
@@ -143,7 +226,11 @@ fn list_desired_priorities(wish: &DesiredResource) -> Vec<u64> {
 fn build_desired_ecn_files(wish: &DesiredResource) -> Files {
     let mut files = Files::new();
     for (point, _) in POINTS {
-        files.extend(list_desired_priorities(wish).into_iter().map(|priority| (format!("{point}/enable/{priority}"), "1".to_owned())));
+        files.extend(
+            list_desired_priorities(wish)
+                .into_iter()
+                .map(|priority| (format!("{point}/enable/{priority}"), "1".to_owned())),
+        );
     }
     for (file, field) in [CNP_DSCP, CNP_PRIORITY] {
         let value = wish.body.get(field).and_then(Value::as_u64);
@@ -154,49 +241,99 @@ fn build_desired_ecn_files(wish: &DesiredResource) -> Files {
 
 fn build_link_ecn_unit(wish: &DesiredResource) -> PersistenceUnit {
     let netdev = extract_netdev_name(wish);
-    PersistenceUnit::new("link-ecn", netdev, Trigger::Netdev(netdev.to_owned()), &set_script(netdev, &build_desired_ecn_files(wish)))
+    PersistenceUnit::new(
+        "link-ecn",
+        netdev,
+        Trigger::Netdev(netdev.to_owned()),
+        &set_script(netdev, &build_desired_ecn_files(wish)),
+    )
 }
 
-fn decode_link_ecn_state(wish: &DesiredResource, answers: &ReadResults) -> Result<LinkEcnState, String> {
+fn decode_link_ecn_state(
+    wish: &DesiredResource,
+    answers: &ReadResults,
+) -> Result<LinkEcnState, String> {
     let (code, out) = answers.output(&build_link_ecn_read(wish))?;
     let mut lines = out.lines();
     match (code, lines.next()) {
         (1, _) => Ok(LinkEcnState::NoNetdev),
         (0, Some("ecn")) => {
-            let pair = |line: &str| line.split_once(' ').map(|(file, value)| (file.to_owned(), value.trim().to_owned()));
+            let pair = |line: &str| {
+                line.split_once(' ')
+                    .map(|(file, value)| (file.to_owned(), value.trim().to_owned()))
+            };
             Ok(LinkEcnState::Files(lines.filter_map(pair).collect()))
         }
-        (0, Some("virtual-function")) => Ok(LinkEcnState::NoEcn("it is a virtual function; the physical function of a port has ECN")),
-        (0, None) => Ok(LinkEcnState::NoEcn("its driver has no settings of ECN; the mlx5_core of DOCA and MLNX_OFED has")),
+        (0, Some("virtual-function")) => Ok(LinkEcnState::NoEcn(
+            "it is a virtual function; the physical function of a port has ECN",
+        )),
+        (0, None) => Ok(LinkEcnState::NoEcn(
+            "its driver has no settings of ECN; the mlx5_core of DOCA and MLNX_OFED has",
+        )),
         _ => Err("the answer makes no sense".to_owned()),
     }
 }
 
 fn build_running_reading(files: &Files, file: &str) -> Reading {
-    files.get(file).map_or(Reading::Absent, |value| Reading::is(railwright_base::text::one_line(value, 20)))
+    files.get(file).map_or(Reading::Absent, |value| {
+        Reading::is(railwright_base::text::one_line(value, 20))
+    })
 }
 
 /// An attribute a point, with the priorities that are on, and one a number.
-fn diff_link_ecn(wish: &DesiredResource, running: impl Fn(&str) -> Reading, on_disk: &Reading) -> Assessment {
+fn diff_link_ecn(
+    wish: &DesiredResource,
+    running: impl Fn(&str) -> Reading,
+    on_disk: &Reading,
+) -> Assessment {
     let mut assessment = Assessment::default();
-    let kept = |value: &Value| if *on_disk == Reading::is("as wished") { Reading::Is(value.clone()) } else { on_disk.clone() };
+    let kept = |value: &Value| {
+        if *on_disk == Reading::is("as wished") {
+            Reading::Is(value.clone())
+        } else {
+            on_disk.clone()
+        }
+    };
     let mut add = |name: &str, value: Value, found: Reading| {
         let on_disk = kept(&value);
         let wanted = Reading::Is(value);
-        let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), on_disk).and(Plane::Running, wanted, found);
+        let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), on_disk).and(
+            Plane::Running,
+            wanted,
+            found,
+        );
         assessment.attributes.insert(name.to_owned(), attribute);
     };
     for (point, name) in POINTS {
         let wished = list_desired_priorities(wish);
-        let states: Vec<Reading> = wished.iter().map(|priority| running(&format!("{point}/enable/{priority}"))).collect();
-        let odd = states.iter().find(|state| !matches!(state, Reading::Is(Value::String(_)))).cloned();
-        let on: Vec<u64> = wished.iter().zip(&states).filter(|(_, state)| **state == Reading::is("1")).map(|(p, _)| *p).collect();
-        add(name, json!(wished), odd.unwrap_or_else(|| Reading::is(json!(on))));
+        let states: Vec<Reading> = wished
+            .iter()
+            .map(|priority| running(&format!("{point}/enable/{priority}")))
+            .collect();
+        let odd = states
+            .iter()
+            .find(|state| !matches!(state, Reading::Is(Value::String(_))))
+            .cloned();
+        let on: Vec<u64> = wished
+            .iter()
+            .zip(&states)
+            .filter(|(_, state)| **state == Reading::is("1"))
+            .map(|(p, _)| *p)
+            .collect();
+        add(
+            name,
+            json!(wished),
+            odd.unwrap_or_else(|| Reading::is(json!(on))),
+        );
     }
     for (file, field) in [CNP_DSCP, CNP_PRIORITY] {
-        let Some(value) = wish.body.get(field).and_then(Value::as_u64) else { continue };
+        let Some(value) = wish.body.get(field).and_then(Value::as_u64) else {
+            continue;
+        };
         let number = |reading: Reading| match &reading {
-            Reading::Is(Value::String(text)) => text.parse::<u64>().map_or(reading.clone(), Reading::is),
+            Reading::Is(Value::String(text)) => {
+                text.parse::<u64>().map_or(reading.clone(), Reading::is)
+            }
             _ => reading,
         };
         add(field, json!(value), number(running(file)));
@@ -206,12 +343,23 @@ fn diff_link_ecn(wish: &DesiredResource, running: impl Fn(&str) -> Reading, on_d
 
 fn push_set_ecn_action(wish: &DesiredResource, settings: Files, assessment: &mut Assessment) {
     if !settings.is_empty() {
-        assessment.actions.push(Action::SetLinkEcn { netdev: extract_netdev_name(wish).to_owned(), settings });
+        assessment.actions.push(Action::SetLinkEcn {
+            netdev: extract_netdev_name(wish).to_owned(),
+            settings,
+        });
     }
 }
 
-fn wait_or_refuse(wish: &DesiredResource, mut assessment: Assessment, reason: String) -> Assessment {
-    assessment.wait_or_refuse(wish, &["reload_systemd", "set_link_ecn", "write_file"], || reason);
+fn wait_or_refuse(
+    wish: &DesiredResource,
+    mut assessment: Assessment,
+    reason: String,
+) -> Assessment {
+    assessment.wait_or_refuse(
+        wish,
+        &["reload_systemd", "set_link_ecn", "write_file"],
+        || reason,
+    );
     assessment
 }
 
@@ -236,7 +384,8 @@ pub fn set_script(netdev: &str, settings: &BTreeMap<String, String>) -> String {
     let mut script = format!("d=/sys/class/net/{}/ecn\n", quote_for_shell(netdev));
     for (file, value) in settings {
         script.push_str(&format!(
-            "printf '%s\\n' {value} >\"$d\"/{file} || {{ echo railwright: the driver refuses {value} for {file} >&2; exit 1; }}\n",
+            "printf '%s\\n' {value} >\"$d\"/{file} || {{ echo railwright: the driver refuses \
+             {value} for {file} >&2; exit 1; }}\n",
             file = quote_for_shell(file),
             value = quote_for_shell(value),
         ));

@@ -1,6 +1,7 @@
-//! `link_qos`: PFC, traffic classes, DSCP map, global pause and cable length of a netdev, through `dcb` (or `mlnx_qos` where there is no
-//! `dcb`). Its name is the netdev's. The kernel forgets all of it at a reboot, a driver reload and a firmware reset, so
-//! a unit of ours keeps it. Trust has no setting of its own: it follows from the DSCP map, as mlx5 does it.
+//! `link_qos`: PFC, traffic classes, DSCP map, global pause and cable length of a netdev, through
+//! `dcb` (or `mlnx_qos` where there is no `dcb`). Its name is the netdev's. The kernel forgets all
+//! of it at a reboot, a driver reload and a firmware reset, so a unit of ours keeps it. Trust has
+//! no setting of its own: it follows from the DSCP map, as mlx5 does it.
 
 pub mod dcb;
 pub mod mlnx;
@@ -9,7 +10,10 @@ pub mod settings;
 use super::fields::Fields;
 use super::keeper::{PersistenceUnit, PersistenceUnitFiles, Trigger};
 use super::sections::{self, Section, find_section};
-use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Fact, Plane, Read, ReadResults, Reading, ResourceKind};
+use super::{
+    Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Fact, Plane, Read,
+    ReadResults, Reading, ResourceKind,
+};
 use serde_json::{Value, json};
 use settings::Settings;
 
@@ -55,13 +59,32 @@ impl ResourceKind for LinkQos {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = Fields::of(body, &["netdev", "pfc", "ets", "dscp", "pause", "cable_length_m", "optional", "known_after"]);
+        let mut fields = Fields::of(
+            body,
+            &[
+                "netdev",
+                "pfc",
+                "ets",
+                "dscp",
+                "pause",
+                "cable_length_m",
+                "optional",
+                "known_after",
+            ],
+        );
         fields.netdev(true);
         settings::check_qos_settings(&mut fields);
         fields.flag("optional");
         fields.resource("known_after");
-        if ["pfc", "ets", "dscp", "pause", "cable_length_m"].iter().all(|field| fields.get(field).is_none()) {
-            fields.error("", "nothing is wished for", Some("name at least one of pfc, ets, dscp, pause, cable_length_m".to_owned()));
+        if ["pfc", "ets", "dscp", "pause", "cable_length_m"]
+            .iter()
+            .all(|field| fields.get(field).is_none())
+        {
+            fields.error(
+                "",
+                "nothing is wished for",
+                Some("name at least one of pfc, ets, dscp, pause, cable_length_m".to_owned()),
+            );
         }
         fields.finish()
     }
@@ -77,23 +100,35 @@ impl ResourceKind for LinkQos {
         match decode_link_qos_state(wish, answers) {
             Err(reason) => same_everywhere(wish, Reading::Unknown(reason)),
             Ok(LinkQosState::Runs(running)) => diff_link_qos(wish, answers, &running),
-            Ok(LinkQosState::NoNetdev) => wait_or_refuse(wish, format!("there is no netdev {}", extract_netdev_name(wish))),
-            Ok(LinkQosState::NoTool) => {
-                wait_or_refuse(wish, "the host has neither `dcb` (iproute2 5.11 or newer) nor `mlnx_qos`".to_owned())
-            }
-            Ok(LinkQosState::NoDcb(reason)) if wish.body.get("optional") == Some(&Value::Bool(true)) => {
+            Ok(LinkQosState::NoNetdev) => wait_or_refuse(
+                wish,
+                format!("there is no netdev {}", extract_netdev_name(wish)),
+            ),
+            Ok(LinkQosState::NoTool) => wait_or_refuse(
+                wish,
+                "the host has neither `dcb` (iproute2 5.11 or newer) nor `mlnx_qos`".to_owned(),
+            ),
+            Ok(LinkQosState::NoDcb(reason))
+                if wish.body.get("optional") == Some(&Value::Bool(true)) =>
+            {
                 same_everywhere(wish, Reading::NotApplicable(reason))
             }
             Ok(LinkQosState::NoDcb(reason)) => Assessment {
                 refusal: Some(format!(
-                    "{reason}; the fabric stays without a lossless class on this link (a wish with `optional: true` accepts that)"
+                    "{reason}; the fabric stays without a lossless class on this link (a wish with \
+                     `optional: true` accepts that)"
                 )),
                 ..same_everywhere(wish, Reading::Absent)
             },
         }
     }
 
-    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+    fn undo(
+        &self,
+        last_applied: &DesiredResource,
+        before: &Value,
+        answers: &ReadResults,
+    ) -> Assessment {
         plan_link_qos_undo(last_applied, before, answers)
     }
 
@@ -111,88 +146,146 @@ fn extract_netdev_name(wish: &DesiredResource) -> &str {
 }
 
 fn build_link_qos_read(wish: &DesiredResource) -> Read {
-    Read::LinkQos { netdev: extract_netdev_name(wish).to_owned() }
+    Read::LinkQos {
+        netdev: extract_netdev_name(wish).to_owned(),
+    }
 }
 
-fn build_qos_commands(tool: QosTool, netdev: &str, wanted: &Settings, now: &Settings) -> Vec<Vec<String>> {
+fn build_qos_commands(
+    tool: QosTool,
+    netdev: &str,
+    wanted: &Settings,
+    now: &Settings,
+) -> Vec<Vec<String>> {
     match tool {
         QosTool::Dcb => dcb::build_dcb_commands(netdev, wanted, now),
         QosTool::Mlnx => mlnx::build_mlnx_qos_commands(netdev, wanted, now),
     }
 }
 
-/// The script sets everything from nothing: pause off before PFC on, because they exclude each other.
+/// The script sets everything from nothing: pause off before PFC on, because they exclude each
+/// other.
 fn build_link_qos_unit(wish: &DesiredResource, tool: QosTool) -> PersistenceUnit {
     let wanted = Settings::of(&wish.body);
     let netdev = extract_netdev_name(wish);
-    let pause = wanted.pause.map(|on| dcb::pause_script(netdev, on)).unwrap_or_default();
+    let pause = wanted
+        .pause
+        .map(|on| dcb::pause_script(netdev, on))
+        .unwrap_or_default();
     let commands = build_qos_commands(tool, netdev, &wanted, &Settings::default());
     let commands = match tool {
         QosTool::Dcb => dcb::set_script(&commands),
         QosTool::Mlnx => mlnx::set_script(&commands),
     };
-    PersistenceUnit::new("link-qos", netdev, Trigger::Netdev(netdev.to_owned()), &format!("{pause}{commands}"))
+    PersistenceUnit::new(
+        "link-qos",
+        netdev,
+        Trigger::Netdev(netdev.to_owned()),
+        &format!("{pause}{commands}"),
+    )
 }
 
-/// What runs on a netdev, of which nothing is wished here: all that the program tells, all DSCPs included.
+/// What runs on a netdev, of which nothing is wished here: all that the program tells, all DSCPs
+/// included.
 pub fn decode_running_qos(answers: &ReadResults, netdev: &str) -> Fact<Settings> {
-    let all = Settings { dscp: Some((0..64).map(|dscp| (dscp, 0)).collect()), ..Settings::default() };
+    let all = Settings {
+        dscp: Some((0..64).map(|dscp| (dscp, 0)).collect()),
+        ..Settings::default()
+    };
     match found_on(netdev, &all, answers) {
         Err(why) => Fact::Unknown(why),
         Ok(LinkQosState::NoNetdev) => Fact::Absent,
-        Ok(LinkQosState::NoTool) => Fact::Unknown("the host has neither `dcb` nor `mlnx_qos`".to_owned()),
+        Ok(LinkQosState::NoTool) => {
+            Fact::Unknown("the host has neither `dcb` nor `mlnx_qos`".to_owned())
+        }
         Ok(LinkQosState::NoDcb(why)) => Fact::NotApplicable(why),
         Ok(LinkQosState::Runs(running)) => Fact::Is(running.settings),
     }
 }
 
-fn decode_link_qos_state(wish: &DesiredResource, answers: &ReadResults) -> Result<LinkQosState, String> {
-    found_on(extract_netdev_name(wish), &Settings::of(&wish.body), answers)
+fn decode_link_qos_state(
+    wish: &DesiredResource,
+    answers: &ReadResults,
+) -> Result<LinkQosState, String> {
+    found_on(
+        extract_netdev_name(wish),
+        &Settings::of(&wish.body),
+        answers,
+    )
 }
 
-fn found_on(netdev: &str, wanted: &Settings, answers: &ReadResults) -> Result<LinkQosState, String> {
-    let (code, out) = answers.output(&Read::LinkQos { netdev: netdev.to_owned() })?;
+fn found_on(
+    netdev: &str,
+    wanted: &Settings,
+    answers: &ReadResults,
+) -> Result<LinkQosState, String> {
+    let (code, out) = answers.output(&Read::LinkQos {
+        netdev: netdev.to_owned(),
+    })?;
     if code == 1 {
         return Ok(LinkQosState::NoNetdev);
     }
     let sections = sections::parse_sections(out);
     if find_section(&sections, "virtual-function").is_some() {
-        return Ok(LinkQosState::NoDcb(format!("{netdev} is a virtual function; only the physical function of a port has PFC")));
+        return Ok(LinkQosState::NoDcb(format!(
+            "{netdev} is a virtual function; only the physical function of a port has PFC"
+        )));
     }
     let lldpad_agrees = dcb::lldpad_agrees(&sections, wanted);
     let foreign_dcbx = dcb::foreign_dcbx(&sections) == Some(true);
     if let Some(section) = find_section(&sections, "mlnx_qos") {
         let Some(mut settings) = mlnx::parse_mlnx_qos_settings(section, wanted) else {
-            return Ok(LinkQosState::NoDcb(format!("mlnx_qos has no answer for {netdev}: it knows NVIDIA NICs only")));
+            return Ok(LinkQosState::NoDcb(format!(
+                "mlnx_qos has no answer for {netdev}: it knows NVIDIA NICs only"
+            )));
         };
         settings.pause = dcb::parse_dcb_settings(&sections).pause;
-        return Ok(LinkQosState::Runs(Box::new(RunningQos { settings, tool: QosTool::Mlnx, foreign_dcbx, lldpad_agrees })));
+        return Ok(LinkQosState::Runs(Box::new(RunningQos {
+            settings,
+            tool: QosTool::Mlnx,
+            foreign_dcbx,
+            lldpad_agrees,
+        })));
     }
-    let Some(pfc) = find_section(&sections, "pfc") else { return Ok(LinkQosState::NoTool) };
+    let Some(pfc) = find_section(&sections, "pfc") else {
+        return Ok(LinkQosState::NoTool);
+    };
     let settings = dcb::parse_dcb_settings(&sections);
     if pfc.code() != Some(0) {
         return no_answer(netdev, pfc);
     }
-    Ok(LinkQosState::Runs(Box::new(RunningQos { settings, tool: QosTool::Dcb, foreign_dcbx, lldpad_agrees })))
+    Ok(LinkQosState::Runs(Box::new(RunningQos {
+        settings,
+        tool: QosTool::Dcb,
+        foreign_dcbx,
+        lldpad_agrees,
+    })))
 }
 
-/// `dcb` says `Attribute read: Operation not supported` for a device without DCB; anything else is not known to mean that.
+/// `dcb` says `Attribute read: Operation not supported` for a device without DCB; anything else is
+/// not known to mean that.
 fn no_answer(netdev: &str, section: &Section<'_>) -> Result<LinkQosState, String> {
     let said = section.text();
     if said.contains("Operation not supported") || said.contains("not supported") {
-        return Ok(LinkQosState::NoDcb(format!("the driver of {netdev} has no data centre bridging (dcb: Operation not supported)")));
+        return Ok(LinkQosState::NoDcb(format!(
+            "the driver of {netdev} has no data centre bridging (dcb: Operation not supported)"
+        )));
     }
-    Err(format!("dcb gave no answer: {}", railwright_base::text::one_line(&said, 120)))
+    Err(format!(
+        "dcb gave no answer: {}",
+        railwright_base::text::one_line(&said, 120)
+    ))
 }
 
 fn same_everywhere(wish: &DesiredResource, found: Reading) -> Assessment {
     let mut assessment = Assessment::default();
     for (name, value) in Settings::of(&wish.body).values() {
-        let attribute = Attribute::in_plane(Plane::Persisted, Reading::Is(value.clone()), found.clone()).and(
-            Plane::Running,
-            Reading::Is(value),
+        let attribute = Attribute::in_plane(
+            Plane::Persisted,
+            Reading::Is(value.clone()),
             found.clone(),
-        );
+        )
+        .and(Plane::Running, Reading::Is(value), found.clone());
         assessment.attributes.insert(name.to_owned(), attribute);
     }
     assessment
@@ -200,23 +293,49 @@ fn same_everywhere(wish: &DesiredResource, found: Reading) -> Assessment {
 
 fn wait_or_refuse(wish: &DesiredResource, reason: String) -> Assessment {
     let mut assessment = same_everywhere(wish, Reading::Absent);
-    assessment.wait_or_refuse(wish, &["reload_systemd", "set_dcb", "set_mlnx_qos", "set_pause", "write_file"], || reason);
+    assessment.wait_or_refuse(
+        wish,
+        &[
+            "reload_systemd",
+            "set_dcb",
+            "set_mlnx_qos",
+            "set_pause",
+            "write_file",
+        ],
+        || reason,
+    );
     assessment
 }
 
-fn diff_link_qos(wish: &DesiredResource, answers: &ReadResults, running: &RunningQos) -> Assessment {
-    let RunningQos { settings: now, tool, foreign_dcbx, lldpad_agrees } = running;
+fn diff_link_qos(
+    wish: &DesiredResource,
+    answers: &ReadResults,
+    running: &RunningQos,
+) -> Assessment {
+    let RunningQos {
+        settings: now,
+        tool,
+        foreign_dcbx,
+        lldpad_agrees,
+    } = running;
     let (tool, foreign_dcbx, lldpad_agrees) = (*tool, *foreign_dcbx, *lldpad_agrees);
     let wanted = Settings::of(&wish.body);
     let keeper = build_link_qos_unit(wish, tool);
     let kept = keeper.kept(answers);
     let mut assessment = Assessment {
-        attributes: diff_qos_settings(&wanted, now, &decode_persisted_qos(&wanted, &keeper, tool, &kept)),
+        attributes: diff_qos_settings(
+            &wanted,
+            now,
+            &decode_persisted_qos(&wanted, &keeper, tool, &kept),
+        ),
         ..Assessment::default()
     };
-    assessment.attributes.insert("unit".to_owned(), keeper.attribute(&kept));
+    assessment
+        .attributes
+        .insert("unit".to_owned(), keeper.attribute(&kept));
     if foreign_dcbx {
-        let attribute = Attribute::in_plane(Plane::Running, Reading::is("host"), Reading::is("firmware"));
+        let attribute =
+            Attribute::in_plane(Plane::Running, Reading::is("host"), Reading::is("firmware"));
         assessment.attributes.insert("dcbx".to_owned(), attribute);
     }
     assessment.before = json!({ "running": now });
@@ -229,21 +348,38 @@ fn diff_link_qos(wish: &DesiredResource, answers: &ReadResults, running: &Runnin
         return assessment;
     }
     assessment.actions = keeper.write(&kept);
-    assessment.actions.extend(running_actions(extract_netdev_name(wish), tool, &wanted, now, foreign_dcbx));
+    assessment.actions.extend(running_actions(
+        extract_netdev_name(wish),
+        tool,
+        &wanted,
+        now,
+        foreign_dcbx,
+    ));
     record_qos_disruption(extract_netdev_name(wish), &wanted, now, &mut assessment);
     assessment
 }
 
 fn lldpad_refusal(netdev: &str, wanted: &Settings) -> String {
-    let list: Vec<String> = wanted.pfc.iter().flatten().map(ToString::to_string).collect();
-    let enabled = if list.is_empty() { "none".to_owned() } else { list.join(",") };
+    let list: Vec<String> = wanted
+        .pfc
+        .iter()
+        .flatten()
+        .map(ToString::to_string)
+        .collect();
+    let enabled = if list.is_empty() {
+        "none".to_owned()
+    } else {
+        list.join(",")
+    };
     format!(
-        "lldpad runs and will overwrite PFC of {netdev}, at the latest after the next boot: stop it (`systemctl disable --now lldpad.socket lldpad`), \
-         or tell it the same: `lldptool -T -i {netdev} -V PFC willing=no enabled={enabled}`"
+        "lldpad runs and will overwrite PFC of {netdev}, at the latest after the next boot: stop \
+         it (`systemctl disable --now lldpad.socket lldpad`), or tell it the same: `lldptool -T -i \
+         {netdev} -V PFC willing=no enabled={enabled}`"
     )
 }
 
-/// What the script on disk sets; ours sets what is wished, even where that takes no command (an empty DSCP map).
+/// What the script on disk sets; ours sets what is wished, even where that takes no command (an
+/// empty DSCP map).
 fn decode_persisted_qos(
     wanted: &Settings,
     keeper: &PersistenceUnit,
@@ -272,70 +408,123 @@ fn diff_qos_settings(
         let no_pause = name == "pause" && !running.contains_key(name);
         let found = match running.get(name) {
             Some(found) => Reading::Is(found.clone()),
-            None if no_pause => Reading::NotApplicable("the driver has no pause setting, or ethtool is not there".to_owned()),
+            None if no_pause => Reading::NotApplicable(
+                "the driver has no pause setting, or ethtool is not there".to_owned(),
+            ),
             None => Reading::Unknown("the program gave no answer that could be read".to_owned()),
         };
         let disk = match persisted {
             Err(reason) => Reading::Unknown(reason.clone()),
-            Ok(settings) => settings.values().remove(name).map_or(Reading::Absent, Reading::Is),
+            Ok(settings) => settings
+                .values()
+                .remove(name)
+                .map_or(Reading::Absent, Reading::Is),
         };
         let wanted = Reading::Is(value);
-        all.insert(name.to_owned(), Attribute::in_plane(Plane::Persisted, wanted.clone(), disk).and(Plane::Running, wanted, found));
+        all.insert(
+            name.to_owned(),
+            Attribute::in_plane(Plane::Persisted, wanted.clone(), disk).and(
+                Plane::Running,
+                wanted,
+                found,
+            ),
+        );
     }
     all
 }
 
 /// Pause goes off before PFC comes on, and comes on only after PFC went off.
-fn running_actions(netdev: &str, tool: QosTool, wanted: &Settings, now: &Settings, foreign_dcbx: bool) -> Vec<Action> {
+fn running_actions(
+    netdev: &str,
+    tool: QosTool,
+    wanted: &Settings,
+    now: &Settings,
+    foreign_dcbx: bool,
+) -> Vec<Action> {
     let mut commands = build_qos_commands(tool, netdev, wanted, now);
     if foreign_dcbx && tool == QosTool::Dcb {
-        commands.insert(0, ["dcbx", "set", "dev", netdev, "host", "ieee"].map(str::to_owned).to_vec());
+        commands.insert(
+            0,
+            ["dcbx", "set", "dev", netdev, "host", "ieee"]
+                .map(str::to_owned)
+                .to_vec(),
+        );
     }
     let set = (!commands.is_empty()).then_some(match tool {
         QosTool::Dcb => Action::SetDcb { commands },
         QosTool::Mlnx => Action::SetMlnxQos { commands },
     });
-    let pause =
-        wanted.pause.filter(|on| now.pause.is_some_and(|found| found != *on)).map(|on| Action::SetPause { netdev: netdev.to_owned(), on });
-    if wanted.pause == Some(true) { set.into_iter().chain(pause).collect() } else { pause.into_iter().chain(set).collect() }
+    let pause = wanted
+        .pause
+        .filter(|on| now.pause.is_some_and(|found| found != *on))
+        .map(|on| Action::SetPause {
+            netdev: netdev.to_owned(),
+            on,
+        });
+    if wanted.pause == Some(true) {
+        set.into_iter().chain(pause).collect()
+    } else {
+        pause.into_iter().chain(set).collect()
+    }
 }
 
-fn record_qos_disruption(netdev: &str, wanted: &Settings, now: &Settings, assessment: &mut Assessment) {
-    let changes = assessment
-        .actions
-        .iter()
-        .any(|action| matches!(action, Action::SetDcb { .. } | Action::SetMlnxQos { .. } | Action::SetPause { .. }));
+fn record_qos_disruption(
+    netdev: &str,
+    wanted: &Settings,
+    now: &Settings,
+    assessment: &mut Assessment,
+) {
+    let changes = assessment.actions.iter().any(|action| {
+        matches!(
+            action,
+            Action::SetDcb { .. } | Action::SetMlnxQos { .. } | Action::SetPause { .. }
+        )
+    });
     if !changes {
         return;
     }
-    let is_mapped = |settings: &Settings| settings.dscp.as_ref().is_some_and(|dscp| !dscp.is_empty());
+    let is_mapped =
+        |settings: &Settings| settings.dscp.as_ref().is_some_and(|dscp| !dscp.is_empty());
     assessment.disruption = Disruption::Reload;
-    // The Linux kernel: drivers/net/ethernet/mellanox/mlx5/core/en_dcbnl.c, `mlx5e_dcbnl_ieee_setpfc` toggles the port's link.
+    // The Linux kernel: drivers/net/ethernet/mellanox/mlx5/core/en_dcbnl.c,
+    // `mlx5e_dcbnl_ieee_setpfc` toggles the port's link.
     if wanted.pfc.is_some() && wanted.pfc != now.pfc {
         assessment.disruption = Disruption::LinkBlip;
         assessment.interrupts_netdevs = vec![netdev.to_owned()];
-        assessment.interrupts.push(format!("the link of {netdev} goes down and comes back, because mlx5 takes it down to change PFC"));
+        assessment.interrupts.push(format!(
+            "the link of {netdev} goes down and comes back, because mlx5 takes it down to change \
+             PFC"
+        ));
     }
     if wanted.dscp.is_some() && is_mapped(wanted) != is_mapped(now) {
         assessment.disruption = Disruption::LinkBlip;
         assessment.interrupts_netdevs = vec![netdev.to_owned()];
-        assessment.interrupts.push(format!("RDMA traffic on {netdev} stops for about 1 s, because what it trusts changes"));
+        assessment.interrupts.push(format!(
+            "RDMA traffic on {netdev} stops for about 1 s, because what it trusts changes"
+        ));
     }
 }
 
 /// What ran before comes back, and our files go.
 fn plan_link_qos_undo(wish: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
-    let mut assessment = Assessment { before: before.clone(), ..Assessment::default() };
+    let mut assessment = Assessment {
+        before: before.clone(),
+        ..Assessment::default()
+    };
     let (now, tool) = match decode_link_qos_state(wish, answers) {
         Ok(LinkQosState::Runs(running)) => (Some(running.settings), running.tool),
         _ => (None, QosTool::Dcb),
     };
     build_link_qos_unit(wish, tool).take_back(&mut assessment, answers);
     let judged = Settings::of(&wish.body);
-    let old: Option<Settings> = before.get("running").and_then(|running| serde_json::from_value(running.clone()).ok());
+    let old: Option<Settings> = before
+        .get("running")
+        .and_then(|running| serde_json::from_value(running.clone()).ok());
     let (Some(now), Some(old)) = (now, old) else {
-        assessment.residue =
-            vec![format!("PFC, traffic classes and DSCP map of {} stay until its driver is loaded again", extract_netdev_name(wish))];
+        assessment.residue = vec![format!(
+            "PFC, traffic classes and DSCP map of {} stay until its driver is loaded again",
+            extract_netdev_name(wish)
+        )];
         return assessment;
     };
     let then = Settings {
@@ -343,13 +532,27 @@ fn plan_link_qos_undo(wish: &DesiredResource, before: &Value, answers: &ReadResu
         ets: old.ets.filter(|_| judged.ets.is_some()),
         dscp: old.dscp.filter(|_| judged.dscp.is_some()),
         pause: old.pause.filter(|_| judged.pause.is_some()),
-        cable_length_m: old.cable_length_m.filter(|_| judged.cable_length_m.is_some()),
+        cable_length_m: old
+            .cable_length_m
+            .filter(|_| judged.cable_length_m.is_some()),
     };
     for (name, value) in then.values() {
-        let found = now.values().remove(name).map_or(Reading::Absent, Reading::Is);
-        assessment.attributes.insert(name.to_owned(), Attribute::in_plane(Plane::Running, Reading::Is(value), found));
+        let found = now
+            .values()
+            .remove(name)
+            .map_or(Reading::Absent, Reading::Is);
+        assessment.attributes.insert(
+            name.to_owned(),
+            Attribute::in_plane(Plane::Running, Reading::Is(value), found),
+        );
     }
-    assessment.actions.extend(running_actions(extract_netdev_name(wish), tool, &then, &now, false));
+    assessment.actions.extend(running_actions(
+        extract_netdev_name(wish),
+        tool,
+        &then,
+        &now,
+        false,
+    ));
     record_qos_disruption(extract_netdev_name(wish), &then, &now, &mut assessment);
     assessment
 }

@@ -7,7 +7,8 @@ use railwright_base::Address;
 
 /// `dcb -j -N` (iproute2 6.1) and `ethtool -a` on the lab's make-believe ConnectX.
 const DCB: &str = include_str!("tests/dcb.txt");
-/// `mlnx_qos -i` as the scripts of att/netarbiter (nvmf/OUTPUTSAMPLE.setup-nic-lossless-layer3.sh.md) recorded it on a ConnectX.
+/// `mlnx_qos -i` as the scripts of att/netarbiter
+/// (nvmf/OUTPUTSAMPLE.setup-nic-lossless-layer3.sh.md) recorded it on a ConnectX.
 const MLNX: &str = include_str!("tests/mlnx_qos.txt");
 
 fn wish(body: Value) -> DesiredResource {
@@ -18,8 +19,18 @@ fn wish(body: Value) -> DesiredResource {
 fn answers(wish: &DesiredResource, code: i32, out: &str) -> ReadResults {
     let mut answers = ReadResults::default();
     for read in LinkQos.reads(wish) {
-        let (code, out) = if matches!(read, Read::LinkQos { .. }) { (code, out) } else { (1, "") };
-        answers.insert(read.key(), ReadResult { status: AnswerStatus::Exit(code), out: out.to_owned() });
+        let (code, out) = if matches!(read, Read::LinkQos { .. }) {
+            (code, out)
+        } else {
+            (1, "")
+        };
+        answers.insert(
+            read.key(),
+            ReadResult {
+                status: AnswerStatus::Exit(code),
+                out: out.to_owned(),
+            },
+        );
     }
     answers
 }
@@ -30,7 +41,10 @@ fn lossless() -> Value {
 
 fn running(assessment: &Assessment) -> Vec<String> {
     let words = |action: &Action| match action {
-        Action::SetDcb { commands } | Action::SetMlnxQos { commands } => commands.iter().map(|words| words.join(" ")).collect::<Vec<_>>(),
+        Action::SetDcb { commands } | Action::SetMlnxQos { commands } => commands
+            .iter()
+            .map(|words| words.join(" "))
+            .collect::<Vec<_>>(),
         Action::SetPause { on, .. } => vec![format!("pause {on}")],
         _ => Vec::new(),
     };
@@ -41,10 +55,17 @@ fn running(assessment: &Assessment) -> Vec<String> {
 fn only_what_differs_is_set_and_pause_goes_first() {
     let wish = wish(lossless());
     let found = LinkQos.assess(&wish, &answers(&wish, 0, DCB));
-    assert_eq!(running(&found), ["pause false"], "dcb already says the rest");
+    assert_eq!(
+        running(&found),
+        ["pause false"],
+        "dcb already says the rest"
+    );
     let empty = DCB
         .replace("[[26,3],[48,6]]", "[[10,1]]")
-        .replace("false,true,false,false,false,false]", "false,false,false,false,false,false]")
+        .replace(
+            "false,true,false,false,false,false]",
+            "false,false,false,false,false,false]",
+        )
         .replace("[0,0,0,3,0,0,6,0]", "[0,1,2,3,4,5,6,7]");
     insta::assert_snapshot!(running(&LinkQos.assess(&wish, &answers(&wish, 0, &empty))).join("\n"), @r"
     pause false
@@ -59,12 +80,20 @@ fn only_what_differs_is_set_and_pause_goes_first() {
 fn our_script_is_read_back_as_it_was_written() {
     let wish = wish(lossless());
     for tool in [QosTool::Dcb, QosTool::Mlnx] {
-        let [Action::WriteFile { content, .. }, ..] = &build_link_qos_unit(&wish, tool).write(&PersistenceUnitFiles::default())[..] else {
+        let [Action::WriteFile { content, .. }, ..] =
+            &build_link_qos_unit(&wish, tool).write(&PersistenceUnitFiles::default())[..]
+        else {
             panic!()
         };
         let mut kept = PersistenceUnitFiles::default();
         kept.script = Some(format!("{content}# a line by hand\n"));
-        let read = decode_persisted_qos(&Settings::default(), &build_link_qos_unit(&wish, tool), tool, &Ok(kept)).unwrap();
+        let read = decode_persisted_qos(
+            &Settings::default(),
+            &build_link_qos_unit(&wish, tool),
+            tool,
+            &Ok(kept),
+        )
+        .unwrap();
         assert_eq!(read, Settings::of(&wish.body), "{tool:?}");
     }
 }
@@ -73,51 +102,111 @@ fn our_script_is_read_back_as_it_was_written() {
 fn mlnx_qos_stands_in_where_there_is_no_dcb() {
     let wish = wish(json!({ "netdev": "ens1", "pfc": [3], "dscp": { "26": 3, "48": 6 } }));
     assert!(running(&LinkQos.assess(&wish, &answers(&wish, 0, MLNX))).is_empty());
-    let pcp = MLNX.replace("state: dscp", "state: pcp").replace("0   0   0   1", "0   0   0   0");
+    let pcp = MLNX
+        .replace("state: dscp", "state: pcp")
+        .replace("0   0   0   1", "0   0   0   0");
     let found = LinkQos.assess(&wish, &answers(&wish, 0, &pcp));
     assert_eq!(
         running(&found),
-        ["-i ens1 --trust dscp", "-i ens1 --dscp2prio set,26,3", "-i ens1 --dscp2prio set,48,6", "-i ens1 --pfc 0,0,0,1,0,0,0,0"]
+        [
+            "-i ens1 --trust dscp",
+            "-i ens1 --dscp2prio set,26,3",
+            "-i ens1 --dscp2prio set,48,6",
+            "-i ens1 --pfc 0,0,0,1,0,0,0,0"
+        ]
     );
-    assert_eq!((found.disruption, &*found.interrupts_netdevs), (Disruption::LinkBlip, &["ens1".to_owned()][..]));
+    assert_eq!(
+        (found.disruption, &*found.interrupts_netdevs),
+        (Disruption::LinkBlip, &["ens1".to_owned()][..])
+    );
 }
 
 #[test]
 fn a_nic_that_cannot_is_refused_and_a_virtual_function_is_not_asked() {
     let wish = wish(lossless());
     let plain = "== pfc 1\n|Attribute read: Operation not supported\n";
-    assert!(LinkQos.assess(&wish, &answers(&wish, 0, plain)).refusal.unwrap().contains("optional: true"));
+    assert!(
+        LinkQos
+            .assess(&wish, &answers(&wish, 0, plain))
+            .refusal
+            .unwrap()
+            .contains("optional: true")
+    );
     let mut optional = wish.clone();
     std::sync::Arc::make_mut(&mut optional.want).body["optional"] = json!(true);
-    assert!(LinkQos.assess(&optional, &answers(&optional, 0, plain)).is_met());
-    let broken = LinkQos.assess(&wish, &answers(&wish, 0, "== pfc 1\n|Cannot talk to kernel\n"));
+    assert!(
+        LinkQos
+            .assess(&optional, &answers(&optional, 0, plain))
+            .is_met()
+    );
+    let broken = LinkQos.assess(
+        &wish,
+        &answers(&wish, 0, "== pfc 1\n|Cannot talk to kernel\n"),
+    );
     assert!(broken.has_unknown() && broken.refusal.is_none());
-    assert!(LinkQos.assess(&wish, &answers(&wish, 1, "")).refusal.unwrap().contains("no netdev"));
+    assert!(
+        LinkQos
+            .assess(&wish, &answers(&wish, 1, ""))
+            .refusal
+            .unwrap()
+            .contains("no netdev")
+    );
 }
 
 #[test]
 fn an_lldpad_that_disagrees_and_firmware_dcbx_are_seen() {
     let wish = wish(lossless());
-    for (willing, enabled, refused) in [("yes", "8", true), ("", "", true), ("no", "24", true), ("no", "8", false)] {
-        let lldpad = format!("{DCB}\n== lldpad 0\n|willing={willing}\n\n== lldpad-pfc 0\n|enabled={enabled}\n");
+    for (willing, enabled, refused) in [
+        ("yes", "8", true),
+        ("", "", true),
+        ("no", "24", true),
+        ("no", "8", false),
+    ] {
+        let lldpad = format!(
+            "{DCB}\n== lldpad 0\n|willing={willing}\n\n== lldpad-pfc 0\n|enabled={enabled}\n"
+        );
         let refusal = LinkQos.assess(&wish, &answers(&wish, 0, &lldpad)).refusal;
         assert_eq!(
-            refusal.is_some_and(|text| text.contains("lldptool -T -i ens1 -V PFC willing=no enabled=3")),
+            refusal.is_some_and(
+                |text| text.contains("lldptool -T -i ens1 -V PFC willing=no enabled=3")
+            ),
             refused,
             "{willing} {enabled}"
         );
     }
-    let firmware = DCB.replace("{\"host\":true,\"ieee\":true}", "{\"lld_managed\":true,\"ieee\":true}");
+    let firmware = DCB.replace(
+        "{\"host\":true,\"ieee\":true}",
+        "{\"lld_managed\":true,\"ieee\":true}",
+    );
     let found = LinkQos.assess(&wish, &answers(&wish, 0, &firmware));
-    assert_eq!(running(&found), ["pause false", "dcbx set dev ens1 host ieee"]);
+    assert_eq!(
+        running(&found),
+        ["pause false", "dcbx set dev ens1 host ieee"]
+    );
 }
 
 #[test]
 fn undo_brings_back_what_ran() {
     let wish = wish(lossless());
     let before = json!({ "running": { "pfc": [], "dscp": {}, "pause": true, "ets": null } });
-    let undo = LinkQos.undo(&wish, &before, &answers(&wish, 0, &DCB.replace("RX:\t\ton", "RX:\t\toff").replace("TX:\t\ton", "TX:\t\toff")));
-    assert_eq!(running(&undo), ["app del dev ens1 dscp-prio 26:3 48:6", "pfc set dev ens1 prio-pfc all:off", "pause true"]);
+    let undo = LinkQos.undo(
+        &wish,
+        &before,
+        &answers(
+            &wish,
+            0,
+            &DCB.replace("RX:\t\ton", "RX:\t\toff")
+                .replace("TX:\t\ton", "TX:\t\toff"),
+        ),
+    );
+    assert_eq!(
+        running(&undo),
+        [
+            "app del dev ens1 dscp-prio 26:3 48:6",
+            "pfc set dev ens1 prio-pfc all:off",
+            "pause true"
+        ]
+    );
 }
 
 #[test]
@@ -126,46 +215,93 @@ fn bad_bodies_are_told_apart() {
         (json!({ "netdev": "ens1" }), ""),
         (json!({ "netdev": "ens1", "pfc": [8] }), "/pfc"),
         (json!({ "netdev": "ens1", "dscp": { "64": 3 } }), "/dscp"),
-        (json!({ "netdev": "ens1", "pfc": [3], "pause": true }), "/pause"),
-        (json!({ "netdev": "ens1", "ets": { "bandwidth": { "0": 50 } } }), "/ets/bandwidth"),
-        (json!({ "netdev": "ens1", "ets": { "tsa": { "0": "strict" }, "bandwidth": { "0": 50, "1": 50 } } }), "/ets/bandwidth"),
-        (json!({ "netdev": "ens1", "ets": { "bw": [] , "bandwidth": { "0": 100 } } }), "/ets/bw"),
+        (
+            json!({ "netdev": "ens1", "pfc": [3], "pause": true }),
+            "/pause",
+        ),
+        (
+            json!({ "netdev": "ens1", "ets": { "bandwidth": { "0": 50 } } }),
+            "/ets/bandwidth",
+        ),
+        (
+            json!({ "netdev": "ens1", "ets": { "tsa": { "0": "strict" }, "bandwidth": { "0": 50, "1": 50 } } }),
+            "/ets/bandwidth",
+        ),
+        (
+            json!({ "netdev": "ens1", "ets": { "bw": [] , "bandwidth": { "0": 100 } } }),
+            "/ets/bw",
+        ),
     ] {
-        assert_eq!(LinkQos.check(&body).first().map(|e| e.pointer.as_str()), Some(pointer), "{body}");
+        assert_eq!(
+            LinkQos.check(&body).first().map(|e| e.pointer.as_str()),
+            Some(pointer),
+            "{body}"
+        );
     }
 }
 
 proptest! {
     #[test]
-    fn no_output_panics(out in "(== pfc 0|== ets 0|== app 0|== mlnx_qos 0|\\||tc: |priority: |prio:|\\{|\\}|\\[|\"dscp_prio\":|[0-9,]|\n){0,40}") {
+    fn no_output_panics(out in "(== pfc 0|== ets 0|== app 0|== mlnx_qos 0|\\||tc: |priority: \
+                                |prio:|\\{|\\}|\\[|\"dscp_prio\":|[0-9,]|\n){0,40}") {
         let wish = wish(lossless());
         LinkQos.assess(&wish, &answers(&wish, 0, &out));
     }
 }
 
-/// `mlnx_qos` with a length alone would switch PFC off (python/mlnx_qos: `pfc_en = 0` before the list is read).
+/// `mlnx_qos` with a length alone would switch PFC off (python/mlnx_qos: `pfc_en = 0` before the
+/// list is read).
 #[test]
 fn the_length_of_the_cable_goes_by_either_tool_and_never_without_pfc() {
     let wish = wish(json!({ "netdev": "ens1", "cable_length_m": 40 }));
     let found = LinkQos.assess(&wish, &answers(&wish, 0, DCB));
     assert_eq!(running(&found), ["pfc set dev ens1 delay 40"]);
-    assert_eq!(found.disruption, Disruption::Reload, "no priority is switched");
+    assert_eq!(
+        found.disruption,
+        Disruption::Reload,
+        "no priority is switched"
+    );
     let by_mlnx = running(&LinkQos.assess(&wish, &answers(&wish, 0, MLNX)));
-    let [set] = by_mlnx.as_slice() else { panic!("{by_mlnx:?}") };
-    assert!(set.starts_with("-i ens1 --pfc ") && set.ends_with(" --cable_len 40"), "{set}");
+    let [set] = by_mlnx.as_slice() else {
+        panic!("{by_mlnx:?}")
+    };
+    assert!(
+        set.starts_with("-i ens1 --pfc ") && set.ends_with(" --cable_len 40"),
+        "{set}"
+    );
     for (script, decoded) in [
-        ("dcb 'pfc' 'set' 'dev' 'ens1' 'delay' '40'\n", dcb::decode_script as fn(&str) -> Settings),
-        ("mlnx_qos '-i' 'ens1' '--pfc' '0,0,0,1,0,0,0,0' '--cable_len' '40'\n", mlnx::decode_script),
+        (
+            "dcb 'pfc' 'set' 'dev' 'ens1' 'delay' '40'\n",
+            dcb::decode_script as fn(&str) -> Settings,
+        ),
+        (
+            "mlnx_qos '-i' 'ens1' '--pfc' '0,0,0,1,0,0,0,0' '--cable_len' '40'\n",
+            mlnx::decode_script,
+        ),
     ] {
         assert_eq!(decoded(script).cable_length_m, Some(40), "{script}");
     }
-    let both = Settings { pfc: Some([3].into()), cable_length_m: Some(7), ..Settings::default() };
+    let both = Settings {
+        pfc: Some([3].into()),
+        cable_length_m: Some(7),
+        ..Settings::default()
+    };
     assert_eq!(
-        mlnx::build_mlnx_qos_commands("ens1", &both, &Settings { pfc: both.pfc.clone(), ..Settings::default() }),
+        mlnx::build_mlnx_qos_commands(
+            "ens1",
+            &both,
+            &Settings {
+                pfc: both.pfc.clone(),
+                ..Settings::default()
+            }
+        ),
         [["-i", "ens1", "--pfc", "0,0,0,1,0,0,0,0", "--cable_len", "7"]]
     );
     for metres in [0, 1000] {
-        assert_eq!(LinkQos.check(&json!({ "netdev": "ens1", "cable_length_m": metres }))[0].pointer, "/cable_length_m");
+        assert_eq!(
+            LinkQos.check(&json!({ "netdev": "ens1", "cable_length_m": metres }))[0].pointer,
+            "/cable_length_m"
+        );
     }
 }
 
@@ -174,5 +310,8 @@ fn the_length_of_the_cable_goes_by_either_tool_and_never_without_pfc() {
 fn a_change_of_pfc_takes_the_link_down() {
     let wish = wish(json!({ "netdev": "ens1", "pfc": [3, 4] }));
     let found = LinkQos.assess(&wish, &answers(&wish, 0, DCB));
-    assert_eq!((found.disruption, found.interrupts_netdevs), (Disruption::LinkBlip, vec!["ens1".to_owned()]));
+    assert_eq!(
+        (found.disruption, found.interrupts_netdevs),
+        (Disruption::LinkBlip, vec!["ens1".to_owned()])
+    );
 }

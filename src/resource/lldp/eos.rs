@@ -1,6 +1,7 @@
-//! Neighbours as EOS tells them, which has an LLDP agent of its own: `show lldp neighbors detail` and `show interfaces description` as JSON.
-//! Members of the first: napalm-automation/napalm, napalm/eos/eos.py (`get_lldp_neighbors_detail`), where port names have quotes around
-//! them; of the second: aristanetworks/anta, anta/tests/interfaces.py (`VerifyInterfacesStatus`).
+//! Neighbours as EOS tells them, which has an LLDP agent of its own: `show lldp neighbors detail`
+//! and `show interfaces description` as JSON. Members of the first: napalm-automation/napalm,
+//! napalm/eos/eos.py (`get_lldp_neighbors_detail`), where port names have quotes around them; of
+//! the second: aristanetworks/anta, anta/tests/interfaces.py (`VerifyInterfacesStatus`).
 
 use super::{LENGTH_MAX, LldpNeighbour, NEIGHBOURS_MAX};
 use crate::sections::SHELL;
@@ -12,11 +13,13 @@ use std::collections::BTreeMap;
 pub fn render_eos_lldp_script() -> String {
     let ask = |word: &str, command: &str| {
         format!(
-            "o=$(as FastCli -p 15 -c '{command} | json' </dev/null 2>&1); printf '\\n== {word} %s\\n' $?\nprintf '%s\\n' \"$o\" | sed 's/^/|/'\n"
+            "o=$(as FastCli -p 15 -c '{command} | json' </dev/null 2>&1); printf '\\n== {word} \
+             %s\\n' $?\nprintf '%s\\n' \"$o\" | sed 's/^/|/'\n"
         )
     };
     format!(
-        "{SHELL}if ! command -v FastCli >/dev/null 2>&1; then printf '\\n== lldpctl 127\\n'; else\n{}{}fi\necho; echo '== end'\n",
+        "{SHELL}if ! command -v FastCli >/dev/null 2>&1; then printf '\\n== lldpctl 127\\n'; \
+         else\n{}{}fi\necho; echo '== end'\n",
         ask("interfaces", "show interfaces description"),
         ask("neighbors", "show lldp neighbors detail"),
     )
@@ -25,10 +28,15 @@ pub fn render_eos_lldp_script() -> String {
 /// Whether ports have a link; nothing where they are down and nobody can tell.
 pub fn parse_eos_link_states(text: &str) -> BTreeMap<String, Option<bool>> {
     let json: Value = serde_json::from_str(text).unwrap_or_default();
-    let members = json.get("interfaceDescriptions").and_then(Value::as_object).into_iter().flatten();
+    let members = json
+        .get("interfaceDescriptions")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
     let link = |(name, member): (&String, &Value)| {
         let word = |key: &str| member.get(key).and_then(Value::as_str);
-        let link = (word("interfaceStatus") != Some("adminDown")).then(|| word("lineProtocolStatus") == Some("up"));
+        let link = (word("interfaceStatus") != Some("adminDown"))
+            .then(|| word("lineProtocolStatus") == Some("up"));
         (one_line(name, LENGTH_MAX), link)
     };
     members.take(NEIGHBOURS_MAX).map(link).collect()
@@ -38,11 +46,27 @@ pub fn parse_eos_link_states(text: &str) -> BTreeMap<String, Option<bool>> {
 pub fn parse_eos_neighbours(text: &str) -> Option<BTreeMap<String, Vec<LldpNeighbour>>> {
     let json: Value = serde_json::from_str(text).ok()?;
     let of_port = |(name, member): (&String, &Value)| {
-        let heard = member.get("lldpNeighborInfo").and_then(Value::as_array).into_iter().flatten();
-        (one_line(name, LENGTH_MAX), heard.take(NEIGHBOURS_MAX).map(parse_eos_neighbour).collect::<Vec<_>>())
+        let heard = member
+            .get("lldpNeighborInfo")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        (
+            one_line(name, LENGTH_MAX),
+            heard
+                .take(NEIGHBOURS_MAX)
+                .map(parse_eos_neighbour)
+                .collect::<Vec<_>>(),
+        )
     };
     let ports = json.get("lldpNeighbors")?.as_object()?;
-    Some(ports.iter().map(of_port).filter(|(_, heard)| !heard.is_empty()).collect())
+    Some(
+        ports
+            .iter()
+            .map(of_port)
+            .filter(|(_, heard)| !heard.is_empty())
+            .collect(),
+    )
 }
 
 fn parse_eos_neighbour(heard: &Value) -> LldpNeighbour {

@@ -1,5 +1,6 @@
-//! `Read::LldpNeighbours` and `Read::SwitchNeighbours`: whom a host hears on its netdevs, or a switch on its ports, as lldpd tells it. What neighbours say of themselves is hostile: it is
-//! kept short and without control characters.
+//! `Read::LldpNeighbours` and `Read::SwitchNeighbours`: whom a host hears on its netdevs, or a
+//! switch on its ports, as lldpd tells it. What neighbours say of themselves is hostile: it is kept
+//! short and without control characters.
 
 mod eos;
 pub mod script;
@@ -12,7 +13,8 @@ use std::collections::BTreeMap;
 
 /// The most neighbours that are looked at; lldpd itself keeps 32 a netdev.
 const NEIGHBOURS_MAX: usize = 4096;
-/// The most characters of what a neighbour says of itself (IEEE 802.1AB-2016, 8.5: a TLV has 255 bytes).
+/// The most characters of what a neighbour says of itself (IEEE 802.1AB-2016, 8.5: a TLV has 255
+/// bytes).
 const LENGTH_MAX: usize = 255;
 
 /// What a host says of its netdevs, and of who is on them.
@@ -57,17 +59,20 @@ pub fn decode_lldp_answer(answers: &ReadResults, read: &Read) -> Result<Lldp, Si
     for section in sections::parse_sections(out) {
         match section.word {
             "netdev" => {
-                let carrier = section.value("carrier").and_then(|value| match value.trim() {
-                    "1" => Some(true),
-                    "0" => Some(false),
-                    _ => None,
-                });
+                let carrier = section
+                    .value("carrier")
+                    .and_then(|value| match value.trim() {
+                        "1" => Some(true),
+                        "0" => Some(false),
+                        _ => None,
+                    });
                 lldp.links.insert(section.rest.to_owned(), carrier);
             }
             "interfaces" => lldp.links = eos::parse_eos_link_states(&section.text()),
             "neighbors" => {
                 let text = section.text();
-                lldp.neighbours = eos::parse_eos_neighbours(&text).ok_or_else(|| Silence::NoAnswer(one_line(&text, 160)))?;
+                lldp.neighbours = eos::parse_eos_neighbours(&text)
+                    .ok_or_else(|| Silence::NoAnswer(one_line(&text, 160)))?;
                 return Ok(lldp);
             }
             "lldpctl" => said = Some((section.code(), section.text())),
@@ -79,7 +84,10 @@ pub fn decode_lldp_answer(answers: &ReadResults, read: &Read) -> Result<Lldp, Si
         Some((Some(127), _)) => Err(Silence::Absent),
         Some((code, text)) => {
             // A warning of lldpctl may stand before its answer.
-            let json = text.find('{').filter(|_| code == Some(0)).and_then(|at| serde_json::from_str::<Value>(&text[at..]).ok());
+            let json = text
+                .find('{')
+                .filter(|_| code == Some(0))
+                .and_then(|at| serde_json::from_str::<Value>(&text[at..]).ok());
             let json = json.ok_or_else(|| Silence::NoAnswer(one_line(&text, 160)))?;
             lldp.neighbours = parse_lldpctl_neighbours(&json);
             Ok(lldp)
@@ -87,23 +95,40 @@ pub fn decode_lldp_answer(answers: &ReadResults, read: &Read) -> Result<Lldp, Si
     }
 }
 
-/// The neighbours of `lldpctl -f json0`, whose members are always lists. Plain `json` makes an object of a list of one, and a key of
-/// the neighbour's name, so that neither can be read for certain.
+/// The neighbours of `lldpctl -f json0`, whose members are always lists. Plain `json` makes an
+/// object of a list of one, and a key of the neighbour's name, so that neither can be read for
+/// certain.
 fn parse_lldpctl_neighbours(json: &Value) -> BTreeMap<String, Vec<LldpNeighbour>> {
     let mut all: BTreeMap<String, Vec<LldpNeighbour>> = BTreeMap::new();
-    for interface in list_array_members(json, "lldp").flat_map(|lldp| list_array_members(lldp, "interface")).take(NEIGHBOURS_MAX) {
-        let Some(netdev) = interface.get("name").and_then(Value::as_str) else { continue };
-        let chassis = list_array_members(interface, "chassis").next().unwrap_or(&Value::Null);
-        let port = list_array_members(interface, "port").next().unwrap_or(&Value::Null);
-        let of_network =
-            |member: &Value| list_array_members(member, "id").next().and_then(|id| id.get("type")).and_then(Value::as_str) == Some("mac");
-        all.entry(one_line(netdev, LENGTH_MAX)).or_default().push(LldpNeighbour {
-            system: extract_first_value(chassis, "name"),
-            chassis: extract_first_value(chassis, "id"),
-            port: extract_first_value(port, "id"),
-            port_is_mac: of_network(port),
-            description: extract_first_value(port, "descr"),
-        });
+    for interface in list_array_members(json, "lldp")
+        .flat_map(|lldp| list_array_members(lldp, "interface"))
+        .take(NEIGHBOURS_MAX)
+    {
+        let Some(netdev) = interface.get("name").and_then(Value::as_str) else {
+            continue;
+        };
+        let chassis = list_array_members(interface, "chassis")
+            .next()
+            .unwrap_or(&Value::Null);
+        let port = list_array_members(interface, "port")
+            .next()
+            .unwrap_or(&Value::Null);
+        let of_network = |member: &Value| {
+            list_array_members(member, "id")
+                .next()
+                .and_then(|id| id.get("type"))
+                .and_then(Value::as_str)
+                == Some("mac")
+        };
+        all.entry(one_line(netdev, LENGTH_MAX))
+            .or_default()
+            .push(LldpNeighbour {
+                system: extract_first_value(chassis, "name"),
+                chassis: extract_first_value(chassis, "id"),
+                port: extract_first_value(port, "id"),
+                port_is_mac: of_network(port),
+                description: extract_first_value(port, "descr"),
+            });
     }
     all.values_mut().for_each(|of_netdev| {
         of_netdev.sort();
@@ -113,11 +138,19 @@ fn parse_lldpctl_neighbours(json: &Value) -> BTreeMap<String, Vec<LldpNeighbour>
 }
 
 fn list_array_members<'v>(value: &'v Value, key: &str) -> impl Iterator<Item = &'v Value> {
-    value.get(key).and_then(Value::as_array).into_iter().flatten()
+    value
+        .get(key)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
 }
 
 fn extract_first_value(member: &Value, key: &str) -> String {
-    let text = list_array_members(member, key).next().and_then(|first| first.get("value")).and_then(Value::as_str).unwrap_or_default();
+    let text = list_array_members(member, key)
+        .next()
+        .and_then(|first| first.get("value"))
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     one_line(text, LENGTH_MAX)
 }
 

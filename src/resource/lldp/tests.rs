@@ -1,11 +1,13 @@
-//! What lldpd 1.0.16 of Debian 12 said between two network namespaces, and what it must not be taken for.
+//! What lldpd 1.0.16 of Debian 12 said between two network namespaces, and what it must not be
+//! taken for.
 
 use super::{Lldp, LldpNeighbour, Silence, decode_lldp_answer};
 use crate::test_support::answered;
 use crate::{AnswerStatus, Read, ReadResult, ReadResults};
 use proptest::prelude::*;
 
-/// Whole but for what nobody reads: a port that is told by its MAC address, and one that is told by an alias.
+/// Whole but for what nobody reads: a port that is told by its MAC address, and one that is told by
+/// an alias.
 const SAID: &str = r#"
 == netdev ens0f0np0
 |carrier=1
@@ -35,7 +37,10 @@ const SAID: &str = r#"
 "#;
 
 fn said(text: &str) -> Result<Lldp, Silence> {
-    decode_lldp_answer(&answered(&[(&Read::LldpNeighbours, 0, text)]), &Read::LldpNeighbours)
+    decode_lldp_answer(
+        &answered(&[(&Read::LldpNeighbours, 0, text)]),
+        &Read::LldpNeighbours,
+    )
 }
 
 #[test]
@@ -43,7 +48,15 @@ fn ports_are_told_by_name_alias_or_mac_address() {
     let lldp = said(SAID).unwrap();
     let links: Vec<_> = lldp.links.into_iter().collect();
     let of = |name: &str, link| (name.to_owned(), link);
-    assert_eq!(links, [of("ens0f0np0", Some(true)), of("ens1f0np0", Some(true)), of("ens2f0np0", Some(false)), of("ens3f0np0", None)]);
+    assert_eq!(
+        links,
+        [
+            of("ens0f0np0", Some(true)),
+            of("ens1f0np0", Some(true)),
+            of("ens2f0np0", Some(false)),
+            of("ens3f0np0", None)
+        ]
+    );
     let neighbour = |port: &str, port_is_mac, description: &str| LldpNeighbour {
         system: "leaf1".to_owned(),
         chassis: "6a:1b:ee:54:7b:dc".to_owned(),
@@ -51,40 +64,59 @@ fn ports_are_told_by_name_alias_or_mac_address() {
         port_is_mac,
         description: description.to_owned(),
     };
-    assert_eq!(lldp.neighbours["ens0f0np0"], [neighbour("6a:1b:ee:54:7b:dc", true, "Ethernet0")]);
-    assert_eq!(lldp.neighbours["ens1f0np0"], [neighbour("Eth1/2", false, "Ethernet4")]);
+    assert_eq!(
+        lldp.neighbours["ens0f0np0"],
+        [neighbour("6a:1b:ee:54:7b:dc", true, "Ethernet0")]
+    );
+    assert_eq!(
+        lldp.neighbours["ens1f0np0"],
+        [neighbour("Eth1/2", false, "Ethernet4")]
+    );
 }
 
 #[test]
 fn nobody_is_not_the_same_as_no_answer() {
-    let empty = "\n== netdev e\n|carrier=1\n\n== lldpctl 0\n|{\n|  \"lldp\": [ { } ]\n|}\n\n== end\n";
+    let empty =
+        "\n== netdev e\n|carrier=1\n\n== lldpctl 0\n|{\n|  \"lldp\": [ { } ]\n|}\n\n== end\n";
     assert!(said(empty).unwrap().neighbours.is_empty());
     assert_eq!(said("\n== lldpctl 127\n\n== end\n"), Err(Silence::Absent));
-    let down = "\n== lldpctl 1\n|unable to connect to socket /run/lldpd.socket: No such file or directory\n\n== end\n";
+    let down = "\n== lldpctl 1\n|unable to connect to socket /run/lldpd.socket: No such file or \
+                directory\n\n== end\n";
     assert!(
-        matches!(said(down), Err(Silence::NoAnswer(words)) if words == "unable to connect to socket /run/lldpd.socket: No such file or directory")
+        matches!(said(down), Err(Silence::NoAnswer(words)) if words == "unable to connect to \
+                                                                        socket /run/lldpd.socket: \
+                                                                        No such file or directory")
     );
     assert!(matches!(said("\n== netdev e\n"), Err(Silence::Unread(_))));
     let mut denied = ReadResults::default();
     denied.insert(
         Read::LldpNeighbours.key(),
-        ReadResult { status: AnswerStatus::Denied, out: "runs lldpctl -f json0\t/usr/sbin/lldpctl -f json0\n".to_owned() },
+        ReadResult {
+            status: AnswerStatus::Denied,
+            out: "runs lldpctl -f json0\t/usr/sbin/lldpctl -f json0\n".to_owned(),
+        },
     );
     assert!(
         matches!(decode_lldp_answer(&denied, &Read::LldpNeighbours), Err(Silence::Unread(why)) if why.contains("line for sudoers: /usr/sbin/lldpctl -f json0"))
     );
 }
 
-/// A warning of lldpctl stands before its answer; a neighbour's names are as long and as strange as it likes.
+/// A warning of lldpctl stands before its answer; a neighbour's names are as long and as strange as
+/// it likes.
 #[test]
 fn names_are_kept_short_and_clean() {
     let name = format!("leaf1\\u001b[31m\\n{}", "x".repeat(9000));
     let text = format!(
-        "\n== lldpctl 0\n|[WARN] something\n|{{\"lldp\":[{{\"interface\":[{{\"name\":\"e\",\"chassis\":[{{\"name\":[{{\"value\":\"{name}\"}}]}}]}}]}}]}}\n\n== end\n"
+        "\n== lldpctl 0\n|[WARN] \
+         something\n|{{\"lldp\":[{{\"interface\":[{{\"name\":\"e\",\"chassis\":[{{\"name\":[{{\"value\":\"{name}\"}}]}}]}}]}}]}}\n\n== \
+         end\n"
     );
     let lldp = said(&text).unwrap();
     let system = &lldp.neighbours["e"][0].system;
-    assert!(system.starts_with("leaf1\u{fffd}[31m xxx") && system.chars().count() == 255, "{system}");
+    assert!(
+        system.starts_with("leaf1\u{fffd}[31m xxx") && system.chars().count() == 255,
+        "{system}"
+    );
 }
 
 proptest! {
@@ -104,23 +136,43 @@ fn the_script_looks_below_its_root() {
         let at = folder.path().join("sys/class/net").join(netdev);
         std::fs::create_dir_all(&at).unwrap();
         std::fs::write(at.join("operstate"), "up\n").unwrap();
-        carrier.into_iter().for_each(|carrier| std::fs::write(at.join("carrier"), carrier).unwrap());
+        carrier
+            .into_iter()
+            .for_each(|carrier| std::fs::write(at.join("carrier"), carrier).unwrap());
     }
     let tools = tempfile::tempdir().unwrap();
     let tool = tools.path().join("lldpctl");
     std::fs::write(
         &tool,
-        "#!/bin/sh\n[ \"$*\" = '-f json0' ] && echo '2026-11-24T21:44:29 [WARN/control] something' >&2 && echo '{ \"lldp\": [] }'\n",
+        "#!/bin/sh\n[ \"$*\" = '-f json0' ] && echo '2026-11-24T21:44:29 [WARN/control] something' \
+         >&2 && echo '{ \"lldp\": [] }'\n",
     )
     .unwrap();
     std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let path = format!("{}:/usr/bin:/bin", tools.path().display());
-    let script = format!("R={}\n{}", folder.path().display(), super::script::read_script());
-    let output = std::process::Command::new("sh").args(["-c", &script]).env("PATH", path).output().unwrap();
+    let script = format!(
+        "R={}\n{}",
+        folder.path().display(),
+        super::script::read_script()
+    );
+    let output = std::process::Command::new("sh")
+        .args(["-c", &script])
+        .env("PATH", path)
+        .output()
+        .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("\n|something\n|{ \"lldp\": [] }\n"), "without the time, which is another one on each host: {text}");
+    assert!(
+        text.contains("\n|something\n|{ \"lldp\": [] }\n"),
+        "without the time, which is another one on each host: {text}"
+    );
     let lldp = said(&text).unwrap();
-    assert_eq!(lldp.links.into_iter().collect::<Vec<_>>(), [("ens0f0np0".to_owned(), Some(true)), ("ens1f0np0".to_owned(), None)]);
+    assert_eq!(
+        lldp.links.into_iter().collect::<Vec<_>>(),
+        [
+            ("ens0f0np0".to_owned(), Some(true)),
+            ("ens1f0np0".to_owned(), None)
+        ]
+    );
 }
 
 /// SONiC's lldpd is in a container, that of Cumulus Linux is the switch's own.
@@ -130,8 +182,17 @@ fn a_switch_is_asked_where_its_lldpd_is() {
     let script = |system| Read::SwitchNeighbours { system }.script();
     assert!(script(SwitchSystem::Sonic).contains("as docker exec lldp lldpctl -f json0"));
     assert!(script(SwitchSystem::Cumulus).contains("as \"$p\" -f json0"));
-    let read = Read::SwitchNeighbours { system: SwitchSystem::Sonic };
-    let heard = decode_lldp_answer(&answered(&[(&read, 0, "\n== netdev Ethernet0\n|carrier=1\n\n== lldpctl 127\n\n== end\n")]), &read);
+    let read = Read::SwitchNeighbours {
+        system: SwitchSystem::Sonic,
+    };
+    let heard = decode_lldp_answer(
+        &answered(&[(
+            &read,
+            0,
+            "\n== netdev Ethernet0\n|carrier=1\n\n== lldpctl 127\n\n== end\n",
+        )]),
+        &read,
+    );
     assert_eq!(heard, Err(Silence::Absent));
 }
 
@@ -139,21 +200,47 @@ fn a_switch_is_asked_where_its_lldpd_is() {
 #[test]
 fn eos_tells_of_its_ports_in_its_own_json() {
     use crate::switch::SwitchSystem;
-    let read = Read::SwitchNeighbours { system: SwitchSystem::Eos };
+    let read = Read::SwitchNeighbours {
+        system: SwitchSystem::Eos,
+    };
     let interfaces = r#"{"interfaceDescriptions": {"Ethernet1": {"interfaceStatus": "up", "lineProtocolStatus": "up", "description": ""},
         "Ethernet2": {"interfaceStatus": "down", "lineProtocolStatus": "notPresent"}, "Ethernet3": {"interfaceStatus": "adminDown", "lineProtocolStatus": "down"}}}"#;
     let heard = r#"{"lldpNeighbors": {"Ethernet1": {"lldpNeighborInfo": [{"systemName": "gpu01", "chassisId": "6a1b.ee54.7bdc",
         "neighborInterfaceInfo": {"interfaceIdType": "macAddress", "interfaceId": "6a1b.ee54.7bdd", "interfaceDescription": "ens0f0np0"}}]},
         "Ethernet2": {"lldpNeighborInfo": []}}}"#;
     let lines = |text: &str| text.replace('\n', "\n|");
-    let said =
-        |of_neighbors: &str| format!("\n== interfaces 0\n|{}\n\n== neighbors 0\n|{}\n\n== end\n", lines(interfaces), lines(of_neighbors));
+    let said = |of_neighbors: &str| {
+        format!(
+            "\n== interfaces 0\n|{}\n\n== neighbors 0\n|{}\n\n== end\n",
+            lines(interfaces),
+            lines(of_neighbors)
+        )
+    };
     let told = decode_lldp_answer(&answered(&[(&read, 0, &said(heard))]), &read).unwrap();
-    assert_eq!(told.links.into_values().collect::<Vec<_>>(), [Some(true), Some(false), None]);
+    assert_eq!(
+        told.links.into_values().collect::<Vec<_>>(),
+        [Some(true), Some(false), None]
+    );
     let neighbour = &told.neighbours["Ethernet1"][0];
-    assert_eq!((neighbour.system.as_str(), neighbour.port_is_mac, neighbour.description.as_str()), ("gpu01", true, "ens0f0np0"));
+    assert_eq!(
+        (
+            neighbour.system.as_str(),
+            neighbour.port_is_mac,
+            neighbour.description.as_str()
+        ),
+        ("gpu01", true, "ens0f0np0")
+    );
     assert_eq!(told.neighbours.len(), 1);
-    let refused = decode_lldp_answer(&answered(&[(&read, 0, &said("% LLDP is not enabled"))]), &read);
-    assert_eq!(refused, Err(Silence::NoAnswer("% LLDP is not enabled".to_owned())));
-    assert!(read.script().contains("as FastCli -p 15 -c 'show lldp neighbors detail | json'"));
+    let refused = decode_lldp_answer(
+        &answered(&[(&read, 0, &said("% LLDP is not enabled"))]),
+        &read,
+    );
+    assert_eq!(
+        refused,
+        Err(Silence::NoAnswer("% LLDP is not enabled".to_owned()))
+    );
+    assert!(
+        read.script()
+            .contains("as FastCli -p 15 -c 'show lldp neighbors detail | json'")
+    );
 }

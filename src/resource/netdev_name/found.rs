@@ -15,17 +15,27 @@ pub struct NetdevIdentity {
 }
 
 impl NetdevIdentity {
-    /// True where a PCI address or MAC address means this one. VLANs and bonds bear the MAC address of a NIC, and are none.
+    /// True where a PCI address or MAC address means this one. VLANs and bonds bear the MAC address
+    /// of a NIC, and are none.
     pub fn is(&self, device: &str) -> bool {
-        self.pci.as_ref().is_some_and(|pci| pci == device || self.macs.iter().any(|mac| mac == device))
+        self.pci
+            .as_ref()
+            .is_some_and(|pci| pci == device || self.macs.iter().any(|mac| mac == device))
     }
 
     fn of(line: &str) -> Option<Self> {
         let mut words = line.strip_prefix("netdev ")?.split_whitespace();
         let mut word = || words.next().map(str::to_owned);
         let (name, pci) = (word()?, word()?);
-        let macs = [word()?, word()?].into_iter().filter(|mac| mac != "-").collect();
-        Some(NetdevIdentity { name, pci: Some(pci).filter(|pci| pci != "-"), macs })
+        let macs = [word()?, word()?]
+            .into_iter()
+            .filter(|mac| mac != "-")
+            .collect();
+        Some(NetdevIdentity {
+            name,
+            pci: Some(pci).filter(|pci| pci != "-"),
+            macs,
+        })
     }
 }
 
@@ -40,7 +50,10 @@ pub struct NetdevNameFacts<'a> {
 
 /// The answer, decoded.
 pub fn parse_netdev_name_facts(out: &str) -> NetdevNameFacts<'_> {
-    NetdevNameFacts { netdevs: out.lines().filter_map(NetdevIdentity::of).collect(), sections: parse_sections(out) }
+    NetdevNameFacts {
+        netdevs: out.lines().filter_map(NetdevIdentity::of).collect(),
+        sections: parse_sections(out),
+    }
 }
 
 impl NetdevNameFacts<'_> {
@@ -51,11 +64,17 @@ impl NetdevNameFacts<'_> {
 
     /// The initial RAM disks, and whether each is newer than our file.
     pub fn ram_disks(&self) -> impl Iterator<Item = (&str, bool)> {
-        let disks = self.sections.iter().filter(|section| section.word == "ram-disk");
-        disks.filter_map(|disk| disk.rest.split_once(' ')).map(|(age, path)| (path, age == "newer"))
+        let disks = self
+            .sections
+            .iter()
+            .filter(|section| section.word == "ram-disk");
+        disks
+            .filter_map(|disk| disk.rest.split_once(' '))
+            .map(|(age, path)| (path, age == "newer"))
     }
 
-    /// What udev calls the place of the NIC, in letters that mean nothing else in a file of systemd.
+    /// What udev calls the place of the NIC, in letters that mean nothing else in a file of
+    /// systemd.
     pub fn id_path(&self) -> Option<&str> {
         let path = find_section(&self.sections, "udev")?.value("ID_PATH")?;
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, ':' | '.' | '_' | '-');
@@ -67,23 +86,35 @@ impl NetdevNameFacts<'_> {
         find_section(&self.sections, "udev").is_none()
     }
 
-    /// A file or rule of somebody else that names the NIC, with the name. A rule goes before every file: udev looks into them
-    /// only for a NIC that no rule has named (rules.d/80-net-setup-link.rules of systemd).
+    /// A file or rule of somebody else that names the NIC, with the name. A rule goes before every
+    /// file: udev looks into them only for a NIC that no rule has named
+    /// (rules.d/80-net-setup-link.rules of systemd).
     pub fn named_elsewhere(&self) -> Option<(String, String)> {
-        let rules = find_section(&self.sections, "rules").map(|rules| rules.lines.as_slice()).unwrap_or_default();
+        let rules = find_section(&self.sections, "rules")
+            .map(|rules| rules.lines.as_slice())
+            .unwrap_or_default();
         let by_rule = rules.iter().find_map(|line| {
             let (path, rule) = line.split_once(':')?;
             if rule.trim_start().starts_with('#') {
                 return None;
             }
-            let name = rule.split(',').find_map(|part| part.trim().strip_prefix("NAME")?.trim_start_matches(':').strip_prefix("=\""));
+            let name = rule.split(',').find_map(|part| {
+                part.trim()
+                    .strip_prefix("NAME")?
+                    .trim_start_matches(':')
+                    .strip_prefix("=\"")
+            });
             Some((path.to_owned(), name?.trim_end_matches('"').to_owned()))
         });
-        let by_file = || self.applied().and_then(|file| Some((file.rest.to_owned(), file.value("Name")?.to_owned())));
+        let by_file = || {
+            self.applied()
+                .and_then(|file| Some((file.rest.to_owned(), file.value("Name")?.to_owned())))
+        };
         by_rule.or_else(by_file)
     }
 
-    /// The names of settings in the file of somebody else that udev applies to the NIC, and will not with ours before it.
+    /// The names of settings in the file of somebody else that udev applies to the NIC, and will
+    /// not with ours before it.
     pub fn lost_settings(&self) -> Option<(&str, Vec<&str>)> {
         let file = self.applied()?;
         let mut is_link = false;
@@ -98,7 +129,8 @@ impl NetdevNameFacts<'_> {
         (!settings.is_empty()).then_some((file.rest, settings))
     }
 
-    /// The file that udev applied, where it is neither ours nor what systemd brings for NICs that nobody has configured.
+    /// The file that udev applied, where it is neither ours nor what systemd brings for NICs that
+    /// nobody has configured.
     fn applied(&self) -> Option<&Section<'_>> {
         let usual = |path: &str| path.ends_with("/99-default.link") || path.starts_with(OWN);
         find_section(&self.sections, "link-file").filter(|file| !usual(file.rest))

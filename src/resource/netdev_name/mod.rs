@@ -1,8 +1,10 @@
-//! `netdev_name`: the name of the netdev at a PCI address, or with a MAC address, as udev gives it at boot. Its name is the name.
+//! `netdev_name`: the name of the netdev at a PCI address, or with a MAC address, as udev gives it
+//! at boot. Its name is the name.
 //!
-//! A netdev that is up keeps its name until the next boot; nothing is renamed while the host runs. The file with the name has to be
-//! in the initial RAM disks too: udev names a NIC once, and the one in there may be first (systemd/systemd#9006, #9807). A
-//! configuration of the network that goes by the old name would leave the host without its addresses: that is refused.
+//! A netdev that is up keeps its name until the next boot; nothing is renamed while the host runs.
+//! The file with the name has to be in the initial RAM disks too: udev names a NIC once, and the
+//! one in there may be first (systemd/systemd#9006, #9807). A configuration of the network that
+//! goes by the old name would leave the host without its addresses: that is refused.
 
 pub mod found;
 pub mod keyed;
@@ -11,7 +13,10 @@ pub mod script;
 use super::fields::{Fields, is_netdev};
 use super::link::owner;
 use super::pci_setting::config::is_address;
-use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind};
+use super::{
+    Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
+    ResourceKind,
+};
 use found::{NetdevIdentity, NetdevNameFacts, parse_netdev_name_facts};
 use keyed::{RenameEffect, predict_rename_effect};
 use railwright_base::text::one_line;
@@ -34,51 +39,102 @@ impl ResourceKind for NetdevName {
         let mut fields = Fields::of(body, &["name", "device", "with", "known_after"]);
         fields.resource("known_after");
         if let Some(name) = fields.text("name", true).filter(|name| !may_be_given(name)) {
-            let help = "at most 15 letters, digits, `_` and `-`, and no name that the kernel gives by itself, such as eth0".to_owned();
-            fields.error("/name", format!("`{}` cannot be given to a netdev", one_line(name, 40)), Some(help));
+            let help =
+                "at most 15 letters, digits, `_` and `-`, and no name that the kernel gives by \
+                 itself, such as eth0"
+                    .to_owned();
+            fields.error(
+                "/name",
+                format!("`{}` cannot be given to a netdev", one_line(name, 40)),
+                Some(help),
+            );
         }
-        let help = || Some("such as 0000:3b:00.0, or b8:ce:f6:00:00:01, in small letters".to_owned());
-        if let Some(device) = fields.text("device", true).filter(|device| !is_device(device)) {
-            fields.error("/device", format!("`{}` is neither a PCI address nor a MAC address", one_line(device, 40)), help());
+        let help =
+            || Some("such as 0000:3b:00.0, or b8:ce:f6:00:00:01, in small letters".to_owned());
+        if let Some(device) = fields
+            .text("device", true)
+            .filter(|device| !is_device(device))
+        {
+            fields.error(
+                "/device",
+                format!(
+                    "`{}` is neither a PCI address nor a MAC address",
+                    one_line(device, 40)
+                ),
+                help(),
+            );
         }
         if let Some(with) = fields.get("with") {
-            let right = with.as_array().is_some_and(|list| list.iter().all(|one| one.as_str().is_some_and(is_device)));
+            let right = with
+                .as_array()
+                .is_some_and(|list| list.iter().all(|one| one.as_str().is_some_and(is_device)));
             if !right {
-                fields.error("/with", "`with` must be a list of PCI addresses or MAC addresses", help());
+                fields.error(
+                    "/with",
+                    "`with` must be a list of PCI addresses or MAC addresses",
+                    help(),
+                );
             }
         }
         fields.finish()
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        vec![Read::NetdevName { device: extract_device_address(wish).to_owned(), name: extract_desired_name(wish).to_owned() }]
+        vec![Read::NetdevName {
+            device: extract_device_address(wish).to_owned(),
+            name: extract_desired_name(wish).to_owned(),
+        }]
     }
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let out = match answers.output(&self.reads(wish)[0]) {
             Ok((0, out)) => out,
-            Ok((code, _)) => return build_uniform_diff(wish, &Reading::Unknown(format!("the names could not be read (status {code})"))),
+            Ok((code, _)) => {
+                return build_uniform_diff(
+                    wish,
+                    &Reading::Unknown(format!("the names could not be read (status {code})")),
+                );
+            }
             Err(reason) => return build_uniform_diff(wish, &Reading::Unknown(reason)),
         };
         let found = parse_netdev_name_facts(out);
-        let mine: Vec<&NetdevIdentity> = found.netdevs.iter().filter(|netdev| netdev.is(extract_device_address(wish))).collect();
+        let mine: Vec<&NetdevIdentity> = found
+            .netdevs
+            .iter()
+            .filter(|netdev| netdev.is(extract_device_address(wish)))
+            .collect();
         match mine.as_slice() {
             [netdev] => diff_netdev_name(wish, &found, netdev),
             [] => {
                 let mut assessment = build_uniform_diff(wish, &Reading::Absent);
-                assessment.wait_or_refuse(wish, &["write_file", "update_initial_ram_disks"], || nobody_there(wish, &found));
+                assessment.wait_or_refuse(
+                    wish,
+                    &["write_file", "update_initial_ram_disks"],
+                    || nobody_there(wish, &found),
+                );
                 assessment
             }
             several => {
                 let names: Vec<&str> = several.iter().map(|netdev| netdev.name.as_str()).collect();
-                let refusal =
-                    format!("{} are all at {}: name them by their MAC addresses", names.join(" and "), extract_device_address(wish));
-                Assessment { refusal: Some(refusal), ..build_uniform_diff(wish, &Reading::Absent) }
+                let refusal = format!(
+                    "{} are all at {}: name them by their MAC addresses",
+                    names.join(" and "),
+                    extract_device_address(wish)
+                );
+                Assessment {
+                    refusal: Some(refusal),
+                    ..build_uniform_diff(wish, &Reading::Absent)
+                }
             }
         }
     }
 
-    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+    fn undo(
+        &self,
+        last_applied: &DesiredResource,
+        before: &Value,
+        answers: &ReadResults,
+    ) -> Assessment {
         plan_netdev_name_undo(last_applied, before, answers)
     }
 
@@ -87,17 +143,27 @@ impl ResourceKind for NetdevName {
     }
 }
 
-/// A name that the kernel may give to another NIC at the same time is a race that either can win (systemd.link(5), Name=); a dot
-/// belongs to VLANs.
+/// A name that the kernel may give to another NIC at the same time is a race that either can win
+/// (systemd.link(5), Name=); a dot belongs to VLANs.
 fn may_be_given(name: &str) -> bool {
-    let of_kernel = |start: &str| name.strip_prefix(start).is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit()));
-    is_netdev(name) && !name.contains(['.', '@']) && !["", "eth", "ib", "wlan"].into_iter().any(of_kernel)
+    let of_kernel = |start: &str| {
+        name.strip_prefix(start)
+            .is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit()))
+    };
+    is_netdev(name)
+        && !name.contains(['.', '@'])
+        && !["", "eth", "ib", "wlan"].into_iter().any(of_kernel)
 }
 
 fn is_device(text: &str) -> bool {
     let parts: Vec<&str> = text.split(':').collect();
     let is_mac = parts.len() == 6
-        && parts.iter().all(|part| part.len() == 2 && part.chars().all(|c| c.is_ascii_digit() || ('a'..='f').contains(&c)));
+        && parts.iter().all(|part| {
+            part.len() == 2
+                && part
+                    .chars()
+                    .all(|c| c.is_ascii_digit() || ('a'..='f').contains(&c))
+        });
     is_mac || is_address(text)
 }
 
@@ -109,62 +175,114 @@ fn extract_device_address(wish: &DesiredResource) -> &str {
     wish.text("device").unwrap_or_default()
 }
 
-fn in_planes(wanted: &Reading, persisted: Reading, running: Reading, next_boot: Reading) -> Attribute {
-    Attribute::in_plane(Plane::Persisted, wanted.clone(), persisted).and(Plane::Running, wanted.clone(), running).and(
-        Plane::NextBoot,
-        wanted.clone(),
-        next_boot,
-    )
+fn in_planes(
+    wanted: &Reading,
+    persisted: Reading,
+    running: Reading,
+    next_boot: Reading,
+) -> Attribute {
+    Attribute::in_plane(Plane::Persisted, wanted.clone(), persisted)
+        .and(Plane::Running, wanted.clone(), running)
+        .and(Plane::NextBoot, wanted.clone(), next_boot)
 }
 
 /// One that cannot be judged.
 fn build_uniform_diff(wish: &DesiredResource, found: &Reading) -> Assessment {
-    let attribute = in_planes(&Reading::is(extract_desired_name(wish)), found.clone(), found.clone(), found.clone());
-    Assessment { attributes: [("name".to_owned(), attribute)].into(), ..Assessment::default() }
+    let attribute = in_planes(
+        &Reading::is(extract_desired_name(wish)),
+        found.clone(),
+        found.clone(),
+        found.clone(),
+    );
+    Assessment {
+        attributes: [("name".to_owned(), attribute)].into(),
+        ..Assessment::default()
+    }
 }
 
 fn nobody_there(wish: &DesiredResource, found: &NetdevNameFacts<'_>) -> String {
-    let there: Vec<String> =
-        found.netdevs.iter().filter_map(|netdev| Some(format!("{} at {}", netdev.name, netdev.pci.as_ref()?))).take(64).collect();
+    let there: Vec<String> = found
+        .netdevs
+        .iter()
+        .filter_map(|netdev| Some(format!("{} at {}", netdev.name, netdev.pci.as_ref()?)))
+        .take(64)
+        .collect();
     format!(
-        "there is no netdev at {} (there are: {}); its driver is not loaded, or the card sits elsewhere",
+        "there is no netdev at {} (there are: {}); its driver is not loaded, or the card sits \
+         elsewhere",
         extract_device_address(wish),
         there.join(", ")
     )
 }
 
-/// The file. A VLAN or bond that bears the NIC's MAC address has no place on a bus, so it is not meant by it.
+/// The file. A VLAN or bond that bears the NIC's MAC address has no place on a bus, so it is not
+/// meant by it.
 fn render_link_file(wish: &DesiredResource, found: &NetdevNameFacts<'_>) -> String {
     let by = match is_address(extract_device_address(wish)) {
-        true => format!("Path={}", found.id_path().map_or_else(|| format!("pci-{}", extract_device_address(wish)), str::to_owned)),
+        true => format!(
+            "Path={}",
+            found.id_path().map_or_else(
+                || format!("pci-{}", extract_device_address(wish)),
+                str::to_owned
+            )
+        ),
         false => format!("MACAddress={}\nPath=*", extract_device_address(wish)),
     };
-    format!("# Written by railwright; a change by hand is drift.\n[Match]\n{by}\n[Link]\nName={}\n", extract_desired_name(wish))
+    format!(
+        "# Written by railwright; a change by hand is drift.\n[Match]\n{by}\n[Link]\nName={}\n",
+        extract_desired_name(wish)
+    )
 }
 
-fn diff_netdev_name(wish: &DesiredResource, found: &NetdevNameFacts<'_>, netdev: &NetdevIdentity) -> Assessment {
+fn diff_netdev_name(
+    wish: &DesiredResource,
+    found: &NetdevNameFacts<'_>,
+    netdev: &NetdevIdentity,
+) -> Assessment {
     let wanted = Reading::is(extract_desired_name(wish));
     let (own, content) = (found.own(), render_link_file(wish, found));
     let elsewhere = found.named_elsewhere();
-    let is_so_elsewhere = elsewhere.as_ref().is_some_and(|(_, other)| other == extract_desired_name(wish));
+    let is_so_elsewhere = elsewhere
+        .as_ref()
+        .is_some_and(|(_, other)| other == extract_desired_name(wish));
     let persisted = match &own {
         _ if is_so_elsewhere => wanted.clone(),
         Some(text) if *text == content => wanted.clone(),
         Some(text) => {
-            let said = text.lines().find_map(|line| line.strip_prefix("Name=")).filter(|said| *said != extract_desired_name(wish));
+            let said = text
+                .lines()
+                .find_map(|line| line.strip_prefix("Name="))
+                .filter(|said| *said != extract_desired_name(wish));
             Reading::is(said.map_or_else(|| "changed".to_owned(), |said| one_line(said, 40)))
         }
         None => Reading::Absent,
     };
     let is_written = persisted == wanted;
-    let stale = found.ram_disks().find(|(_, is_newer)| !is_newer).map(|(path, _)| path).filter(|_| !is_so_elsewhere);
+    let stale = found
+        .ram_disks()
+        .find(|(_, is_newer)| !is_newer)
+        .map(|(path, _)| path)
+        .filter(|_| !is_so_elsewhere);
     let next_boot = match (is_written, stale) {
         (true, None) => wanted.clone(),
-        (true, Some(disk)) => Reading::is(format!("{}: {} is older than the file", netdev.name, one_line(disk, 60))),
+        (true, Some(disk)) => Reading::is(format!(
+            "{}: {} is older than the file",
+            netdev.name,
+            one_line(disk, 60)
+        )),
         (false, _) => Reading::is(netdev.name.as_str()),
     };
     let mut assessment = Assessment {
-        attributes: [("name".to_owned(), in_planes(&wanted, persisted, Reading::is(netdev.name.as_str()), next_boot))].into(),
+        attributes: [(
+            "name".to_owned(),
+            in_planes(
+                &wanted,
+                persisted,
+                Reading::is(netdev.name.as_str()),
+                next_boot,
+            ),
+        )]
+        .into(),
         before: json!({ "running": netdev.name, "own": own }),
         ..Assessment::default()
     };
@@ -173,10 +291,21 @@ fn diff_netdev_name(wish: &DesiredResource, found: &NetdevNameFacts<'_>, netdev:
     }
     assessment.refusal = find_rename_obstacle(wish, found, netdev, elsewhere);
     if assessment.refusal.is_none() && netdev.name != extract_desired_name(wish) {
-        check_rename_effect(&netdev.name, extract_desired_name(wish), found, &mut assessment);
+        check_rename_effect(
+            &netdev.name,
+            extract_desired_name(wish),
+            found,
+            &mut assessment,
+        );
     }
     if assessment.refusal.is_none() {
-        plan_rename_actions(wish, found, content, (is_written, stale.is_some()), &mut assessment);
+        plan_rename_actions(
+            wish,
+            found,
+            content,
+            (is_written, stale.is_some()),
+            &mut assessment,
+        );
     }
     assessment
 }
@@ -189,35 +318,61 @@ fn find_rename_obstacle(
     elsewhere: Option<(String, String)>,
 ) -> Option<String> {
     if found.is_without_udev() {
-        return Some(format!("udev knows nothing of {}, so nobody would give it another name at boot", netdev.name));
+        return Some(format!(
+            "udev knows nothing of {}, so nobody would give it another name at boot",
+            netdev.name
+        ));
     }
-    if let Some((path, other)) = elsewhere.filter(|(_, other)| other != extract_desired_name(wish)) {
+    if let Some((path, other)) = elsewhere.filter(|(_, other)| other != extract_desired_name(wish))
+    {
         let (path, other) = (one_line(&path, 120), one_line(&other, 40));
-        return Some(format!("{path} names it {other}: let one of the two name it, and change or remove that one"));
+        return Some(format!(
+            "{path} names it {other}: let one of the two name it, and change or remove that one"
+        ));
     }
-    let with: Vec<&str> = wish.body.get("with").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
-    let holder = found.netdevs.iter().find(|other| other.name == extract_desired_name(wish) && *other != netdev)?;
+    let with: Vec<&str> = wish
+        .body
+        .get("with")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let holder = found
+        .netdevs
+        .iter()
+        .find(|other| other.name == extract_desired_name(wish) && *other != netdev)?;
     if with.iter().any(|device| holder.is(device)) {
         return None;
     }
     let place = holder.pci.as_deref().unwrap_or("no PCI address");
     Some(format!(
-        "the netdev at {place} is named {} already, and only one can be: name that one too, or choose another name",
+        "the netdev at {place} is named {} already, and only one can be: name that one too, or \
+         choose another name",
         extract_desired_name(wish)
     ))
 }
 
-/// Whether the network's configuration finds the netdev under its new name. Where nobody configures it, or by hand, it is for the
-/// guard of our own connection to say no.
-fn check_rename_effect(old: &str, new: &str, found: &NetdevNameFacts<'_>, assessment: &mut Assessment) {
+/// Whether the network's configuration finds the netdev under its new name. Where nobody configures
+/// it, or by hand, it is for the guard of our own connection to say no.
+fn check_rename_effect(
+    old: &str,
+    new: &str,
+    found: &NetdevNameFacts<'_>,
+    assessment: &mut Assessment,
+) {
     match predict_rename_effect(old, new, &found.sections) {
         Ok(RenameEffect::Follows) => {}
         Ok(RenameEffect::Nobody) => assessment.interrupts_netdevs = vec![old.to_owned()],
         Ok(RenameEffect::Loses(words)) => {
-            assessment.refusal = Some(format!("as {new}, {old} would be without its configuration after the next boot: {words}"));
+            assessment.refusal = Some(format!(
+                "as {new}, {old} would be without its configuration after the next boot: {words}"
+            ));
         }
         Err(reason) => {
-            assessment.refusal = Some(format!("whether the configuration of {old} finds it as {new} cannot be said: {reason}"));
+            assessment.refusal = Some(format!(
+                "whether the configuration of {old} finds it as {new} cannot be said: {reason}"
+            ));
         }
     }
 }
@@ -230,28 +385,52 @@ fn plan_rename_actions(
     assessment: &mut Assessment,
 ) {
     if !is_written {
-        assessment.actions.push(owner::own_file(&build_link_file_path(extract_desired_name(wish)), "0644", content));
-        assessment.interrupts.extend(found.lost_settings().map(|(file, settings)| {
-            let settings: Vec<String> = settings.into_iter().map(|key| one_line(key, 40)).collect();
-            format!("from the next boot {} does not set {} of it: udev applies one file to a NIC", one_line(file, 120), settings.join(", "))
-        }));
+        assessment.actions.push(owner::own_file(
+            &build_link_file_path(extract_desired_name(wish)),
+            "0644",
+            content,
+        ));
+        assessment
+            .interrupts
+            .extend(found.lost_settings().map(|(file, settings)| {
+                let settings: Vec<String> =
+                    settings.into_iter().map(|key| one_line(key, 40)).collect();
+                format!(
+                    "from the next boot {} does not set {} of it: udev applies one file to a NIC",
+                    one_line(file, 120),
+                    settings.join(", ")
+                )
+            }));
     }
     if is_stale || (!is_written && found.ram_disks().next().is_some()) {
         assessment.actions.push(Action::UpdateInitialRamDisks);
     }
-    let waits = assessment.attributes.values().flat_map(Attribute::differences).any(|(plane, ..)| plane == Plane::Running);
+    let waits = assessment
+        .attributes
+        .values()
+        .flat_map(Attribute::differences)
+        .any(|(plane, ..)| plane == Plane::Running);
     assessment.needs_reboot = waits;
     assessment.owed = waits && assessment.actions.is_empty();
     assessment.transaction = Some("netdev_names".to_owned());
 }
 
 /// Our file goes, and with the next boot the name that was there before us comes back.
-fn plan_netdev_name_undo(wish: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
-    let mut assessment = Assessment { before: before.clone(), transaction: Some("netdev_names".to_owned()), ..Assessment::default() };
+fn plan_netdev_name_undo(
+    wish: &DesiredResource,
+    before: &Value,
+    answers: &ReadResults,
+) -> Assessment {
+    let mut assessment = Assessment {
+        before: before.clone(),
+        transaction: Some("netdev_names".to_owned()),
+        ..Assessment::default()
+    };
     let out = match answers.output(&NetdevName.reads(wish)[0]) {
         Ok((_, out)) => out,
         Err(reason) => {
-            let unknown = Attribute::in_plane(Plane::Persisted, Reading::Absent, Reading::Unknown(reason));
+            let unknown =
+                Attribute::in_plane(Plane::Persisted, Reading::Absent, Reading::Unknown(reason));
             assessment.attributes.insert("name".to_owned(), unknown);
             return assessment;
         }
@@ -260,11 +439,25 @@ fn plan_netdev_name_undo(wish: &DesiredResource, before: &Value, answers: &ReadR
     let earlier = before.get("own").and_then(Value::as_str);
     let own = found.own();
     let shown = |text: Option<&str>| text.map_or(Reading::Absent, Reading::is);
-    let mut attribute = Attribute::in_plane(Plane::Persisted, shown(earlier), shown(own.as_deref()));
-    let old = before.get("running").and_then(Value::as_str).filter(|old| *old != extract_desired_name(wish) && is_netdev(old));
-    let is_ours = found.netdevs.iter().any(|netdev| netdev.is(extract_device_address(wish)) && netdev.name == extract_desired_name(wish));
+    let mut attribute =
+        Attribute::in_plane(Plane::Persisted, shown(earlier), shown(own.as_deref()));
+    let old = before
+        .get("running")
+        .and_then(Value::as_str)
+        .filter(|old| *old != extract_desired_name(wish) && is_netdev(old));
+    let is_ours = found.netdevs.iter().any(|netdev| {
+        netdev.is(extract_device_address(wish)) && netdev.name == extract_desired_name(wish)
+    });
     if let Some(old) = old {
-        attribute = attribute.and(Plane::Running, Reading::is(old), Reading::is(if is_ours { extract_desired_name(wish) } else { old }));
+        attribute = attribute.and(
+            Plane::Running,
+            Reading::is(old),
+            Reading::is(if is_ours {
+                extract_desired_name(wish)
+            } else {
+                old
+            }),
+        );
     }
     let differs = own.as_deref() != earlier;
     assessment.attributes.insert("name".to_owned(), attribute);
@@ -276,12 +469,15 @@ fn plan_netdev_name_undo(wish: &DesiredResource, before: &Value, answers: &ReadR
         return assessment;
     }
     match earlier {
-        Some(text) if differs => {
-            assessment.actions.push(owner::own_file(&build_link_file_path(extract_desired_name(wish)), "0644", text.to_owned()))
-        }
-        None if differs => {
-            assessment.actions.push(Action::RemoveFile { path: build_link_file_path(extract_desired_name(wish)), below: None })
-        }
+        Some(text) if differs => assessment.actions.push(owner::own_file(
+            &build_link_file_path(extract_desired_name(wish)),
+            "0644",
+            text.to_owned(),
+        )),
+        None if differs => assessment.actions.push(Action::RemoveFile {
+            path: build_link_file_path(extract_desired_name(wish)),
+            below: None,
+        }),
         _ => {}
     }
     if (differs || assessment.needs_reboot) && found.ram_disks().next().is_some() {

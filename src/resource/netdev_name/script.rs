@@ -6,8 +6,8 @@ use crate::rights::RootAccessNeed;
 use crate::sections::SHELL;
 use railwright_base::quote::quote_for_shell;
 
-/// The place of our file. It sorts before all that distributions and netplan write: of the files that match a NIC, udev applies
-/// the first one by name, and only that (systemd.link(5)).
+/// The place of our file. It sorts before all that distributions and netplan write: of the files
+/// that match a NIC, udev applies the first one by name, and only that (systemd.link(5)).
 pub fn build_link_file_path(name: &str) -> String {
     format!("{OWN}{name}.link")
 }
@@ -15,9 +15,10 @@ pub fn build_link_file_path(name: &str) -> String {
 /// How the paths of our files begin.
 pub const OWN: &str = "/etc/systemd/network/00-railwright-";
 
-/// Every netdev with its PCI function and MAC addresses; of the one that is meant what udev knows of it, the file that udev applied
-/// to it (its other settings by name only: one of them is a password), rules of others that name it, and who configures it by which
-/// name; our own file, and whether initial RAM disks are newer than it.
+/// Every netdev with its PCI function and MAC addresses; of the one that is meant what udev knows
+/// of it, the file that udev applied to it (its other settings by name only: one of them is a
+/// password), rules of others that name it, and who configures it by which name; our own file, and
+/// whether initial RAM disks are newer than it.
 ///
 /// A member of a bond shows the bond's MAC address, and keeps its own in `perm_hwaddr`.
 pub fn read_script(device: &str, name: &str) -> String {
@@ -52,7 +53,8 @@ grep -E '(^|[,[:space:]])NAME:?="' "$R"/etc/udev/rules.d/*.rules "$R"/run/udev/r
     )
 }
 
-/// Who configures a netdev is partly for root to see, and which netdev it is is not known beforehand.
+/// Who configures a netdev is partly for root to see, and which netdev it is is not known
+/// beforehand.
 pub fn list_naming_access_needs() -> Vec<RootAccessNeed> {
     vec![
         RootAccessNeed::Folder("/etc/systemd/network", ".link"),
@@ -69,8 +71,9 @@ pub fn list_naming_access_needs() -> Vec<RootAccessNeed> {
 /// Makes the initial RAM disks of all kernels anew: the next boot may be another kernel's.
 pub fn update_script() -> String {
     format!(
-        "{SAY}if command -v update-initramfs >/dev/null; then update-initramfs -u -k all </dev/null\n\
-         elif command -v dracut >/dev/null; then dracut --force --regenerate-all </dev/null\n\
-         else say {UNAVAILABLE} 'neither update-initramfs nor dracut is on this host'; fi\n"
+        "{SAY}if command -v update-initramfs >/dev/null; then update-initramfs -u -k all \
+         </dev/null\nelif command -v dracut >/dev/null; then dracut --force --regenerate-all \
+         </dev/null\nelse say {UNAVAILABLE} 'neither update-initramfs nor dracut is on this host'; \
+         fi\n"
     )
 }

@@ -27,8 +27,25 @@ impl NodeFieldKind {
 
     fn fields(self) -> &'static [&'static str] {
         match self {
-            NodeFieldKind::Label => &["label", "value", "values", "nodes", "adopt", "adopt_with", "cluster"],
-            NodeFieldKind::Taint => &["key", "effect", "value", "values", "nodes", "adopt", "adopt_with", "cluster"],
+            NodeFieldKind::Label => &[
+                "label",
+                "value",
+                "values",
+                "nodes",
+                "adopt",
+                "adopt_with",
+                "cluster",
+            ],
+            NodeFieldKind::Taint => &[
+                "key",
+                "effect",
+                "value",
+                "values",
+                "nodes",
+                "adopt",
+                "adopt_with",
+                "cluster",
+            ],
         }
     }
 
@@ -57,9 +74,17 @@ pub struct NodeFieldRequest {
 impl NodeFieldRequest {
     /// Of a body that was checked.
     pub fn of(sort: NodeFieldKind, body: &Value) -> Option<Self> {
-        let cluster = body.get("cluster").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let cluster = body
+            .get("cluster")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
         let adopts = body.get("adopt") == Some(&Value::Bool(true));
-        let adopt_with = body.get("adopt_with").and_then(Value::as_str).unwrap_or("adopt: true").to_owned();
+        let adopt_with = body
+            .get("adopt_with")
+            .and_then(Value::as_str)
+            .unwrap_or("adopt: true")
+            .to_owned();
         Some(NodeFieldRequest {
             field: parse_node_field(sort, body)?,
             values: parse_values_by_node(sort, body)?,
@@ -75,7 +100,10 @@ pub fn parse_node_field(sort: NodeFieldKind, body: &Value) -> Option<NodeField> 
     let key = body.get(sort.key())?.as_str()?.to_owned();
     match sort {
         NodeFieldKind::Label => Some(NodeField::Label { key }),
-        NodeFieldKind::Taint => Some(NodeField::Taint { key, effect: parse_taint_effect(body)? }),
+        NodeFieldKind::Taint => Some(NodeField::Taint {
+            key,
+            effect: parse_taint_effect(body)?,
+        }),
     }
 }
 
@@ -86,13 +114,23 @@ fn parse_taint_effect(body: &Value) -> Option<Effect> {
 /// `nodes` with one `value`, or `values` by node. A taint needs none.
 fn parse_values_by_node(sort: NodeFieldKind, body: &Value) -> Option<BTreeMap<String, String>> {
     match (body.get("values"), body.get("nodes"), body.get("value")) {
-        (Some(Value::Object(values)), None, None) => {
-            values.iter().map(|(node, value)| Some((node.clone(), value.as_str()?.to_owned()))).collect()
-        }
+        (Some(Value::Object(values)), None, None) => values
+            .iter()
+            .map(|(node, value)| Some((node.clone(), value.as_str()?.to_owned())))
+            .collect(),
         (None, Some(Value::Array(nodes)), value) if nodes.iter().all(Value::is_string) => {
-            let none = if sort == NodeFieldKind::Taint { Some("") } else { None };
+            let none = if sort == NodeFieldKind::Taint {
+                Some("")
+            } else {
+                None
+            };
             let value = value.map_or(none, Value::as_str)?;
-            Some(read_text_list_field(body, "nodes").into_iter().map(|node| (node, value.to_owned())).collect())
+            Some(
+                read_text_list_field(body, "nodes")
+                    .into_iter()
+                    .map(|node| (node, value.to_owned()))
+                    .collect(),
+            )
         }
         _ => None,
     }
@@ -101,8 +139,17 @@ fn parse_values_by_node(sort: NodeFieldKind, body: &Value) -> Option<BTreeMap<St
 /// A number or a truth where a text has to stand, and its field.
 fn no_text(body: &Value) -> Option<(&'static str, &Value)> {
     let is_other = |value: &&Value| value.is_number() || value.is_boolean();
-    let of_node = || body.get("values")?.as_object()?.values().find(is_other).map(|value| ("values", value));
-    body.get("value").filter(is_other).map(|value| ("value", value)).or_else(of_node)
+    let of_node = || {
+        body.get("values")?
+            .as_object()?
+            .values()
+            .find(is_other)
+            .map(|value| ("values", value))
+    };
+    body.get("value")
+        .filter(is_other)
+        .map(|value| ("value", value))
+        .or_else(of_node)
 }
 
 /// All that is wrong with a body.
@@ -110,39 +157,86 @@ pub fn check_node_field_body(sort: NodeFieldKind, body: &Value) -> Vec<BodyError
     let mut fields = Fields::of(body, sort.fields());
     let (key, word) = (sort.key(), sort.word());
     if let Some(text) = fields.text(key, true).filter(|text| !is_key(text)) {
-        let message = format!("the API server takes no {word} with the key {}", Value::from(text));
+        let message = format!(
+            "the API server takes no {word} with the key {}",
+            Value::from(text)
+        );
         fields.error(&format!("/{key}"), message, Some(KEY_HELP.to_owned()));
     }
-    if let Some(text) = fields.text(key, false).filter(|text| sort == NodeFieldKind::Label && OF_THE_KUBELET.contains(text)) {
-        let message = format!("the label {} is the kubelet's own: each sets it anew when it starts", Value::from(text));
-        fields.error("/label", message, Some("choose a key of your own".to_owned()));
+    if let Some(text) = fields
+        .text(key, false)
+        .filter(|text| sort == NodeFieldKind::Label && OF_THE_KUBELET.contains(text))
+    {
+        let message = format!(
+            "the label {} is the kubelet's own: each sets it anew when it starts",
+            Value::from(text)
+        );
+        fields.error(
+            "/label",
+            message,
+            Some("choose a key of your own".to_owned()),
+        );
     }
-    if sort == NodeFieldKind::Taint && fields.text("effect", true).is_some() && parse_taint_effect(body).is_none() {
+    if sort == NodeFieldKind::Taint
+        && fields.text("effect", true).is_some()
+        && parse_taint_effect(body).is_none()
+    {
         let help = "NoSchedule, PreferNoSchedule or NoExecute";
-        fields.error("/effect", "the API server takes no taint of this effect", Some(help.to_owned()));
+        fields.error(
+            "/effect",
+            "the API server takes no taint of this effect",
+            Some(help.to_owned()),
+        );
     }
     fields.flag("adopt");
     fields.text("adopt_with", false);
     match (parse_values_by_node(sort, body), no_text(body)) {
         (None, Some((field, value))) => {
             let help = format!("write it in quotes: \"{value}\"");
-            fields.error(&format!("/{field}"), format!("the value {value} is no text"), Some(help));
+            fields.error(
+                &format!("/{field}"),
+                format!("the value {value} is no text"),
+                Some(help),
+            );
         }
         (None, None) => {
-            let help =
-                "{ nodes: [gpu-001], value: \"true\" }, or { values: { gpu-001: \"a\", gpu-002: \"b\" } }; numbers and `true` in quotes";
-            fields.error("", "which nodes have which value is not said", Some(help.to_owned()));
+            let help = "{ nodes: [gpu-001], value: \"true\" }, or { values: \
+                        { gpu-001: \"a\", gpu-002: \"b\" } }; numbers and `true` in quotes";
+            fields.error(
+                "",
+                "which nodes have which value is not said",
+                Some(help.to_owned()),
+            );
         }
-        (Some(values), _) if values.is_empty() => fields.error("", "no node is named", Some("leave the resource out: `when`".to_owned())),
+        (Some(values), _) if values.is_empty() => fields.error(
+            "",
+            "no node is named",
+            Some("leave the resource out: `when`".to_owned()),
+        ),
         (Some(values), _) => {
-            let at = if body.get("values").is_some() { "/values" } else { "/value" };
+            let at = if body.get("values").is_some() {
+                "/values"
+            } else {
+                "/value"
+            };
             if let Some(value) = values.values().find(|value| !is_value(value)) {
-                let message = format!("the API server takes no {word} with the value {}", Value::from(value.as_str()));
+                let message = format!(
+                    "the API server takes no {word} with the value {}",
+                    Value::from(value.as_str())
+                );
                 fields.error(at, message, Some(VALUE_HELP.to_owned()));
             }
             if let Some(node) = values.keys().find(|node| !is_subdomain(node)) {
-                let at = if body.get("values").is_some() { "/values" } else { "/nodes" };
-                fields.error(at, format!("no node can be named {}", Value::from(node.as_str())), None);
+                let at = if body.get("values").is_some() {
+                    "/values"
+                } else {
+                    "/nodes"
+                };
+                fields.error(
+                    at,
+                    format!("no node can be named {}", Value::from(node.as_str())),
+                    None,
+                );
             }
         }
     }

@@ -16,7 +16,9 @@ pub struct NodeEdit {
 }
 
 /// From what to what.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub struct NodeFieldChange {
     /// The value that is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,7 +45,10 @@ pub enum NodeEditDecision {
 impl NodeFieldChange {
     /// What is to be done with a node that says this.
     pub fn next(&self, now: &FieldNow) -> NodeEditDecision {
-        match (now.value == self.new && now.mark == self.mark, now.value == self.old) {
+        match (
+            now.value == self.new && now.mark == self.mark,
+            now.value == self.old,
+        ) {
             (true, _) => NodeEditDecision::Nothing,
             (false, true) => NodeEditDecision::Write,
             (false, false) => NodeEditDecision::Moved,

@@ -1,8 +1,10 @@
-//! One label or one taint of a node: what a node says of it, whose it is, and the patch that changes it and nothing else.
+//! One label or one taint of a node: what a node says of it, whose it is, and the patch that
+//! changes it and nothing else.
 //!
-//! A label is a field of its own in the API, but an apply is no way to set one: what one field manager applied earlier and leaves out
-//! now is taken away, and each label here is a wish by itself. Taints are one list (`x-kubernetes-list-type: atomic` in the API's
-//! schema). So both are written by a merge patch that holds for the version of the node that was read.
+//! A label is a field of its own in the API, but an apply is no way to set one: what one field
+//! manager applied earlier and leaves out now is taken away, and each label here is a wish by
+//! itself. Taints are one list (`x-kubernetes-list-type: atomic` in the API's schema). So both are
+//! written by a merge patch that holds for the version of the node that was read.
 
 use super::mark::{NodeOwnershipAnnotation, build_ownership_annotation_name};
 use crate::kubernetes_object::ownership::{FieldManager, MANAGER, find_field_managers};
@@ -12,7 +14,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// What a taint does to pods that do not tolerate it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub enum Effect {
     /// No new ones are put on the node.
     NoSchedule,
@@ -34,7 +38,9 @@ impl Effect {
 }
 
 /// A label, or a taint: of one key a node has at most one of each effect.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeField {
     /// The label of this key.
@@ -69,31 +75,55 @@ impl NodeField {
     /// What the node says of it.
     pub fn of(&self, node: &Value) -> FieldNow {
         let (value, path) = match self {
-            NodeField::Label { key } => (find_label_value(node, key), vec!["metadata", "labels", key]),
+            NodeField::Label { key } => {
+                (find_label_value(node, key), vec!["metadata", "labels", key])
+            }
             NodeField::Taint { key, effect } => {
                 let taint = list_node_taints(node).find(|taint| is_taint(taint, key, *effect));
-                (taint.map(|taint| extract_text_field(taint, "value").to_owned()), vec!["spec", "taints"])
+                (
+                    taint.map(|taint| extract_text_field(taint, "value").to_owned()),
+                    vec!["spec", "taints"],
+                )
             }
         };
-        let path: Vec<FieldPathStep> = path.into_iter().map(|name| FieldPathStep::Field(name.to_owned())).collect();
+        let path: Vec<FieldPathStep> = path
+            .into_iter()
+            .map(|name| FieldPathStep::Field(name.to_owned()))
+            .collect();
         // The one of two managers of the same value that came last: the other only agreed.
-        let others = find_field_managers(node, &path).into_iter().filter(|holder| holder.manager != MANAGER);
-        let last = others.max_by(|one, other| one.time.cmp(&other.time)).filter(|_| value.is_some());
+        let others = find_field_managers(node, &path)
+            .into_iter()
+            .filter(|holder| holder.manager != MANAGER);
+        let last = others
+            .max_by(|one, other| one.time.cmp(&other.time))
+            .filter(|_| value.is_some());
         let mark = node
             .pointer("/metadata/annotations")
             .and_then(|all| all.get(build_ownership_annotation_name(self)))
             .and_then(Value::as_str)
             .and_then(NodeOwnershipAnnotation::read);
-        FieldNow { value, mark, by: last.map(|FieldManager { manager, time }| (manager, time)) }
+        FieldNow {
+            value,
+            mark,
+            by: last.map(|FieldManager { manager, time }| (manager, time)),
+        }
     }
 
-    /// The merge patch that gives a node this value of it, or none, and this mark; nothing else of the node changes.
-    pub fn patch(&self, node: &Value, value: Option<&str>, mark: Option<&NodeOwnershipAnnotation>) -> Value {
+    /// The merge patch that gives a node this value of it, or none, and this mark; nothing else of
+    /// the node changes.
+    pub fn patch(
+        &self,
+        node: &Value,
+        value: Option<&str>,
+        mark: Option<&NodeOwnershipAnnotation>,
+    ) -> Value {
         let metadata = json!({ "resourceVersion": node.pointer("/metadata/resourceVersion"), "annotations": { build_ownership_annotation_name(self): mark.map(NodeOwnershipAnnotation::text) } });
         let mut patch = json!({ "metadata": metadata });
         match self {
             NodeField::Label { key } => patch["metadata"]["labels"] = json!({ key: value }),
-            NodeField::Taint { key, effect } => patch["spec"] = json!({ "taints": build_taint_list(node, key, *effect, value) }),
+            NodeField::Taint { key, effect } => {
+                patch["spec"] = json!({ "taints": build_taint_list(node, key, *effect, value) })
+            }
         }
         patch
     }
@@ -110,23 +140,37 @@ impl NodeField {
     pub fn shown(&self, value: &str) -> String {
         match self {
             NodeField::Label { .. } => value.to_owned(),
-            NodeField::Taint { key, effect } if value.is_empty() => format!("{key}:{}", effect.word()),
+            NodeField::Taint { key, effect } if value.is_empty() => {
+                format!("{key}:{}", effect.word())
+            }
             NodeField::Taint { key, effect } => format!("{key}={value}:{}", effect.word()),
         }
     }
 
     /// Whether it evicts pods that run.
     pub fn evicts(&self) -> bool {
-        matches!(self, NodeField::Taint { effect: Effect::NoExecute, .. })
+        matches!(
+            self,
+            NodeField::Taint {
+                effect: Effect::NoExecute,
+                ..
+            }
+        )
     }
 }
 
 fn find_label_value(node: &Value, key: &str) -> Option<String> {
-    node.pointer("/metadata/labels")?.get(key)?.as_str().map(str::to_owned)
+    node.pointer("/metadata/labels")?
+        .get(key)?
+        .as_str()
+        .map(str::to_owned)
 }
 
 fn list_node_taints(node: &Value) -> impl Iterator<Item = &Value> {
-    node.pointer("/spec/taints").and_then(Value::as_array).into_iter().flatten()
+    node.pointer("/spec/taints")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
 }
 
 fn extract_text_field<'v>(value: &'v Value, field: &str) -> &'v str {
@@ -144,12 +188,19 @@ fn build_taint_list(node: &Value, key: &str, effect: Effect, value: Option<&str>
         value => json!({ "key": key, "value": value, "effect": effect.word() }),
     });
     let mut all: Vec<Value> = list_node_taints(node).cloned().collect();
-    match (all.iter().position(|taint| is_taint(taint, key, effect)), ours) {
+    match (
+        all.iter().position(|taint| is_taint(taint, key, effect)),
+        ours,
+    ) {
         (Some(at), Some(ours)) => all[at] = ours,
         (Some(at), None) => drop(all.remove(at)),
         (None, ours) => all.extend(ours),
     }
-    if all.is_empty() { Value::Null } else { Value::from(all) }
+    if all.is_empty() {
+        Value::Null
+    } else {
+        Value::from(all)
+    }
 }
 
 #[cfg(test)]
@@ -171,19 +222,61 @@ mod tests {
     }
 
     fn taint(key: &str, effect: Effect) -> NodeField {
-        NodeField::Taint { key: key.to_owned(), effect }
+        NodeField::Taint {
+            key: key.to_owned(),
+            effect,
+        }
     }
 
     #[test]
     fn a_node_says_what_it_has_and_who_set_it() {
-        let by = Some(("kubectl-label".to_owned(), "2026-01-02T03:04:05Z".to_owned()));
-        let mark = Some(NodeOwnershipAnnotation { spec: "train".to_owned(), set: "4".to_owned(), was: None });
-        let label = NodeField::Label { key: "rails".to_owned() };
-        assert_eq!(label.of(&node()), FieldNow { value: Some("8".to_owned()), mark, by: by.clone() });
-        assert_eq!(NodeField::Label { key: "other".to_owned() }.of(&node()), FieldNow::default());
-        assert_eq!(taint("gpu", Effect::NoSchedule).of(&node()), FieldNow { value: Some("a".to_owned()), mark: None, by: by.clone() });
-        assert_eq!(taint("gpu", Effect::NoExecute).of(&node()), FieldNow { value: Some(String::new()), mark: None, by });
-        assert_eq!(taint("gpu", Effect::PreferNoSchedule).of(&node()), FieldNow::default());
+        let by = Some((
+            "kubectl-label".to_owned(),
+            "2026-01-02T03:04:05Z".to_owned(),
+        ));
+        let mark = Some(NodeOwnershipAnnotation {
+            spec: "train".to_owned(),
+            set: "4".to_owned(),
+            was: None,
+        });
+        let label = NodeField::Label {
+            key: "rails".to_owned(),
+        };
+        assert_eq!(
+            label.of(&node()),
+            FieldNow {
+                value: Some("8".to_owned()),
+                mark,
+                by: by.clone()
+            }
+        );
+        assert_eq!(
+            NodeField::Label {
+                key: "other".to_owned()
+            }
+            .of(&node()),
+            FieldNow::default()
+        );
+        assert_eq!(
+            taint("gpu", Effect::NoSchedule).of(&node()),
+            FieldNow {
+                value: Some("a".to_owned()),
+                mark: None,
+                by: by.clone()
+            }
+        );
+        assert_eq!(
+            taint("gpu", Effect::NoExecute).of(&node()),
+            FieldNow {
+                value: Some(String::new()),
+                mark: None,
+                by
+            }
+        );
+        assert_eq!(
+            taint("gpu", Effect::PreferNoSchedule).of(&node()),
+            FieldNow::default()
+        );
         let mut unreadable = node();
         unreadable["metadata"]["annotations"]["railwright.io/label-rails"] = json!("by hand");
         assert_eq!(label.of(&unreadable).mark, None);
@@ -191,23 +284,41 @@ mod tests {
 
     #[test]
     fn a_patch_names_nothing_but_what_it_changes() {
-        let mark = NodeOwnershipAnnotation { spec: "train".to_owned(), set: "8".to_owned(), was: None };
-        let label = NodeField::Label { key: "example.org/rails".to_owned() };
+        let mark = NodeOwnershipAnnotation {
+            spec: "train".to_owned(),
+            set: "8".to_owned(),
+            was: None,
+        };
+        let label = NodeField::Label {
+            key: "example.org/rails".to_owned(),
+        };
         let own = "railwright.io/label.example.org_rails";
         let wanted = json!({ "metadata": { "resourceVersion": "7", "annotations": { own: r#"{"spec":"train","set":"8"}"# }, "labels": { "example.org/rails": "8" } } });
         assert_eq!(label.patch(&node(), Some("8"), Some(&mark)), wanted);
         let gone = json!({ "metadata": { "resourceVersion": "7", "annotations": { own: null }, "labels": { "example.org/rails": null } } });
         assert_eq!(label.patch(&node(), None, None), gone);
-        let taints = |field: NodeField, value: Option<&str>| field.patch(&node(), value, None)["spec"]["taints"].clone();
+        let taints = |field: NodeField, value: Option<&str>| {
+            field.patch(&node(), value, None)["spec"]["taints"].clone()
+        };
         let theirs = node()["spec"]["taints"].clone();
-        assert_eq!(taints(taint("gpu", Effect::NoExecute), None), json!([theirs[0]]), "others keep every field");
+        assert_eq!(
+            taints(taint("gpu", Effect::NoExecute), None),
+            json!([theirs[0]]),
+            "others keep every field"
+        );
         assert_eq!(
             taints(taint("gpu", Effect::NoSchedule), Some("b")),
             json!([{ "key": "gpu", "value": "b", "effect": "NoSchedule" }, theirs[1]])
         );
         let added = taints(taint("rdma", Effect::NoSchedule), Some(""));
-        assert_eq!(added, json!([theirs[0], theirs[1], { "key": "rdma", "effect": "NoSchedule" }]));
+        assert_eq!(
+            added,
+            json!([theirs[0], theirs[1], { "key": "rdma", "effect": "NoSchedule" }])
+        );
         let bare = json!({ "metadata": {}, "spec": { "taints": [{ "key": "gpu", "effect": "NoExecute" }] } });
-        assert_eq!(taint("gpu", Effect::NoExecute).patch(&bare, None, None)["spec"], json!({ "taints": null }));
+        assert_eq!(
+            taint("gpu", Effect::NoExecute).patch(&bare, None, None)["spec"],
+            json!({ "taints": null })
+        );
     }
 }

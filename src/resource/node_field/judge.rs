@@ -1,7 +1,8 @@
-//! Each node against the wish: as wished, without it, with another value that is ours to change, or with one that is not; and nodes that
-//! left the wish. Nodes that are alike are told together.
+//! Each node against the wish: as wished, without it, with another value that is ours to change, or
+//! with one that is not; and nodes that left the wish. Nodes that are alike are told together.
 //!
-//! A host that is no node yet has nothing to be wrong: it is passed over, and set once it has joined.
+//! A host that is no node yet has nothing to be wrong: it is passed over, and set once it has
+//! joined.
 
 use super::body::NodeFieldRequest;
 use super::edit::{NodeEdit, NodeFieldChange};
@@ -23,11 +24,24 @@ const NAMES_LIMIT: usize = 200;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum NodeFieldCase {
     /// As wished, or changed to what is wished.
-    Field { wanted: Option<String>, found: Option<String>, by: Option<String>, change: Option<NodeFieldChange> },
+    Field {
+        wanted: Option<String>,
+        found: Option<String>,
+        by: Option<String>,
+        change: Option<NodeFieldChange>,
+    },
     /// Only our mark goes: what it was about is somebody else's by now.
-    Mark { value: Option<String>, by: Option<String> },
+    Mark {
+        value: Option<String>,
+        by: Option<String>,
+    },
     /// Not ours to change, in words.
-    Theirs { wanted: String, found: Option<String>, by: Option<String>, why: &'static str },
+    Theirs {
+        wanted: String,
+        found: Option<String>,
+        by: Option<String>,
+        why: &'static str,
+    },
 }
 
 /// The nodes of a case, and when one of them was changed last.
@@ -42,19 +56,32 @@ pub fn diff_node_field(asked: &NodeFieldRequest, answers: &ReadResults) -> Asses
     let mut cases = Cases::new();
     for (name, value) in &asked.values {
         if let Some(now) = nodes.get(name) {
-            add_node_to_case(&mut cases, name, classify_desired_node(asked, value, now), now);
+            add_node_to_case(
+                &mut cases,
+                name,
+                classify_desired_node(asked, value, now),
+                now,
+            );
         }
     }
-    for (name, now) in nodes.iter().filter(|(name, _)| !asked.values.contains_key(*name)) {
+    for (name, now) in nodes
+        .iter()
+        .filter(|(name, _)| !asked.values.contains_key(*name))
+    {
         if let Some(case) = classify_removed_node(&asked.cluster, now) {
             add_node_to_case(&mut cases, name, case, now);
         }
     }
     let mut assessment = build_diff_from_cases(asked, &cases);
     if asked.values.keys().all(|name| !nodes.contains_key(name)) {
-        let names = shorten_node_set(&nodeset::fold_node_set(&asked.values.keys().collect::<Vec<_>>()));
+        let names = shorten_node_set(&nodeset::fold_node_set(
+            &asked.values.keys().collect::<Vec<_>>(),
+        ));
         assessment.refusal.get_or_insert_with(|| no_node(&names));
-        assessment.attributes.insert(names, Attribute::in_plane(Plane::Persisted, Reading::is("present"), Reading::Absent));
+        assessment.attributes.insert(
+            names,
+            Attribute::in_plane(Plane::Persisted, Reading::is("present"), Reading::Absent),
+        );
         assessment.actions.clear();
     } else {
         assessment.out_of_reach = collect_missing_nodes(asked, &nodes);
@@ -62,25 +89,47 @@ pub fn diff_node_field(asked: &NodeFieldRequest, answers: &ReadResults) -> Asses
     assessment
 }
 
-/// The nodes that are not there, by the value that they are to have. The others are judged and changed all the same.
-fn collect_missing_nodes(asked: &NodeFieldRequest, nodes: &BTreeMap<String, FieldNow>) -> BTreeMap<String, Attribute> {
+/// The nodes that are not there, by the value that they are to have. The others are judged and
+/// changed all the same.
+fn collect_missing_nodes(
+    asked: &NodeFieldRequest,
+    nodes: &BTreeMap<String, FieldNow>,
+) -> BTreeMap<String, Attribute> {
     let mut by_value: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (name, value) in asked.values.iter().filter(|(name, _)| !nodes.contains_key(*name)) {
+    for (name, value) in asked
+        .values
+        .iter()
+        .filter(|(name, _)| !nodes.contains_key(*name))
+    {
         by_value.entry(value).or_default().push(name);
     }
     let one = |(value, names): (&str, Vec<&str>)| {
         let names = shorten_node_set(&nodeset::fold_node_set(&names));
-        let found = Reading::Unknown(format!("{}; once it has, the next apply sets it there", no_node(&names)));
-        (names, Attribute::in_plane(Plane::Persisted, Reading::is(asked.field.value(value)), found))
+        let found = Reading::Unknown(format!(
+            "{}; once it has, the next apply sets it there",
+            no_node(&names)
+        ));
+        (
+            names,
+            Attribute::in_plane(
+                Plane::Persisted,
+                Reading::is(asked.field.value(value)),
+                found,
+            ),
+        )
     };
     by_value.into_iter().map(one).collect()
 }
 
 fn no_node(names: &str) -> String {
-    format!("the cluster has no node {names}; if it is there under another name, `kubernetes_node` in the spec has to say that")
+    format!(
+        "the cluster has no node {names}; if it is there under another name, `kubernetes_node` in \
+         the spec has to say that"
+    )
 }
 
-/// The wish was taken out: what bears our mark is as it was before us, and what somebody changed since stays.
+/// The wish was taken out: what bears our mark is as it was before us, and what somebody changed
+/// since stays.
 pub fn plan_node_field_undo(asked: &NodeFieldRequest, answers: &ReadResults) -> Assessment {
     let nodes = match decode_node_fields(&asked.field, answers) {
         Ok(nodes) => nodes,
@@ -96,16 +145,28 @@ pub fn plan_node_field_undo(asked: &NodeFieldRequest, answers: &ReadResults) -> 
 }
 
 /// What each node says; why it is not known.
-fn decode_node_fields(field: &NodeField, answers: &ReadResults) -> Result<BTreeMap<String, FieldNow>, String> {
-    let all = read_object_list(&Read::Kubernetes(KubernetesRead::NodeField(field.clone())), answers)?;
-    serde_json::from_value(Value::Object(all)).map_err(|_| "the server's answer is no list of nodes".to_owned())
+fn decode_node_fields(
+    field: &NodeField,
+    answers: &ReadResults,
+) -> Result<BTreeMap<String, FieldNow>, String> {
+    let all = read_object_list(
+        &Read::Kubernetes(KubernetesRead::NodeField(field.clone())),
+        answers,
+    )?;
+    serde_json::from_value(Value::Object(all))
+        .map_err(|_| "the server's answer is no list of nodes".to_owned())
 }
 
 fn build_unknown_nodes_diff(reason: String) -> Assessment {
     let mut assessment = Assessment::default();
-    assessment
-        .attributes
-        .insert("nodes".to_owned(), Attribute::in_plane(Plane::Persisted, Reading::is("as wished"), Reading::Unknown(reason)));
+    assessment.attributes.insert(
+        "nodes".to_owned(),
+        Attribute::in_plane(
+            Plane::Persisted,
+            Reading::is("as wished"),
+            Reading::Unknown(reason),
+        ),
+    );
     assessment
 }
 
@@ -123,32 +184,80 @@ fn describe_field_manager(now: &FieldNow) -> Option<String> {
 
 /// A node that is to have this value.
 fn classify_desired_node(asked: &NodeFieldRequest, value: &str, now: &FieldNow) -> NodeFieldCase {
-    let (wanted, found, by) = (value.to_owned(), now.value.clone(), describe_field_manager(now));
+    let (wanted, found, by) = (
+        value.to_owned(),
+        now.value.clone(),
+        describe_field_manager(now),
+    );
     if found.as_deref() == Some(value) {
-        return NodeFieldCase::Field { wanted: Some(wanted), found, by: None, change: None };
+        return NodeFieldCase::Field {
+            wanted: Some(wanted),
+            found,
+            by: None,
+            change: None,
+        };
     }
     let ours = now.mark.as_ref().filter(|mark| mark.spec == asked.cluster);
     let of_another = now.mark.is_some() && ours.is_none();
     match &found {
         _ if asked.adopts || ours.is_some() => {}
-        _ if of_another => return NodeFieldCase::Theirs { wanted, found, by, why: "another spec of railwright keeps it" },
-        Some(_) => return NodeFieldCase::Theirs { wanted, found, by, why: "it was never ours" },
+        _ if of_another => {
+            return NodeFieldCase::Theirs {
+                wanted,
+                found,
+                by,
+                why: "another spec of railwright keeps it",
+            };
+        }
+        Some(_) => {
+            return NodeFieldCase::Theirs {
+                wanted,
+                found,
+                by,
+                why: "it was never ours",
+            };
+        }
         None => {}
     }
     let was = ours.map_or_else(|| found.clone(), |mark| mark.was.clone());
-    let mark = NodeOwnershipAnnotation { spec: asked.cluster.clone(), set: wanted.clone(), was };
-    let change = NodeFieldChange { old: found.clone(), new: Some(wanted.clone()), mark: Some(mark) };
-    NodeFieldCase::Field { wanted: Some(wanted), found, by, change: Some(change) }
+    let mark = NodeOwnershipAnnotation {
+        spec: asked.cluster.clone(),
+        set: wanted.clone(),
+        was,
+    };
+    let change = NodeFieldChange {
+        old: found.clone(),
+        new: Some(wanted.clone()),
+        mark: Some(mark),
+    };
+    NodeFieldCase::Field {
+        wanted: Some(wanted),
+        found,
+        by,
+        change: Some(change),
+    }
 }
 
 /// A node that is no longer to have it, where it bears our mark.
 fn classify_removed_node(cluster: &str, now: &FieldNow) -> Option<NodeFieldCase> {
     let mark = now.mark.as_ref().filter(|mark| mark.spec == cluster)?;
     if now.value.as_ref() != Some(&mark.set) {
-        return Some(NodeFieldCase::Mark { value: now.value.clone(), by: describe_field_manager(now) });
+        return Some(NodeFieldCase::Mark {
+            value: now.value.clone(),
+            by: describe_field_manager(now),
+        });
     }
-    let change = NodeFieldChange { old: now.value.clone(), new: mark.was.clone(), mark: None };
-    Some(NodeFieldCase::Field { wanted: mark.was.clone(), found: now.value.clone(), by: None, change: Some(change) })
+    let change = NodeFieldChange {
+        old: now.value.clone(),
+        new: mark.was.clone(),
+        mark: None,
+    };
+    Some(NodeFieldCase::Field {
+        wanted: mark.was.clone(),
+        found: now.value.clone(),
+        by: None,
+        change: Some(change),
+    })
 }
 
 fn shorten_node_set(names: &str) -> String {
@@ -163,30 +272,75 @@ fn build_diff_from_cases(asked: &NodeFieldRequest, cases: &Cases) -> Assessment 
     let field = &asked.field;
     let mut assessment = Assessment::default();
     let (mut edits, mut refusals): (Vec<NodeEdit>, Vec<String>) = (Vec::new(), Vec::new());
-    let value = |value: &Option<String>| value.as_ref().map_or(Reading::Absent, |value| Reading::is(field.value(value)));
+    let value = |value: &Option<String>| {
+        value
+            .as_ref()
+            .map_or(Reading::Absent, |value| Reading::is(field.value(value)))
+    };
     let mut attributes = BTreeMap::new();
     let mut put = |name: String, wanted: Reading, found: Reading, by: Option<String>| {
-        attributes.insert(name, Attribute { by, ..Attribute::in_plane(Plane::Persisted, wanted, found) });
+        attributes.insert(
+            name,
+            Attribute {
+                by,
+                ..Attribute::in_plane(Plane::Persisted, wanted, found)
+            },
+        );
     };
     for (case, (names, last)) in cases {
         let set = shorten_node_set(&nodeset::fold_node_set(names));
         let set_by = |by: &Option<String>| by.as_ref().map(|by| format!("{SET_BY}{by} at {last}"));
         let nodes: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         match case {
-            NodeFieldCase::Field { wanted, found, by, change } => {
+            NodeFieldCase::Field {
+                wanted,
+                found,
+                by,
+                change,
+            } => {
                 put(set, value(wanted), value(found), set_by(by));
-                edits.extend(change.iter().map(|change| NodeEdit { nodes: nodes.clone(), change: change.clone() }));
+                edits.extend(change.iter().map(|change| NodeEdit {
+                    nodes: nodes.clone(),
+                    change: change.clone(),
+                }));
             }
             NodeFieldCase::Mark { value: now, by } => {
-                put(format!("mark on {set}"), Reading::Absent, Reading::is("ours"), None);
+                put(
+                    format!("mark on {set}"),
+                    Reading::Absent,
+                    Reading::is("ours"),
+                    None,
+                );
                 let stays = now.as_ref().map(|now| field.shown(now));
-                let who = by.as_ref().map_or_else(|| "somebody else".to_owned(), Clone::clone);
-                assessment.residue.extend(stays.map(|now| format!("{set}: {} stays, which {who} set since", one_line(&now, 80))));
-                edits.push(NodeEdit { nodes, change: NodeFieldChange { old: now.clone(), new: now.clone(), mark: None } });
+                let who = by
+                    .as_ref()
+                    .map_or_else(|| "somebody else".to_owned(), Clone::clone);
+                assessment.residue.extend(stays.map(|now| {
+                    format!("{set}: {} stays, which {who} set since", one_line(&now, 80))
+                }));
+                edits.push(NodeEdit {
+                    nodes,
+                    change: NodeFieldChange {
+                        old: now.clone(),
+                        new: now.clone(),
+                        mark: None,
+                    },
+                });
             }
-            NodeFieldCase::Theirs { wanted, found, by, why } => {
-                let is = found.as_ref().map_or_else(|| "absent".to_owned(), |found| one_line(&field.shown(found), 80));
-                let by_whom = by.as_ref().map(|by| format!(", which {by} set")).unwrap_or_default();
+            NodeFieldCase::Theirs {
+                wanted,
+                found,
+                by,
+                why,
+            } => {
+                let is = found.as_ref().map_or_else(
+                    || "absent".to_owned(),
+                    |found| one_line(&field.shown(found), 80),
+                );
+                let by_whom = by
+                    .as_ref()
+                    .map(|by| format!(", which {by} set"))
+                    .unwrap_or_default();
                 refusals.push(format!("{set}: {is}{by_whom}; {why}"));
                 put(set, value(&Some(wanted.clone())), value(found), set_by(by));
             }
@@ -194,23 +348,40 @@ fn build_diff_from_cases(asked: &NodeFieldRequest, cases: &Cases) -> Assessment 
     }
     assessment.attributes = attributes;
     if !refusals.is_empty() {
-        assessment.refusal = Some(format!("{}; `{}` takes it over", one_line(&refusals.join("; "), 600), asked.adopt_with));
+        assessment.refusal = Some(format!(
+            "{}; `{}` takes it over",
+            one_line(&refusals.join("; "), 600),
+            asked.adopt_with
+        ));
     } else if !edits.is_empty() {
         record_taint_disruption(field, &edits, &mut assessment);
-        assessment.actions = vec![Action::EditNodes { field: field.clone(), edits }];
+        assessment.actions = vec![Action::EditNodes {
+            field: field.clone(),
+            edits,
+        }];
     }
     assessment
 }
 
 /// Pods that do not tolerate a taint that evicts end at once, on all its nodes.
 fn record_taint_disruption(field: &NodeField, edits: &[NodeEdit], assessment: &mut Assessment) {
-    for NodeEdit { nodes, change } in edits.iter().filter(|edit| field.evicts() && edit.change.new != edit.change.old) {
+    for NodeEdit { nodes, change } in edits
+        .iter()
+        .filter(|edit| field.evicts() && edit.change.new != edit.change.old)
+    {
         let Some(new) = &change.new else { continue };
         assessment.disruption = Disruption::Drain;
         let who = match nodes.len() {
             1 => nodes[0].clone(),
-            count => format!("all {} {}", format_count(count, "node"), shorten_node_set(&nodeset::fold_node_set(nodes))),
+            count => format!(
+                "all {} {}",
+                format_count(count, "node"),
+                shorten_node_set(&nodeset::fold_node_set(nodes))
+            ),
         };
-        assessment.interrupts.push(format!("pods that do not tolerate {} are evicted at once from {who}", field.shown(new)));
+        assessment.interrupts.push(format!(
+            "pods that do not tolerate {} are evicted at once from {who}",
+            field.shown(new)
+        ));
     }
 }

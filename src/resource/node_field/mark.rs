@@ -1,6 +1,8 @@
-//! The mark by which a label or a taint of a node is known as ours: an annotation of the node, written in the same request. That we set
-//! a field is nothing that the API keeps: once another has changed it, the field is theirs alone. The mark says what we set and what was
-//! there before, so that a node is set right whenever it joins or leaves the wish, and what somebody changed since is left to them.
+//! The mark by which a label or a taint of a node is known as ours: an annotation of the node,
+//! written in the same request. That we set a field is nothing that the API keeps: once another has
+//! changed it, the field is theirs alone. The mark says what we set and what was there before, so
+//! that a node is set right whenever it joins or leaves the wish, and what somebody changed since
+//! is left to them.
 
 use super::field::NodeField;
 use railwright_base::Digest;
@@ -8,7 +10,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What our mark says.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub struct NodeOwnershipAnnotation {
     /// The `cluster` of the spec that set it.
     pub spec: String,
@@ -34,16 +38,25 @@ impl NodeOwnershipAnnotation {
 /// The name of an annotation has at most so many characters after its prefix.
 const NAME_LIMIT: usize = 63;
 
-/// The annotation of a label or a taint. A prefix of a key has no `_` and an effect neither, so that each field has its own.
+/// The annotation of a label or a taint. A prefix of a key has no `_` and an effect neither, so
+/// that each field has its own.
 pub fn build_ownership_annotation_name(field: &NodeField) -> String {
-    let of_key = |key: &str| key.split_once('/').map_or_else(|| format!("-{key}"), |(prefix, name)| format!(".{prefix}_{name}"));
+    let of_key = |key: &str| {
+        key.split_once('/').map_or_else(
+            || format!("-{key}"),
+            |(prefix, name)| format!(".{prefix}_{name}"),
+        )
+    };
     let (word, whole) = match field {
         NodeField::Label { key } => ("label", of_key(key)),
         NodeField::Taint { key, effect } => ("taint", format!("{}_{}", of_key(key), effect.word())),
     };
     match word.len() + whole.len() <= NAME_LIMIT {
         true => format!("railwright.io/{word}{whole}"),
-        false => format!("railwright.io/{word}_{}", Digest::of_bytes(whole.as_bytes()).short()),
+        false => format!(
+            "railwright.io/{word}_{}",
+            Digest::of_bytes(whole.as_bytes()).short()
+        ),
     }
 }
 
@@ -54,11 +67,29 @@ mod tests {
 
     #[test]
     fn each_field_has_its_own_name() {
-        let label = |key: &str| build_ownership_annotation_name(&NodeField::Label { key: key.to_owned() });
-        let taint = |key: &str, effect| build_ownership_annotation_name(&NodeField::Taint { key: key.to_owned(), effect });
-        assert_eq!(label("railwright.io/rdma"), "railwright.io/label.railwright.io_rdma");
-        assert_eq!(taint("nvidia.com/gpu", Effect::NoSchedule), "railwright.io/taint.nvidia.com_gpu_NoSchedule");
-        let (long, longer) = (format!("{}/a", "a".repeat(60)), format!("{}/b", "a".repeat(60)));
+        let label = |key: &str| {
+            build_ownership_annotation_name(&NodeField::Label {
+                key: key.to_owned(),
+            })
+        };
+        let taint = |key: &str, effect| {
+            build_ownership_annotation_name(&NodeField::Taint {
+                key: key.to_owned(),
+                effect,
+            })
+        };
+        assert_eq!(
+            label("railwright.io/rdma"),
+            "railwright.io/label.railwright.io_rdma"
+        );
+        assert_eq!(
+            taint("nvidia.com/gpu", Effect::NoSchedule),
+            "railwright.io/taint.nvidia.com_gpu_NoSchedule"
+        );
+        let (long, longer) = (
+            format!("{}/a", "a".repeat(60)),
+            format!("{}/b", "a".repeat(60)),
+        );
         let names = [
             label("a/b"),
             label("a_b"),
@@ -73,7 +104,12 @@ mod tests {
         ];
         for (n, name) in names.iter().enumerate() {
             let (_, local) = name.split_once('/').unwrap();
-            assert!(local.len() <= 63 && local.ends_with(|c: char| c.is_ascii_alphanumeric()) && !names[..n].contains(name), "{name}");
+            assert!(
+                local.len() <= 63
+                    && local.ends_with(|c: char| c.is_ascii_alphanumeric())
+                    && !names[..n].contains(name),
+                "{name}"
+            );
         }
     }
 }

@@ -1,8 +1,11 @@
-//! `node_label` and `node_taint`: one label or one taint on nodes of a Kubernetes cluster. A node is made by its kubelet, so it is never
-//! ours to apply as a whole or to delete: one field of it is set, and what is beside it stays with whoever has it.
+//! `node_label` and `node_taint`: one label or one taint on nodes of a Kubernetes cluster. A node
+//! is made by its kubelet, so it is never ours to apply as a whole or to delete: one field of it is
+//! set, and what is beside it stays with whoever has it.
 //!
-//! - What was never ours and has another value is a conflict, until `adopt: true` takes it over; what is ours and was changed is drift.
-//! - Nodes that leave the wish, and all of them when it goes, are as they were before us, save where somebody else changed it since.
+//! - What was never ours and has another value is a conflict, until `adopt: true` takes it over;
+//!   what is ours and was changed is drift.
+//! - Nodes that leave the wish, and all of them when it goes, are as they were before us, save
+//!   where somebody else changed it since.
 //! - Whatever the number of labels and taints, the nodes are listed once.
 
 mod body;
@@ -31,7 +34,12 @@ pub const TAINT: OfNodes = OfNodes(NodeFieldKind::Taint);
 
 /// A node as an object of the API.
 pub fn build_node_object_name(name: &str) -> ObjectName {
-    ObjectName { api_version: "v1".to_owned(), kind: "Node".to_owned(), namespace: None, name: name.to_owned() }
+    ObjectName {
+        api_version: "v1".to_owned(),
+        kind: "Node".to_owned(),
+        namespace: None,
+        name: name.to_owned(),
+    }
 }
 
 impl ResourceKind for OfNodes {
@@ -63,13 +71,22 @@ impl ResourceKind for OfNodes {
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        body::parse_node_field(self.0, &wish.body).map(KubernetesRead::NodeField).map(Read::Kubernetes).into_iter().collect()
+        body::parse_node_field(self.0, &wish.body)
+            .map(KubernetesRead::NodeField)
+            .map(Read::Kubernetes)
+            .into_iter()
+            .collect()
     }
 
     /// Each node is patched, now and when the wish goes.
     fn changes(&self, wish: &DesiredResource, _removal: bool) -> Vec<(ObjectName, ApiVerb)> {
-        let nodes = NodeFieldRequest::of(self.0, &wish.body).map(|asked| asked.values).unwrap_or_default();
-        nodes.keys().map(|name| (build_node_object_name(name), ApiVerb::Patch)).collect()
+        let nodes = NodeFieldRequest::of(self.0, &wish.body)
+            .map(|asked| asked.values)
+            .unwrap_or_default();
+        nodes
+            .keys()
+            .map(|name| (build_node_object_name(name), ApiVerb::Patch))
+            .collect()
     }
 
     /// By the mark that each of our labels and taints has.
@@ -78,13 +95,24 @@ impl ResourceKind for OfNodes {
     }
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        NodeFieldRequest::of(self.0, &wish.body).map(|asked| judge::diff_node_field(&asked, answers)).unwrap_or_default()
+        NodeFieldRequest::of(self.0, &wish.body)
+            .map(|asked| judge::diff_node_field(&asked, answers))
+            .unwrap_or_default()
     }
 
-    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
-        let undone =
-            NodeFieldRequest::of(self.0, &last_applied.body).map(|asked| judge::plan_node_field_undo(&asked, answers)).unwrap_or_default();
-        Assessment { before: before.clone(), ..undone }
+    fn undo(
+        &self,
+        last_applied: &DesiredResource,
+        before: &Value,
+        answers: &ReadResults,
+    ) -> Assessment {
+        let undone = NodeFieldRequest::of(self.0, &last_applied.body)
+            .map(|asked| judge::plan_node_field_undo(&asked, answers))
+            .unwrap_or_default();
+        Assessment {
+            before: before.clone(),
+            ..undone
+        }
     }
 
     fn undo_keeps_changes(&self) -> bool {

@@ -7,7 +7,10 @@ use super::{Effect, LABEL, NodeField, OfNodes, TAINT};
 use crate::kubernetes_object::access::{AccessLevel, ApiVerb, list_object_uses, of_action};
 use crate::kubernetes_object::known_kinds::ApiResourceName;
 use crate::kubernetes_object::request::KubernetesRead;
-use crate::{Action, AnswerStatus, Assessment, DesiredResource, Disruption, Read, ReadResult, ReadResults, ResourceKind};
+use crate::{
+    Action, AnswerStatus, Assessment, DesiredResource, Disruption, Read, ReadResult, ReadResults,
+    ResourceKind,
+};
 use railwright_base::{Address, Target, TargetKind};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -16,39 +19,66 @@ fn wish(kind: &OfNodes, body: Value) -> DesiredResource {
     assert_eq!(kind.check(&body), []);
     let path = Arc::new([kind.name().to_owned(), kind.address_name(&body).unwrap()]);
     DesiredResource::of(
-        Address { target: Target { kind: TargetKind::Kube, name: "prod".into() }, path, attribute: None },
+        Address {
+            target: Target {
+                kind: TargetKind::Kube,
+                name: "prod".into(),
+            },
+            path,
+            attribute: None,
+        },
         kind.name(),
         body,
     )
 }
 
 fn label(more: Value) -> DesiredResource {
-    let mut body = json!({ "label": "rdma", "value": "true", "nodes": ["gpu1", "gpu2"], "cluster": "train" });
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let mut body =
+        json!({ "label": "rdma", "value": "true", "nodes": ["gpu1", "gpu2"], "cluster": "train" });
+    body.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
     wish(&LABEL, body)
 }
 
 fn taint(effect: &str) -> DesiredResource {
-    wish(&TAINT, json!({ "key": "nvidia.com/gpu", "effect": effect, "nodes": ["gpu1", "gpu2"], "cluster": "train" }))
+    wish(
+        &TAINT,
+        json!({ "key": "nvidia.com/gpu", "effect": effect, "nodes": ["gpu1", "gpu2"], "cluster": "train" }),
+    )
 }
 
 fn answers(wish: &DesiredResource, nodes: Value) -> ReadResults {
     let kind = crate::kind_named(&wish.kind).unwrap();
     let mut answers = ReadResults::default();
-    answers.insert(kind.reads(wish)[0].key(), ReadResult { status: AnswerStatus::Exit(0), out: nodes.to_string() });
+    answers.insert(
+        kind.reads(wish)[0].key(),
+        ReadResult {
+            status: AnswerStatus::Exit(0),
+            out: nodes.to_string(),
+        },
+    );
     answers
 }
 
 fn assess(wish: &DesiredResource, nodes: Value) -> Assessment {
-    crate::kind_named(&wish.kind).unwrap().assess(wish, &answers(wish, nodes))
+    crate::kind_named(&wish.kind)
+        .unwrap()
+        .assess(wish, &answers(wish, nodes))
 }
 
 fn undo(wish: &DesiredResource, nodes: Value) -> Assessment {
-    crate::kind_named(&wish.kind).unwrap().undo(wish, &Value::Null, &answers(wish, nodes))
+    crate::kind_named(&wish.kind)
+        .unwrap()
+        .undo(wish, &Value::Null, &answers(wish, nodes))
 }
 
 fn mark(spec: &str, set: &str, was: Option<&str>) -> NodeOwnershipAnnotation {
-    NodeOwnershipAnnotation { spec: spec.to_owned(), set: set.to_owned(), was: was.map(str::to_owned) }
+    NodeOwnershipAnnotation {
+        spec: spec.to_owned(),
+        set: set.to_owned(),
+        was: was.map(str::to_owned),
+    }
 }
 
 fn by(manager: &str) -> Value {
@@ -58,8 +88,16 @@ fn by(manager: &str) -> Value {
 /// Every difference, in a line.
 fn told(assessment: &Assessment) -> String {
     let one = |(name, attribute): (&String, &crate::Attribute)| {
-        let by = attribute.by.as_ref().map(|by| format!(" ({by})")).unwrap_or_default();
-        attribute.differences().into_iter().map(|(_, wanted, found)| format!("{name} {found:?} -> {wanted:?}{by}\n")).collect::<String>()
+        let by = attribute
+            .by
+            .as_ref()
+            .map(|by| format!(" ({by})"))
+            .unwrap_or_default();
+        attribute
+            .differences()
+            .into_iter()
+            .map(|(_, wanted, found)| format!("{name} {found:?} -> {wanted:?}{by}\n"))
+            .collect::<String>()
     };
     assessment.attributes.iter().map(one).collect()
 }
@@ -72,67 +110,165 @@ fn edits(assessment: &Assessment) -> Vec<NodeEdit> {
     }
 }
 
-fn edit(nodes: &[&str], old: Option<&str>, new: Option<&str>, mark: Option<NodeOwnershipAnnotation>) -> NodeEdit {
+fn edit(
+    nodes: &[&str],
+    old: Option<&str>,
+    new: Option<&str>,
+    mark: Option<NodeOwnershipAnnotation>,
+) -> NodeEdit {
     let text = |value: Option<&str>| value.map(str::to_owned);
     NodeEdit {
         nodes: nodes.iter().map(|node| (*node).to_owned()).collect(),
-        change: NodeFieldChange { old: text(old), new: text(new), mark },
+        change: NodeFieldChange {
+            old: text(old),
+            new: text(new),
+            mark,
+        },
     }
 }
 
 #[test]
 fn what_is_not_there_is_set_and_what_is_as_wished_needs_nobodys_leave() {
-    let new = assess(&label(json!({})), json!({ "gpu1": {}, "gpu2": {}, "other": {} }));
-    assert_eq!(edits(&new), [edit(&["gpu1", "gpu2"], None, Some("true"), Some(mark("train", "true", None)))]);
-    assert!(new.is_absent() && new.disruption == Disruption::None, "{new:?}");
+    let new = assess(
+        &label(json!({})),
+        json!({ "gpu1": {}, "gpu2": {}, "other": {} }),
+    );
+    assert_eq!(
+        edits(&new),
+        [edit(
+            &["gpu1", "gpu2"],
+            None,
+            Some("true"),
+            Some(mark("train", "true", None))
+        )]
+    );
+    assert!(
+        new.is_absent() && new.disruption == Disruption::None,
+        "{new:?}"
+    );
     assert_eq!(new.attributes.keys().collect::<Vec<_>>(), ["gpu[1-2]"]);
-    let met = assess(&label(json!({})), json!({ "gpu1": { "value": "true", "by": by("kubelet") }, "gpu2": { "value": "true" } }));
+    let met = assess(
+        &label(json!({})),
+        json!({ "gpu1": { "value": "true", "by": by("kubelet") }, "gpu2": { "value": "true" } }),
+    );
     assert!(met.is_met() && met.actions.is_empty(), "{met:?}");
-    let half = assess(&label(json!({})), json!({ "gpu1": { "value": "true" }, "gpu2": {} }));
-    assert_eq!(edits(&half), [edit(&["gpu2"], None, Some("true"), Some(mark("train", "true", None)))]);
+    let half = assess(
+        &label(json!({})),
+        json!({ "gpu1": { "value": "true" }, "gpu2": {} }),
+    );
+    assert_eq!(
+        edits(&half),
+        [edit(
+            &["gpu2"],
+            None,
+            Some("true"),
+            Some(mark("train", "true", None))
+        )]
+    );
 }
 
 #[test]
 fn another_value_is_drift_where_it_was_ours_and_a_conflict_where_not() {
     let theirs = json!({ "gpu1": { "value": "no", "by": by("kubectl-label") }, "gpu2": {} });
     let conflict = assess(&label(json!({})), theirs.clone());
-    let refusal = "gpu1: no, which kubectl-label set; it was never ours; `adopt: true` takes it over";
-    assert_eq!((conflict.refusal.as_deref(), conflict.actions.len()), (Some(refusal), 0));
-    assert!(told(&conflict).contains("set by kubectl-label at 2026-01-02T03:04:05Z"), "{}", told(&conflict));
-    let by_parameter = assess(&label(json!({ "adopt_with": "modules: { x: {} }" })), theirs.clone());
-    assert!(by_parameter.refusal.is_some_and(|why| why.ends_with("; `modules: { x: {} }` takes it over")));
+    let refusal =
+        "gpu1: no, which kubectl-label set; it was never ours; `adopt: true` takes it over";
+    assert_eq!(
+        (conflict.refusal.as_deref(), conflict.actions.len()),
+        (Some(refusal), 0)
+    );
+    assert!(
+        told(&conflict).contains("set by kubectl-label at 2026-01-02T03:04:05Z"),
+        "{}",
+        told(&conflict)
+    );
+    let by_parameter = assess(
+        &label(json!({ "adopt_with": "modules: { x: {} }" })),
+        theirs.clone(),
+    );
+    assert!(
+        by_parameter
+            .refusal
+            .is_some_and(|why| why.ends_with("; `modules: { x: {} }` takes it over"))
+    );
     let adopted = assess(&label(json!({ "adopt": true })), theirs);
     let wanted = [
-        edit(&["gpu2"], None, Some("true"), Some(mark("train", "true", None))),
-        edit(&["gpu1"], Some("no"), Some("true"), Some(mark("train", "true", Some("no")))),
+        edit(
+            &["gpu2"],
+            None,
+            Some("true"),
+            Some(mark("train", "true", None)),
+        ),
+        edit(
+            &["gpu1"],
+            Some("no"),
+            Some("true"),
+            Some(mark("train", "true", Some("no"))),
+        ),
     ];
-    assert_eq!((edits(&adopted), adopted.refusal.clone()), (wanted.to_vec(), None));
+    assert_eq!(
+        (edits(&adopted), adopted.refusal.clone()),
+        (wanted.to_vec(), None)
+    );
     let ours = json!({ "gpu1": { "value": "no", "mark": mark("train", "old", Some("x")), "by": by("kubectl-edit") }, "gpu2": { "value": "true" } });
     let drift = assess(&label(json!({})), ours);
-    assert_eq!(edits(&drift), [edit(&["gpu1"], Some("no"), Some("true"), Some(mark("train", "true", Some("x"))))]);
+    assert_eq!(
+        edits(&drift),
+        [edit(
+            &["gpu1"],
+            Some("no"),
+            Some("true"),
+            Some(mark("train", "true", Some("x")))
+        )]
+    );
     assert!(drift.attributes["gpu1"].rival().is_some(), "{drift:?}");
     let other = json!({ "gpu1": { "value": "no", "mark": mark("lab", "no", None) }, "gpu2": { "mark": mark("lab", "no", None) } });
     let other = assess(&label(json!({})), other);
-    assert!(other.refusal.as_ref().is_some_and(|why| why.contains("another spec of railwright keeps it")), "{other:?}");
+    assert!(
+        other
+            .refusal
+            .as_ref()
+            .is_some_and(|why| why.contains("another spec of railwright keeps it")),
+        "{other:?}"
+    );
 }
 
 #[test]
 fn a_host_that_is_no_node_is_unknown_and_keeps_the_others_from_nothing() {
     let one = assess(&label(json!({})), json!({ "gpu1": { "value": "true" } }));
-    assert!(one.is_met() && one.attributes.keys().eq(["gpu1"]), "{one:?}");
-    let lacks =
-        |of: &Assessment| format!("{:?}", of.out_of_reach.iter().map(|(name, a)| (name.clone(), a.found.clone())).collect::<Vec<_>>());
-    assert!(lacks(&one).contains("the cluster has no node gpu2; ") && one.out_of_reach.keys().eq(["gpu2"]), "{one:?}");
+    assert!(
+        one.is_met() && one.attributes.keys().eq(["gpu1"]),
+        "{one:?}"
+    );
+    let lacks = |of: &Assessment| {
+        format!(
+            "{:?}",
+            of.out_of_reach
+                .iter()
+                .map(|(name, a)| (name.clone(), a.found.clone()))
+                .collect::<Vec<_>>()
+        )
+    };
+    assert!(
+        lacks(&one).contains("the cluster has no node gpu2; ")
+            && one.out_of_reach.keys().eq(["gpu2"]),
+        "{one:?}"
+    );
     let values = json!({ "label": "a", "values": { "gpu1": "x", "gpu2": "y", "gpu3": "y", "gpu4": "x" }, "cluster": "train" });
     let some = assess(&wish(&LABEL, values), json!({ "gpu1": {} }));
-    assert!(edits(&some).len() == 1 && some.out_of_reach.keys().eq(["gpu4", "gpu[2-3]"]), "{some:?}");
+    assert!(
+        edits(&some).len() == 1 && some.out_of_reach.keys().eq(["gpu4", "gpu[2-3]"]),
+        "{some:?}"
+    );
     let new = assess(&label(json!({})), json!({ "gpu1": {} }));
     assert!(new.is_absent() && edits(&new).len() == 1, "{new:?}");
     let none = assess(&label(json!({})), json!({ "other": {} }));
     assert!(
         !none.is_met()
             && none.actions.is_empty()
-            && none.refusal.as_ref().is_some_and(|why| why.contains("no node gpu[1-2]; ") && why.contains("kubernetes_node")),
+            && none.refusal.as_ref().is_some_and(
+                |why| why.contains("no node gpu[1-2]; ") && why.contains("kubernetes_node")
+            ),
         "{none:?}"
     );
 }
@@ -156,21 +292,39 @@ fn nodes_that_leave_the_wish_are_as_before_and_what_others_changed_since_stays()
     ];
     let undone = undo(&label(json!({})), nodes.clone());
     assert_eq!(edits(&undone), back);
-    assert_eq!(undone.residue, ["gpu3: maybe stays, which kubectl-edit set since"]);
+    assert_eq!(
+        undone.residue,
+        ["gpu3: maybe stays, which kubectl-edit set since"]
+    );
     let moved = assess(&label(json!({ "nodes": ["gpu5"] })), nodes);
-    assert_eq!(edits(&moved), back, "and so do those that another list of nodes leaves out");
+    assert_eq!(
+        edits(&moved),
+        back,
+        "and so do those that another list of nodes leaves out"
+    );
     assert!(undo(&label(json!({})), json!({ "gpu5": { "value": "true" } })).is_met());
 }
 
 #[test]
 fn only_a_taint_that_evicts_disturbs() {
-    let nodes = json!({ "gpu1": {}, "gpu2": { "value": "old", "mark": mark("train", "old", None) } });
-    assert_eq!(assess(&taint("NoSchedule"), nodes.clone()).disruption, Disruption::None);
+    let nodes =
+        json!({ "gpu1": {}, "gpu2": { "value": "old", "mark": mark("train", "old", None) } });
+    assert_eq!(
+        assess(&taint("NoSchedule"), nodes.clone()).disruption,
+        Disruption::None
+    );
     let evicts = assess(&taint("NoExecute"), nodes);
     assert_eq!(evicts.disruption, Disruption::Drain);
     let who = "pods that do not tolerate nvidia.com/gpu:NoExecute are evicted at once from ";
-    assert_eq!(evicts.interrupts, [format!("{who}gpu1"), format!("{who}gpu2")]);
-    assert!(told(&evicts).contains(r#"gpu2 Is(String("old")) -> Is(String("without a value"))"#), "{}", told(&evicts));
+    assert_eq!(
+        evicts.interrupts,
+        [format!("{who}gpu1"), format!("{who}gpu2")]
+    );
+    assert!(
+        told(&evicts).contains(r#"gpu2 Is(String("old")) -> Is(String("without a value"))"#),
+        "{}",
+        told(&evicts)
+    );
     let both = assess(&taint("NoExecute"), json!({ "gpu1": {}, "gpu2": {} }));
     assert_eq!(both.interrupts, [format!("{who}all 2 nodes gpu[1-2]")]);
     let met = json!({ "gpu1": { "value": "", "mark": mark("train", "", None) }, "gpu2": { "value": "", "mark": mark("train", "", None) } });
@@ -181,64 +335,166 @@ fn only_a_taint_that_evicts_disturbs() {
 fn what_cannot_be_read_is_unknown_and_changes_nothing() {
     let wish = label(json!({}));
     let mut denied = ReadResults::default();
-    let answer = ReadResult { status: AnswerStatus::Denied, out: "verb list, resource nodes\n".to_owned() };
+    let answer = ReadResult {
+        status: AnswerStatus::Denied,
+        out: "verb list, resource nodes\n".to_owned(),
+    };
     denied.insert(LABEL.reads(&wish)[0].key(), answer);
-    for answers in [denied, ReadResults::default(), answers(&wish, json!({ "gpu1": 1 }))] {
-        for assessment in [LABEL.assess(&wish, &answers), LABEL.undo(&wish, &Value::Null, &answers)] {
-            assert!(assessment.only_unknown() && assessment.actions.is_empty(), "{assessment:?}");
+    for answers in [
+        denied,
+        ReadResults::default(),
+        answers(&wish, json!({ "gpu1": 1 })),
+    ] {
+        for assessment in [
+            LABEL.assess(&wish, &answers),
+            LABEL.undo(&wish, &Value::Null, &answers),
+        ] {
+            assert!(
+                assessment.only_unknown() && assessment.actions.is_empty(),
+                "{assessment:?}"
+            );
         }
     }
 }
 
 #[test]
 fn an_edit_holds_for_what_was_planned() {
-    let change = NodeFieldChange { old: None, new: Some("a".to_owned()), mark: Some(mark("train", "a", None)) };
-    let now = |value: Option<&str>, mark: Option<NodeOwnershipAnnotation>| FieldNow { value: value.map(str::to_owned), mark, by: None };
+    let change = NodeFieldChange {
+        old: None,
+        new: Some("a".to_owned()),
+        mark: Some(mark("train", "a", None)),
+    };
+    let now = |value: Option<&str>, mark: Option<NodeOwnershipAnnotation>| FieldNow {
+        value: value.map(str::to_owned),
+        mark,
+        by: None,
+    };
     assert_eq!(change.next(&now(None, None)), NodeEditDecision::Write);
-    assert_eq!(change.next(&now(Some("a"), Some(mark("train", "a", None)))), NodeEditDecision::Nothing, "a second try finds the first");
+    assert_eq!(
+        change.next(&now(Some("a"), Some(mark("train", "a", None)))),
+        NodeEditDecision::Nothing,
+        "a second try finds the first"
+    );
     assert_eq!(change.next(&now(Some("b"), None)), NodeEditDecision::Moved);
 }
 
 #[test]
 fn it_takes_a_list_of_nodes_and_a_patch_of_each() {
     let wish = label(json!({}));
-    let nodes = ApiResourceName { plural: "nodes".to_owned(), namespaced: false };
+    let nodes = ApiResourceName {
+        plural: "nodes".to_owned(),
+        namespaced: false,
+    };
     let verbs = |level: AccessLevel, wished: bool| {
         let all = list_object_uses(&wish, wished)
             .iter()
             .flat_map(|one| one.rights(level, &nodes))
             .map(|(right, _)| (right.name, right.verb))
             .collect::<Vec<_>>();
-        all.into_iter().map(|(name, verb)| format!("{} {}", verb.word(), name.as_deref().unwrap_or("*"))).collect::<Vec<_>>()
+        all.into_iter()
+            .map(|(name, verb)| format!("{} {}", verb.word(), name.as_deref().unwrap_or("*")))
+            .collect::<Vec<_>>()
     };
     assert_eq!(verbs(AccessLevel::Observe, true), ["list *"]);
     let all = ["list *", "get gpu1", "patch gpu1", "get gpu2", "patch gpu2"];
     assert_eq!(
-        (verbs(AccessLevel::Apply, true), verbs(AccessLevel::Apply, false)),
-        (all.map(str::to_owned).to_vec(), all.map(str::to_owned).to_vec())
+        (
+            verbs(AccessLevel::Apply, true),
+            verbs(AccessLevel::Apply, false)
+        ),
+        (
+            all.map(str::to_owned).to_vec(),
+            all.map(str::to_owned).to_vec()
+        )
     );
     let action = &assess(&wish, json!({ "gpu1": {}, "gpu2": { "value": "true" } })).actions[0];
-    let asked: Vec<(String, ApiVerb)> = of_action(action).into_iter().map(|(object, verb)| (object.name, verb)).collect();
-    assert_eq!(asked, [("gpu1".to_owned(), ApiVerb::Get), ("gpu1".to_owned(), ApiVerb::Patch)]);
+    let asked: Vec<(String, ApiVerb)> = of_action(action)
+        .into_iter()
+        .map(|(object, verb)| (object.name, verb))
+        .collect();
+    assert_eq!(
+        asked,
+        [
+            ("gpu1".to_owned(), ApiVerb::Get),
+            ("gpu1".to_owned(), ApiVerb::Patch)
+        ]
+    );
 }
 
 #[test]
 fn bodies_are_checked() {
-    let label = |body: Value| LABEL.check(&body).into_iter().map(|error| error.pointer).collect::<Vec<_>>();
-    let taint = |body: Value| TAINT.check(&body).into_iter().map(|error| error.pointer).collect::<Vec<_>>();
-    assert_eq!(label(json!({ "label": "example.org/a", "values": { "a": "x", "b": "" } })), Vec::<String>::new());
-    assert_eq!(label(json!({ "label": "a b", "value": "x", "nodes": ["a"] })), ["/label"]);
-    assert_eq!(label(json!({ "label": "kubernetes.io/hostname", "value": "x", "nodes": ["a"] })), ["/label"]);
-    assert_eq!(label(json!({ "label": "a", "value": "-x", "nodes": ["a"] })), ["/value"]);
-    assert_eq!(label(json!({ "label": "a", "values": { "a": "a b" }, "adopt": 1 })), ["/adopt", "/values"]);
-    assert_eq!(label(json!({ "label": "a", "value": true, "nodes": ["a"] })), ["/value"]);
-    assert_eq!(label(json!({ "label": "a", "values": { "b": "x", "a": 1 } })), ["/values"]);
-    assert_eq!(label(json!({ "label": "a", "nodes": ["a"] })), [""], "a label has a value");
-    assert_eq!(label(json!({ "label": "a", "value": "x", "nodes": [] })), [""]);
-    assert_eq!(label(json!({ "label": "a", "value": "x", "nodes": ["A_B"] })), ["/nodes"]);
-    assert_eq!(taint(json!({ "key": "nvidia.com/gpu", "effect": "NoExecute", "nodes": ["a"] })), Vec::<String>::new());
-    assert_eq!(taint(json!({ "key": "a/b/c", "effect": "NoRun", "nodes": ["a"] })), ["/key", "/effect"]);
-    assert_eq!(TAINT.address_name(&json!({ "key": "a/b", "effect": "NoSchedule" })).as_deref(), Some("a/b:NoSchedule"));
-    let read = Read::Kubernetes(KubernetesRead::NodeField(NodeField::Taint { key: "a".to_owned(), effect: Effect::NoExecute }));
+    let label = |body: Value| {
+        LABEL
+            .check(&body)
+            .into_iter()
+            .map(|error| error.pointer)
+            .collect::<Vec<_>>()
+    };
+    let taint = |body: Value| {
+        TAINT
+            .check(&body)
+            .into_iter()
+            .map(|error| error.pointer)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        label(json!({ "label": "example.org/a", "values": { "a": "x", "b": "" } })),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        label(json!({ "label": "a b", "value": "x", "nodes": ["a"] })),
+        ["/label"]
+    );
+    assert_eq!(
+        label(json!({ "label": "kubernetes.io/hostname", "value": "x", "nodes": ["a"] })),
+        ["/label"]
+    );
+    assert_eq!(
+        label(json!({ "label": "a", "value": "-x", "nodes": ["a"] })),
+        ["/value"]
+    );
+    assert_eq!(
+        label(json!({ "label": "a", "values": { "a": "a b" }, "adopt": 1 })),
+        ["/adopt", "/values"]
+    );
+    assert_eq!(
+        label(json!({ "label": "a", "value": true, "nodes": ["a"] })),
+        ["/value"]
+    );
+    assert_eq!(
+        label(json!({ "label": "a", "values": { "b": "x", "a": 1 } })),
+        ["/values"]
+    );
+    assert_eq!(
+        label(json!({ "label": "a", "nodes": ["a"] })),
+        [""],
+        "a label has a value"
+    );
+    assert_eq!(
+        label(json!({ "label": "a", "value": "x", "nodes": [] })),
+        [""]
+    );
+    assert_eq!(
+        label(json!({ "label": "a", "value": "x", "nodes": ["A_B"] })),
+        ["/nodes"]
+    );
+    assert_eq!(
+        taint(json!({ "key": "nvidia.com/gpu", "effect": "NoExecute", "nodes": ["a"] })),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        taint(json!({ "key": "a/b/c", "effect": "NoRun", "nodes": ["a"] })),
+        ["/key", "/effect"]
+    );
+    assert_eq!(
+        TAINT
+            .address_name(&json!({ "key": "a/b", "effect": "NoSchedule" }))
+            .as_deref(),
+        Some("a/b:NoSchedule")
+    );
+    let read = Read::Kubernetes(KubernetesRead::NodeField(NodeField::Taint {
+        key: "a".to_owned(),
+        effect: Effect::NoExecute,
+    }));
     assert_eq!(read.key(), "kubernetes_node_taint:a:NoExecute");
 }

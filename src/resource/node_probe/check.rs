@@ -1,4 +1,5 @@
-//! What the output of a probe has to hold, as data: lines that begin with some words, or rows of a list in JSON.
+//! What the output of a probe has to hold, as data: lines that begin with some words, or rows of a
+//! list in JSON.
 
 use crate::kubernetes_object::exec::PodExecResult;
 use railwright_base::text::one_line;
@@ -12,7 +13,8 @@ pub struct NodeProbeBody {
     pub nodes: Vec<String>,
     pub pod: Pod,
     pub argv: Vec<String>,
-    /// What an exit status says of the node, in words. Any other than these and 0 says nothing of it.
+    /// What an exit status says of the node, in words. Any other than these and 0 says nothing of
+    /// it.
     pub exits: BTreeMap<String, String>,
     pub lines: Vec<ExpectedProbeLines>,
     pub rows: Option<Rows>,
@@ -69,8 +71,9 @@ struct ProbeRowSelector {
     is: Option<OfNode<BTreeSet<String>>>,
 }
 
-/// Of the rows that are `within` the same, those that are meant have a greater number in this field than all others, and no two of
-/// them the same. One that says none has 0, as a route without a metric (ip-route(8)).
+/// Of the rows that are `within` the same, those that are meant have a greater number in this field
+/// than all others, and no two of them the same. One that says none has 0, as a route without a
+/// metric (ip-route(8)).
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Above {
@@ -100,7 +103,12 @@ impl NodeProbeBody {
     pub fn of(body: &Value) -> Result<Self, (String, String)> {
         Ok(NodeProbeBody {
             nodes: parse_body_field(body, "nodes")?.unwrap_or_default(),
-            pod: parse_body_field(body, "pod")?.ok_or_else(|| ("".to_owned(), "`pod` is missing: { namespace, daemon_set }".to_owned()))?,
+            pod: parse_body_field(body, "pod")?.ok_or_else(|| {
+                (
+                    "".to_owned(),
+                    "`pod` is missing: { namespace, daemon_set }".to_owned(),
+                )
+            })?,
             argv: parse_body_field(body, "argv")?.unwrap_or_default(),
             exits: parse_body_field(body, "exits")?.unwrap_or_default(),
             lines: parse_body_field(body, "lines")?.unwrap_or_default(),
@@ -110,9 +118,19 @@ impl NodeProbeBody {
     }
 }
 
-fn parse_body_field<T: DeserializeOwned>(body: &Value, field: &str) -> Result<Option<T>, (String, String)> {
-    let Some(value) = body.get(field).filter(|value| !value.is_null()) else { return Ok(None) };
-    T::deserialize(value).map(Some).map_err(|error| (format!("/{field}"), format!("`{field}`: {}", one_line(&error.to_string(), 200))))
+fn parse_body_field<T: DeserializeOwned>(
+    body: &Value,
+    field: &str,
+) -> Result<Option<T>, (String, String)> {
+    let Some(value) = body.get(field).filter(|value| !value.is_null()) else {
+        return Ok(None);
+    };
+    T::deserialize(value).map(Some).map_err(|error| {
+        (
+            format!("/{field}"),
+            format!("`{field}`: {}", one_line(&error.to_string(), 200)),
+        )
+    })
 }
 
 /// What a node's answer comes to.
@@ -124,20 +142,34 @@ pub enum NodeProbeVerdict {
 }
 
 /// Judges what the program of a probe said on a node.
-pub fn evaluate_probe_output(body: &NodeProbeBody, node: &str, ran: &PodExecResult) -> NodeProbeVerdict {
+pub fn evaluate_probe_output(
+    body: &NodeProbeBody,
+    node: &str,
+    ran: &PodExecResult,
+) -> NodeProbeVerdict {
     if ran.code != 0 {
-        let said = [&ran.err, &ran.out].into_iter().find_map(|text| text.lines().rev().find(|line| !line.trim().is_empty()));
-        let said = said.map_or_else(|| "it says nothing".to_owned(), |line| one_line(line.trim(), 160));
+        let said = [&ran.err, &ran.out]
+            .into_iter()
+            .find_map(|text| text.lines().rev().find(|line| !line.trim().is_empty()));
+        let said = said.map_or_else(
+            || "it says nothing".to_owned(),
+            |line| one_line(line.trim(), 160),
+        );
         return match body.exits.get(&ran.code.to_string()) {
             Some(words) => NodeProbeVerdict::Wrong(words.clone()),
-            None => {
-                NodeProbeVerdict::Unknown(format!("`{}` ended with exit status {}: {said}", one_line(&body.argv.join(" "), 60), ran.code))
-            }
+            None => NodeProbeVerdict::Unknown(format!(
+                "`{}` ended with exit status {}: {said}",
+                one_line(&body.argv.join(" "), 60),
+                ran.code
+            )),
         };
     }
     let of_lines = body.lines.iter().map(|lines| lines.judge(node, &ran.out));
     let of_rows = body.rows.iter().map(|rows| rows.judge(node, &ran.out));
-    of_lines.chain(of_rows).find(|verdict| *verdict != NodeProbeVerdict::AsWished).unwrap_or(NodeProbeVerdict::AsWished)
+    of_lines
+        .chain(of_rows)
+        .find(|verdict| *verdict != NodeProbeVerdict::AsWished)
+        .unwrap_or(NodeProbeVerdict::AsWished)
 }
 
 impl ExpectedProbeLines {
@@ -152,7 +184,10 @@ impl ExpectedProbeLines {
             Some(Some(count)) => count.to_string(),
             Some(None) => return NodeProbeVerdict::Unknown(NOT_SAID.to_owned()),
         };
-        NodeProbeVerdict::Wrong(format!("{found} lines begin with `{}` instead of {many}", one_line(&self.begin, 60)))
+        NodeProbeVerdict::Wrong(format!(
+            "{found} lines begin with `{}` instead of {many}",
+            one_line(&self.begin, 60)
+        ))
     }
 }
 
@@ -165,25 +200,54 @@ fn normalize_whitespace(line: &str) -> String {
 
 impl Rows {
     fn judge(&self, node: &str, out: &str) -> NodeProbeVerdict {
-        let Ok(all) = serde_json::from_str::<Vec<Map<String, Value>>>(if out.trim().is_empty() { "[]" } else { out }) else {
+        let Ok(all) = serde_json::from_str::<Vec<Map<String, Value>>>(if out.trim().is_empty() {
+            "[]"
+        } else {
+            out
+        }) else {
             return NodeProbeVerdict::Unknown("its output is no list in JSON".to_owned());
         };
-        let Some(is_meant) = self.of.of(node) else { return NodeProbeVerdict::Unknown(NOT_SAID.to_owned()) };
+        let Some(is_meant) = self.of.of(node) else {
+            return NodeProbeVerdict::Unknown(NOT_SAID.to_owned());
+        };
         let meant: Vec<&Map<String, Value>> = all.iter().filter(|row| is_meant(row)).collect();
-        let name = |row: &Map<String, Value>| row.get(&self.of.field).map_or_else(String::new, format_plain_value);
+        let name = |row: &Map<String, Value>| {
+            row.get(&self.of.field)
+                .map_or_else(String::new, format_plain_value)
+        };
         if let Some(count) = &self.count {
-            let Some(count) = count.of(node) else { return NodeProbeVerdict::Unknown(NOT_SAID.to_owned()) };
+            let Some(count) = count.of(node) else {
+                return NodeProbeVerdict::Unknown(NOT_SAID.to_owned());
+            };
             if meant.len() != *count {
-                return NodeProbeVerdict::Wrong(format!("{} {} instead of {count}", meant.len(), self.of.words()));
+                return NodeProbeVerdict::Wrong(format!(
+                    "{} {} instead of {count}",
+                    meant.len(),
+                    self.of.words()
+                ));
             }
         }
         for row in &meant {
-            if let Some((field, wanted)) = self.each.iter().find(|(field, wanted)| row.get(*field) != Some(wanted)) {
-                let found = row.get(field).map_or_else(|| "not said".to_owned(), format_plain_value);
-                return NodeProbeVerdict::Wrong(format!("{} has {field} {found} instead of {}", name(row), format_plain_value(wanted)));
+            if let Some((field, wanted)) = self
+                .each
+                .iter()
+                .find(|(field, wanted)| row.get(*field) != Some(wanted))
+            {
+                let found = row
+                    .get(field)
+                    .map_or_else(|| "not said".to_owned(), format_plain_value);
+                return NodeProbeVerdict::Wrong(format!(
+                    "{} has {field} {found} instead of {}",
+                    name(row),
+                    format_plain_value(wanted)
+                ));
             }
         }
-        self.above.as_ref().map_or(NodeProbeVerdict::AsWished, |above| above.judge(&all, &is_meant, &name))
+        self.above
+            .as_ref()
+            .map_or(NodeProbeVerdict::AsWished, |above| {
+                above.judge(&all, &is_meant, &name)
+            })
     }
 }
 
@@ -194,8 +258,15 @@ impl ProbeRowSelector {
             None => None,
         };
         Some(move |row: &Map<String, Value>| {
-            let value = row.get(&self.field).and_then(Value::as_str).unwrap_or_default();
-            names.is_none_or(|names| names.contains(value)) && self.begins.as_ref().is_none_or(|begins| value.starts_with(begins.as_str()))
+            let value = row
+                .get(&self.field)
+                .and_then(Value::as_str)
+                .unwrap_or_default();
+            names.is_none_or(|names| names.contains(value))
+                && self
+                    .begins
+                    .as_ref()
+                    .is_none_or(|begins| value.starts_with(begins.as_str()))
         })
     }
 
@@ -208,19 +279,32 @@ impl ProbeRowSelector {
 }
 
 impl Above {
-    /// The first row that is meant and not above the others, in words. A number that is written as something else is nobody's to compare.
+    /// The first row that is meant and not above the others, in words. A number that is written as
+    /// something else is nobody's to compare.
     fn judge(
         &self,
         all: &[Map<String, Value>],
         is_meant: &impl Fn(&Map<String, Value>) -> bool,
         name: &impl Fn(&Map<String, Value>) -> String,
     ) -> NodeProbeVerdict {
-        let is_number = |row: &&Map<String, Value>| row.get(&self.field).is_none_or(|value| value.is_u64());
-        let number = |row: &Map<String, Value>| row.get(&self.field).and_then(Value::as_u64).unwrap_or(0);
-        let place = |row: &Map<String, Value>| row.get(&self.within).map_or_else(String::new, format_plain_value);
+        let is_number =
+            |row: &&Map<String, Value>| row.get(&self.field).is_none_or(|value| value.is_u64());
+        let number =
+            |row: &Map<String, Value>| row.get(&self.field).and_then(Value::as_u64).unwrap_or(0);
+        let place = |row: &Map<String, Value>| {
+            row.get(&self.within)
+                .map_or_else(String::new, format_plain_value)
+        };
         let places: BTreeSet<String> = all.iter().filter(|row| is_meant(row)).map(place).collect();
-        if let Some(row) = all.iter().filter(|row| places.contains(&place(row))).find(|row| !is_number(row)) {
-            let value = row.get(&self.field).map(Value::to_string).unwrap_or_default();
+        if let Some(row) = all
+            .iter()
+            .filter(|row| places.contains(&place(row)))
+            .find(|row| !is_number(row))
+        {
+            let value = row
+                .get(&self.field)
+                .map(Value::to_string)
+                .unwrap_or_default();
             return NodeProbeVerdict::Unknown(format!(
                 "{} has {} {}, which is no number from 0 on",
                 name(row),
@@ -230,13 +314,23 @@ impl Above {
         }
         for (at, row) in all.iter().enumerate().filter(|(_, row)| is_meant(row)) {
             let collides = |(other_at, other): &(usize, &Map<String, Value>)| {
-                let same = *other_at != at && name(other) != name(row) && place(other) == place(row);
-                same && (number(other) == number(row) || (!is_meant(other) && number(other) > number(row)))
+                let same =
+                    *other_at != at && name(other) != name(row) && place(other) == place(row);
+                same && (number(other) == number(row)
+                    || (!is_meant(other) && number(other) > number(row)))
             };
             if let Some((_, other)) = all.iter().enumerate().find(collides) {
-                let said = |row: &Map<String, Value>| format!("{} has {} {}", name(row), self.field, number(row));
+                let said = |row: &Map<String, Value>| {
+                    format!("{} has {} {}", name(row), self.field, number(row))
+                };
                 return NodeProbeVerdict::Wrong(one_line(
-                    &format!("{} {}: {}, and {}", self.within, place(row), said(row), said(other)),
+                    &format!(
+                        "{} {}: {}, and {}",
+                        self.within,
+                        place(row),
+                        said(row),
+                        said(other)
+                    ),
                     200,
                 ));
             }
@@ -246,5 +340,10 @@ impl Above {
 }
 
 fn format_plain_value(value: &Value) -> String {
-    one_line(&value.as_str().map_or_else(|| value.to_string(), str::to_owned), 60)
+    one_line(
+        &value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned),
+        60,
+    )
 }

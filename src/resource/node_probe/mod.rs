@@ -1,6 +1,7 @@
-//! `node_probe`: what a program says of a node, run in the pod of an agent that is there already (a device plugin, a driver's
-//! installer). It is for nodes that nobody logs in to. It is waited for and checked, never written: what the output has to hold is
-//! data of the wish. No pod is started for it; where the agent has none, or nobody may run programs in it, the state is unknown.
+//! `node_probe`: what a program says of a node, run in the pod of an agent that is there already (a
+//! device plugin, a driver's installer). It is for nodes that nobody logs in to. It is waited for
+//! and checked, never written: what the output has to hold is data of the wish. No pod is started
+//! for it; where the agent has none, or nobody may run programs in it, the state is unknown.
 
 mod check;
 #[cfg(test)]
@@ -15,7 +16,10 @@ use super::kubernetes_object::looks::format_names_by_problem;
 use super::kubernetes_object::manifest::is_subdomain;
 use super::kubernetes_object::readiness::WITHIN_S;
 use super::kubernetes_object::request::{ABSENT, KubernetesRead};
-use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind};
+use super::{
+    Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
+    ResourceKind,
+};
 use railwright_base::TargetKind;
 use railwright_base::text::{format_count, one_line};
 use serde_json::Value;
@@ -41,23 +45,52 @@ impl ResourceKind for NodeProbe {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = Fields::of(body, &["name", "nodes", "pod", "argv", "exits", "lines", "rows", "within_s"]);
-        if fields.text("name", true).is_some_and(|name| !is_word(name, "._-")) {
-            fields.error("/name", "`name` is one word", Some("for example erdma-devices".to_owned()));
+        let mut fields = Fields::of(
+            body,
+            &[
+                "name", "nodes", "pod", "argv", "exits", "lines", "rows", "within_s",
+            ],
+        );
+        if fields
+            .text("name", true)
+            .is_some_and(|name| !is_word(name, "._-"))
+        {
+            fields.error(
+                "/name",
+                "`name` is one word",
+                Some("for example erdma-devices".to_owned()),
+            );
         }
         fields.number("within_s", 1..=86_400);
         match NodeProbeBody::of(body) {
             Err((pointer, reason)) => fields.error(&pointer, reason, None),
             Ok(probe) => {
                 if probe.nodes.is_empty() {
-                    fields.error("/nodes", "no node is named", Some("a list of the nodes' names".to_owned()));
+                    fields.error(
+                        "/nodes",
+                        "no node is named",
+                        Some("a list of the nodes' names".to_owned()),
+                    );
                 }
-                if probe.argv.first().is_none_or(String::is_empty) || probe.argv.iter().any(|word| word.contains('\0')) {
-                    fields.error("/argv", "it names no program", Some("program and arguments: [rdma, -j, link, show]".to_owned()));
+                if probe.argv.first().is_none_or(String::is_empty)
+                    || probe.argv.iter().any(|word| word.contains('\0'))
+                {
+                    fields.error(
+                        "/argv",
+                        "it names no program",
+                        Some("program and arguments: [rdma, -j, link, show]".to_owned()),
+                    );
                 }
-                for (field, name) in [("namespace", &probe.pod.namespace), ("daemon_set", &probe.pod.daemon_set)] {
+                for (field, name) in [
+                    ("namespace", &probe.pod.namespace),
+                    ("daemon_set", &probe.pod.daemon_set),
+                ] {
                     if !is_subdomain(name) {
-                        fields.error(&format!("/pod/{field}"), format!("`{}` is no name of an object", one_line(name, 60)), None);
+                        fields.error(
+                            &format!("/pod/{field}"),
+                            format!("`{}` is no name of an object", one_line(name, 60)),
+                            None,
+                        );
                     }
                 }
             }
@@ -66,13 +99,20 @@ impl ResourceKind for NodeProbe {
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let Ok(body) = NodeProbeBody::of(&wish.body) else { return Vec::new() };
-        body.nodes.iter().map(|node| build_exec_read(&body, node)).collect()
+        let Ok(body) = NodeProbeBody::of(&wish.body) else {
+            return Vec::new();
+        };
+        body.nodes
+            .iter()
+            .map(|node| build_exec_read(&body, node))
+            .collect()
     }
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let mut assessment = Assessment::default();
-        let Ok(body) = NodeProbeBody::of(&wish.body) else { return assessment };
+        let Ok(body) = NodeProbeBody::of(&wish.body) else {
+            return assessment;
+        };
         let goal = format!("{} as wished", format_count(body.nodes.len(), "node"));
         let mut found = NodeProbeFindings::default();
         for node in &body.nodes {
@@ -81,23 +121,37 @@ impl ResourceKind for NodeProbe {
         if found.may_come() {
             let words = one_line(&body.argv.join(" "), 80);
             let within_s = body.within_s.unwrap_or(WITHIN_S);
-            assessment.actions = vec![Action::Await { until: format!("{goal}, by `{words}` on each"), within_s }];
+            assessment.actions = vec![Action::Await {
+                until: format!("{goal}, by `{words}` on each"),
+                within_s,
+            }];
         }
         let reading = found.reading(&goal, body.nodes.len());
-        assessment.attributes.insert(SAYS.to_owned(), Attribute::in_plane(Plane::Running, Reading::is(goal), reading).that_settles());
+        assessment.attributes.insert(
+            SAYS.to_owned(),
+            Attribute::in_plane(Plane::Running, Reading::is(goal), reading).that_settles(),
+        );
         assessment
     }
 
     /// Nothing was written, and nothing comes back.
-    fn undo(&self, _last_applied: &DesiredResource, _before: &Value, _answers: &ReadResults) -> Assessment {
+    fn undo(
+        &self,
+        _last_applied: &DesiredResource,
+        _before: &Value,
+        _answers: &ReadResults,
+    ) -> Assessment {
         Assessment::default()
     }
 
-    /// A WebSocket begins with a GET, so its verb is `get`; from 1.35 on the server asks for `create` besides, as it always did of
-    /// `kubectl exec` (kubernetes/kubernetes#134577, `AuthorizePodWebsocketUpgradeCreatePermission`). No pod can be named: a
-    /// DaemonSet's have names of chance.
+    /// A WebSocket begins with a GET, so its verb is `get`; from 1.35 on the server asks for
+    /// `create` besides, as it always did of `kubectl exec` (kubernetes/kubernetes#134577,
+    /// `AuthorizePodWebsocketUpgradeCreatePermission`). No pod can be named: a DaemonSet's have
+    /// names of chance.
     fn rights(&self, wish: &DesiredResource) -> Vec<(Right, String)> {
-        let Ok(body) = NodeProbeBody::of(&wish.body) else { return Vec::new() };
+        let Ok(body) = NodeProbeBody::of(&wish.body) else {
+            return Vec::new();
+        };
         let right = |resource: &str, verb: ApiVerb| Right {
             namespace: Some(body.pod.namespace.clone()),
             group: String::new(),
@@ -105,10 +159,18 @@ impl ResourceKind for NodeProbe {
             name: None,
             verb,
         };
-        let reason = format!("`{}` in the pods of DaemonSet {}", one_line(&body.argv.join(" "), 80), body.pod.daemon_set);
-        [("pods", ApiVerb::List), (EXEC, ApiVerb::Get), (EXEC, ApiVerb::Create)]
-            .map(|(resource, verb)| (right(resource, verb), reason.clone()))
-            .into()
+        let reason = format!(
+            "`{}` in the pods of DaemonSet {}",
+            one_line(&body.argv.join(" "), 80),
+            body.pod.daemon_set
+        );
+        [
+            ("pods", ApiVerb::List),
+            (EXEC, ApiVerb::Get),
+            (EXEC, ApiVerb::Create),
+        ]
+        .map(|(resource, verb)| (right(resource, verb), reason.clone()))
+        .into()
     }
 }
 
@@ -141,7 +203,10 @@ impl<'a> NodeProbeFindings<'a> {
     fn note(&mut self, node: &'a str, body: &NodeProbeBody, answers: &ReadResults) {
         let (of, why) = match answers.output(&build_exec_read(body, node)) {
             Ok((0, out)) => match serde_json::from_str::<PodExecResult>(out) {
-                Err(_) => (&mut self.unknown, "what came back is no answer of a program".to_owned()),
+                Err(_) => (
+                    &mut self.unknown,
+                    "what came back is no answer of a program".to_owned(),
+                ),
                 Ok(ran) => match evaluate_probe_output(body, node, &ran) {
                     NodeProbeVerdict::AsWished => return,
                     NodeProbeVerdict::Wrong(why) => (&mut self.wrong, why),
@@ -155,7 +220,8 @@ impl<'a> NodeProbeFindings<'a> {
         of.entry(why).or_default().push(node);
     }
 
-    /// Waiting helps against what is wrong, and against an agent that is not there yet; not against a missing right.
+    /// Waiting helps against what is wrong, and against an agent that is not there yet; not against
+    /// a missing right.
     fn may_come(&self) -> bool {
         !self.wrong.is_empty() || !self.to_come.is_empty()
     }
@@ -168,10 +234,18 @@ impl<'a> NodeProbeFindings<'a> {
             (true, true) => Reading::is(goal),
             (true, false) => Reading::Unknown(one_line(&format_names_by_problem(&unknown), 900)),
             (false, _) => {
-                let more = if unknown.is_empty() { String::new() } else { format!("; not known: {}", format_names_by_problem(&unknown)) };
+                let more = if unknown.is_empty() {
+                    String::new()
+                } else {
+                    format!("; not known: {}", format_names_by_problem(&unknown))
+                };
                 let good = all - count(&self.wrong) - count(&unknown);
                 Reading::is(one_line(
-                    &format!("{good} of {} as wished; {}{more}", format_count(all, "node"), format_names_by_problem(&self.wrong)),
+                    &format!(
+                        "{good} of {} as wished; {}{more}",
+                        format_count(all, "node"),
+                        format_names_by_problem(&self.wrong)
+                    ),
                     900,
                 ))
             }

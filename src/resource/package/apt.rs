@@ -1,16 +1,18 @@
 //! What apt is told, as POSIX sh.
 //!
-//! A name is a name: a pattern that stands for many packages is not looked for (apt-get(8)). Nothing is asked, recommended packages stay
-//! out, configuration files that were changed stay as they are, and needrestart restarts nothing behind our back. The script comes on
-//! stdin, so every program gets `</dev/null`, or it would eat the rest.
+//! A name is a name: a pattern that stands for many packages is not looked for (apt-get(8)).
+//! Nothing is asked, recommended packages stay out, configuration files that were changed stay as
+//! they are, and needrestart restarts nothing behind our back. The script comes on stdin, so every
+//! program gets `</dev/null`, or it would eat the rest.
 
 use crate::action::PackageVersion;
 use crate::complaint::{KILLED, LOCKED, MISSING, NOT_TRUSTED, SAY};
 use crate::package::release::{self, remove_alone};
 use railwright_base::quote::{quote_for_shell, sh_words};
 
-/// Shell functions: `apt WORDS` runs apt-get and keeps its stderr; `verdict` turns its failure into a sentence; `taken WORDS` names what
-/// apt-get would take away, and `going NAMES` what it would with these.
+/// Shell functions: `apt WORDS` runs apt-get and keeps its stderr; `verdict` turns its failure into
+/// a sentence; `taken WORDS` names what apt-get would take away, and `going NAMES` what it would
+/// with these.
 fn render_apt_functions() -> String {
     format!(
         r#"{SAY}set -u
@@ -62,8 +64,9 @@ fn format_apt_package(package: &PackageVersion) -> String {
     }
 }
 
-/// Installs; when a package is not known or an archive is gone, the lists are read anew once. It leaves before anything is done where apt
-/// would take away a package that we did not bring, by the host's record: be it somebody's, a dependency, or one that was there before us.
+/// Installs; when a package is not known or an archive is gone, the lists are read anew once. It
+/// leaves before anything is done where apt would take away a package that we did not bring, by the
+/// host's record: be it somebody's, a dependency, or one that was there before us.
 pub fn install_script(packages: &[PackageVersion]) -> String {
     let words: Vec<_> = packages.iter().map(format_apt_package).collect();
     let words = sh_words(words.iter().map(String::as_str));
@@ -84,14 +87,21 @@ i() {{
 i || {{ grep -q -e 'Unable to locate' -e 'was not found' -e 'no installation candidate' -e '404 ' "$e" && apt update && i; }} || verdict
 "#,
         prelude = render_apt_functions(),
-        bare = sh_words(packages.iter().filter(|package| package.version.is_none()).map(|package| package.name.as_str())),
+        bare = sh_words(
+            packages
+                .iter()
+                .filter(|package| package.version.is_none())
+                .map(|package| package.name.as_str())
+        ),
         asked = release::ask_again_script(packages.iter().map(|package| package.name.as_str())),
-        spare = release::replace_only_ours("apt", &format!("taken install --allow-downgrades {words}")),
+        spare =
+            release::replace_only_ours("apt", &format!("taken install --allow-downgrades {words}")),
     )
 }
 
-/// Removes these packages, of those that we brought, that nothing else needs, and nothing beside them. The others become dependencies. With
-/// `purge` the configuration goes too, unless it was changed or the package has a script for that, which may delete more, as those of databases do.
+/// Removes these packages, of those that we brought, that nothing else needs, and nothing beside
+/// them. The others become dependencies. With `purge` the configuration goes too, unless it was
+/// changed or the package has a script for that, which may delete more, as those of databases do.
 pub fn release_script(names: &[String], purge: bool) -> String {
     let clean = if purge { CLEAN } else { "clean=\n" };
     format!(
@@ -104,7 +114,8 @@ pub fn release_script(names: &[String], purge: bool) -> String {
     )
 }
 
-/// Those among `$@` of which purging takes away nothing but what came with them: no script of theirs runs after it.
+/// Those among `$@` of which purging takes away nothing but what came with them: no script of
+/// theirs runs after it.
 const CLEAN: &str = r#"clean=
 for p; do
  [ -n "$(dpkg-query --control-path "$p" postrm 2>/dev/null)" ] || [ -n "$(dpkg --verify "$p" 2>/dev/null)" ] || clean="$clean $p"
@@ -114,13 +125,20 @@ done
 /// Removes. It leaves before anything is done where a package beside these would go.
 pub fn remove_script(names: &[String]) -> String {
     let words = sh_words(names.iter().map(String::as_str));
-    format!("{}{}apt remove {words} || verdict\n", render_apt_functions(), remove_alone("apt", names))
+    format!(
+        "{}{}apt remove {words} || verdict\n",
+        render_apt_functions(),
+        remove_alone("apt", names)
+    )
 }
 
-/// Reads the lists anew, of one of our repositories (so that a stranger's broken one does not stop us) or of all. One of ours beside which
-/// apt reads no list any more is taken away again: two files that give one repository two keys stop apt as a whole.
+/// Reads the lists anew, of one of our repositories (so that a stranger's broken one does not stop
+/// us) or of all. One of ours beside which apt reads no list any more is taken away again: two
+/// files that give one repository two keys stop apt as a whole.
 pub fn refresh_script(repository: Option<&str>) -> String {
-    let Some(name) = repository else { return format!("{}apt update || verdict\n", render_apt_functions()) };
+    let Some(name) = repository else {
+        return format!("{}apt update || verdict\n", render_apt_functions());
+    };
     let source = quote_for_shell(&crate::package_repository::apt_sources_path(name));
     format!(
         r#"{}f={source}
@@ -142,5 +160,8 @@ apt update -o Dir::Etc::sourcelist="$f" -o Dir::Etc::sourceparts=- -o APT::Get::
 /// Holds packages, or lets them go.
 pub fn hold_script(names: &[String], hold: bool) -> String {
     let verb = if hold { "hold" } else { "unhold" };
-    format!("apt-mark {verb} {} </dev/null\n", sh_words(names.iter().map(String::as_str)))
+    format!(
+        "apt-mark {verb} {} </dev/null\n",
+        sh_words(names.iter().map(String::as_str))
+    )
 }

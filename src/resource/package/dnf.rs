@@ -5,9 +5,10 @@ use crate::complaint::{KILLED, LOCKED, MISSING, NOT_TRUSTED, SAY, UNAVAILABLE};
 use crate::package::release::{self, remove_alone};
 use railwright_base::quote::{quote_for_shell, sh_words};
 
-/// Shell functions: `d WORDS` runs dnf, waiting up to a minute for its lock (dnf itself would wait for ever), and keeps its
-/// stderr; `verdict` turns its failure into a sentence; `going NAMES` names what would go with these, however far away it needs them. dnf
-/// ends with 200 when the lock is held by another.
+/// Shell functions: `d WORDS` runs dnf, waiting up to a minute for its lock (dnf itself would wait
+/// for ever), and keeps its stderr; `verdict` turns its failure into a sentence; `going NAMES`
+/// names what would go with these, however far away it needs them. dnf ends with 200 when the lock
+/// is held by another.
 fn render_dnf_functions() -> String {
     format!(
         r#"{SAY}set -u
@@ -55,8 +56,9 @@ fn format_dnf_package(package: &PackageVersion) -> String {
     }
 }
 
-/// Installs; an exact version replaces a newer one too. It leaves before anything is done where a package would take the place of one that
-/// we did not bring (dnf lists it as replaced), or where a name is none of a package and would bring another one, which provides or replaces it.
+/// Installs; an exact version replaces a newer one too. It leaves before anything is done where a
+/// package would take the place of one that we did not bring (dnf lists it as replaced), or where a
+/// name is none of a package and would bring another one, which provides or replaces it.
 pub fn install_script(packages: &[PackageVersion]) -> String {
     let words: Vec<_> = packages.iter().map(format_dnf_package).collect();
     let words = sh_words(words.iter().map(String::as_str));
@@ -74,11 +76,15 @@ d install {words} || verdict
         render_dnf_functions(),
         release::ask_again_script(names()),
         sh_words(names()),
-        release::replace_only_ours("dnf", r#"printf '%s\n' "$plan" | sed -n 's/^ *replacing  *\([^ ]*\)\.[^. ]* .*/\1/p'"#),
+        release::replace_only_ours(
+            "dnf",
+            r#"printf '%s\n' "$plan" | sed -n 's/^ *replacing  *\([^ ]*\)\.[^. ]* .*/\1/p'"#
+        ),
     )
 }
 
-/// Removes these packages, of those that we brought, that nothing else needs, and nothing beside them. The others become dependencies.
+/// Removes these packages, of those that we brought, that nothing else needs, and nothing beside
+/// them. The others become dependencies.
 pub fn release_script(names: &[String]) -> String {
     // dnf 5 says `dependency` for what dnf 4 calls `remove`
     format!(
@@ -90,24 +96,39 @@ pub fn release_script(names: &[String]) -> String {
     )
 }
 
-/// Removes these packages, and not what came as their dependencies. It leaves before anything is done where a package beside these would go.
+/// Removes these packages, and not what came as their dependencies. It leaves before anything is
+/// done where a package beside these would go.
 pub fn remove_script(names: &[String]) -> String {
     let words = sh_words(names.iter().map(String::as_str));
-    format!("{}{}d remove --noautoremove {words} || verdict\n", render_dnf_functions(), remove_alone("dnf", names))
+    format!(
+        "{}{}d remove --noautoremove {words} || verdict\n",
+        render_dnf_functions(),
+        remove_alone("dnf", names)
+    )
 }
 
 /// Reads the metadata anew, of one of our repositories or of all.
 pub fn refresh_script(repository: Option<&str>) -> String {
-    let only = repository.map(|name| format!(" --disablerepo='*' --enablerepo={}", quote_for_shell(&format!("railwright-{name}"))));
-    format!("{}d makecache --refresh{} || verdict\n", render_dnf_functions(), only.unwrap_or_default())
+    let only = repository.map(|name| {
+        format!(
+            " --disablerepo='*' --enablerepo={}",
+            quote_for_shell(&format!("railwright-{name}"))
+        )
+    });
+    format!(
+        "{}d makecache --refresh{} || verdict\n",
+        render_dnf_functions(),
+        only.unwrap_or_default()
+    )
 }
 
 /// Holds packages, or lets them go, by the versionlock plugin.
 pub fn hold_script(names: &[String], hold: bool) -> String {
     let verb = if hold { "add" } else { "delete" };
     format!(
-        "{}dnf versionlock --help </dev/null >/dev/null 2>&1 || say {UNAVAILABLE} 'the versionlock plugin of dnf is not on this host; wish the package python3-dnf-plugin-versionlock (on Debian dnf-plugins-core)'\n\
-         d versionlock {verb} {} || verdict\n",
+        "{}dnf versionlock --help </dev/null >/dev/null 2>&1 || say {UNAVAILABLE} 'the versionlock \
+         plugin of dnf is not on this host; wish the package python3-dnf-plugin-versionlock (on \
+         Debian dnf-plugins-core)'\nd versionlock {verb} {} || verdict\n",
         render_dnf_functions(),
         sh_words(names.iter().map(String::as_str))
     )

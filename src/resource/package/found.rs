@@ -1,4 +1,5 @@
-//! The answer of `Read::Packages`, decoded: which manager keeps the packages, and how a package stands with it.
+//! The answer of `Read::Packages`, decoded: which manager keeps the packages, and how a package
+//! stands with it.
 
 use crate::action::PackageManager;
 use crate::{Read, ReadResults};
@@ -25,10 +26,12 @@ pub struct FoundPackage {
     pub state: PackageState,
     /// It is held at its version.
     pub held: bool,
-    /// We asked for it, and left it to other packages as their dependency since; never part of what is remembered.
+    /// We asked for it, and left it to other packages as their dependency since; never part of what
+    /// is remembered.
     #[serde(skip)]
     pub left: bool,
-    /// Versions that are installed beside this one, as dnf keeps those of a kernel; never part of what is remembered either.
+    /// Versions that are installed beside this one, as dnf keeps those of a kernel; never part of
+    /// what is remembered either.
     #[serde(skip)]
     pub beside: Vec<String>,
 }
@@ -37,31 +40,49 @@ impl FoundPackage {
     fn absent(manager: PackageManager) -> Self {
         FoundPackage {
             manager,
-            state: PackageState::NotInstalled { configuration_left: false },
+            state: PackageState::NotInstalled {
+                configuration_left: false,
+            },
             held: false,
             left: false,
             beside: Vec::new(),
         }
     }
 
-    /// The package by the answers, in this version where several are installed; the error fits after "unknown:".
+    /// The package by the answers, in this version where several are installed; the error fits
+    /// after "unknown:".
     pub fn of(name: &str, version: Option<&str>, answers: &ReadResults) -> Result<Self, String> {
-        let (_, out) = answers.output(&Read::Packages { names: vec![name.to_owned()] })?;
-        let left = out.lines().any(|line| line.strip_prefix("left\t") == Some(name));
+        let (_, out) = answers.output(&Read::Packages {
+            names: vec![name.to_owned()],
+        })?;
+        let left = out
+            .lines()
+            .any(|line| line.strip_prefix("left\t") == Some(name));
         match out.lines().find_map(|line| line.strip_prefix("manager\t")) {
-            Some("apt") => Ok(FoundPackage { left, ..of_dpkg(name, out) }),
+            Some("apt") => Ok(FoundPackage {
+                left,
+                ..of_dpkg(name, out)
+            }),
             Some("dnf") => match named_otherwise(name, out) {
-                Some(other) => Err(format!("{name} is not the name of a package, but of one called {other}: wish for that")),
-                None => Ok(FoundPackage { left, ..of_rpm(name, version, out) }),
+                Some(other) => Err(format!(
+                    "{name} is not the name of a package, but of one called {other}: wish for that"
+                )),
+                None => Ok(FoundPackage {
+                    left,
+                    ..of_rpm(name, version, out)
+                }),
             },
             Some(_) => Err(NO_MANAGER.to_owned()),
             None => Err("the packages were not answered".to_owned()),
         }
     }
 
-    /// True where this version is the one that is installed. dnf takes one without its epoch or its release as well.
+    /// True where this version is the one that is installed. dnf takes one without its epoch or its
+    /// release as well.
     pub fn is(&self, wanted: &str) -> bool {
-        self.version().is_some_and(|there| there == wanted || self.manager == PackageManager::Dnf && is_rpm(wanted, there))
+        self.version().is_some_and(|there| {
+            there == wanted || self.manager == PackageManager::Dnf && is_rpm(wanted, there)
+        })
     }
 
     /// The version, if it is installed.
@@ -76,24 +97,36 @@ impl FoundPackage {
 /// Said of a host that has neither apt nor dnf.
 pub const NO_MANAGER: &str = "neither apt nor dnf keeps the packages of this host";
 
-/// Lines `dpkg <tab> abbreviation <tab> name <tab> version` of dpkg-query: the abbreviation's first letter is what is
-/// wanted (`h` is held), the second how it stands, the third whether it must be installed anew.
+/// Lines `dpkg <tab> abbreviation <tab> name <tab> version` of dpkg-query: the abbreviation's first
+/// letter is what is wanted (`h` is held), the second how it stands, the third whether it must be
+/// installed anew.
 fn of_dpkg(name: &str, out: &str) -> FoundPackage {
     let mut best = FoundPackage::absent(PackageManager::Apt);
     for line in out.lines().filter_map(|line| line.strip_prefix("dpkg\t")) {
         let fields: Vec<&str> = line.split('\t').collect();
-        let [status, package, version] = fields[..] else { continue };
+        let [status, package, version] = fields[..] else {
+            continue;
+        };
         if package != name || matches!(best.state, PackageState::Installed { .. }) {
             continue;
         }
         let version = version.to_owned();
         let state = match status.as_bytes() {
             [_, b'i', rest @ ..] if !rest.contains(&b'R') => PackageState::Installed { version },
-            [_, how @ (b'n' | b'c'), ..] => PackageState::NotInstalled { configuration_left: *how == b'c' },
-            [_, how, ..] => PackageState::Broken { version, how: dpkg_word(*how).to_owned() },
+            [_, how @ (b'n' | b'c'), ..] => PackageState::NotInstalled {
+                configuration_left: *how == b'c',
+            },
+            [_, how, ..] => PackageState::Broken {
+                version,
+                how: dpkg_word(*how).to_owned(),
+            },
             _ => continue,
         };
-        best = FoundPackage { state, held: status.starts_with('h'), ..best };
+        best = FoundPackage {
+            state,
+            held: status.starts_with('h'),
+            ..best
+        };
     }
     best
 }
@@ -110,17 +143,28 @@ fn dpkg_word(letter: u8) -> &'static str {
     }
 }
 
-/// Lines `rpm <tab> name <tab> epoch:version-release`, epoch `(none)` left out as dnf does, and `lock <tab> pattern`. Of several versions
-/// the wanted one, or the one that came last.
+/// Lines `rpm <tab> name <tab> epoch:version-release`, epoch `(none)` left out as dnf does, and
+/// `lock <tab> pattern`. Of several versions the wanted one, or the one that came last.
 fn of_rpm(name: &str, wanted: Option<&str>, out: &str) -> FoundPackage {
-    let of = |word: &'static str| out.lines().filter_map(move |line| line.strip_prefix(word)?.strip_prefix('\t'));
-    let lines = of("rpm").filter_map(|line| line.split_once('\t')).filter(|(package, _)| *package == name);
-    let mut versions: Vec<&str> = lines.map(|(_, version)| version.trim_start_matches("(none):")).collect();
+    let of = |word: &'static str| {
+        out.lines()
+            .filter_map(move |line| line.strip_prefix(word)?.strip_prefix('\t'))
+    };
+    let lines = of("rpm")
+        .filter_map(|line| line.split_once('\t'))
+        .filter(|(package, _)| *package == name);
+    let mut versions: Vec<&str> = lines
+        .map(|(_, version)| version.trim_start_matches("(none):"))
+        .collect();
     let mut found = FoundPackage::absent(PackageManager::Dnf);
     found.held = of("lock").any(|pattern| is_versionlock_of(pattern, name));
-    let at = versions.iter().position(|there| wanted.is_some_and(|wanted| is_rpm(wanted, there)));
+    let at = versions
+        .iter()
+        .position(|there| wanted.is_some_and(|wanted| is_rpm(wanted, there)));
     if let Some(last) = versions.len().checked_sub(1) {
-        found.state = PackageState::Installed { version: versions.remove(at.unwrap_or(last)).to_owned() };
+        found.state = PackageState::Installed {
+            version: versions.remove(at.unwrap_or(last)).to_owned(),
+        };
     }
     found.beside = versions.into_iter().map(str::to_owned).collect();
     found
@@ -128,7 +172,10 @@ fn of_rpm(name: &str, wanted: Option<&str>, out: &str) -> FoundPackage {
 
 /// rpm finds a package by its name with the version or the architecture too: `glibc.i686`.
 fn named_otherwise<'o>(name: &str, out: &'o str) -> Option<&'o str> {
-    let mut names = out.lines().filter_map(|line| line.strip_prefix("rpm\t")?.split('\t').next()).peekable();
+    let mut names = out
+        .lines()
+        .filter_map(|line| line.strip_prefix("rpm\t")?.split('\t').next())
+        .peekable();
     let first = *names.peek()?;
     names.all(|other| other != name).then_some(first)
 }
@@ -136,15 +183,28 @@ fn named_otherwise<'o>(name: &str, out: &'o str) -> Option<&'o str> {
 /// True where this is the wanted version, which may leave out its epoch and its release.
 fn is_rpm(wanted: &str, there: &str) -> bool {
     let without_epoch = there.split_once(':').map_or(there, |(_, rest)| rest);
-    [there, without_epoch].iter().any(|there| *there == wanted || there.rsplit_once('-').is_some_and(|(version, _)| version == wanted))
+    [there, without_epoch].iter().any(|there| {
+        *there == wanted
+            || there
+                .rsplit_once('-')
+                .is_some_and(|(version, _)| version == wanted)
+    })
 }
 
-/// True where a pattern of the plugin is of this package: it writes `name-epoch:version-release.*`, and people leave the epoch out.
+/// True where a pattern of the plugin is of this package: it writes `name-epoch:version-release.*`,
+/// and people leave the epoch out.
 fn is_versionlock_of(pattern: &str, name: &str) -> bool {
-    let Some(rest) = pattern.strip_prefix(name).and_then(|rest| rest.strip_prefix('-')) else { return false };
+    let Some(rest) = pattern
+        .strip_prefix(name)
+        .and_then(|rest| rest.strip_prefix('-'))
+    else {
+        return false;
+    };
     let (epoch, version) = rest.split_once(':').unwrap_or(("0", rest));
     let numeric = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    numeric(epoch) && version.starts_with(|c: char| c.is_ascii_digit()) && version.matches('-').count() < 2
+    numeric(epoch)
+        && version.starts_with(|c: char| c.is_ascii_digit())
+        && version.matches('-').count() < 2
 }
 
 #[cfg(test)]
@@ -155,7 +215,10 @@ mod tests {
     fn the_states_of_dpkg() {
         let installed = |v: &str| PackageState::Installed { version: v.into() };
         let not = |configuration_left| PackageState::NotInstalled { configuration_left };
-        let broken = |how: &str| PackageState::Broken { version: "1".into(), how: how.into() };
+        let broken = |how: &str| PackageState::Broken {
+            version: "1".into(),
+            how: how.into(),
+        };
         // dpkg-query(1), `db:Status-Abbrev`
         for (out, state, held) in [
             ("dpkg\tii \tx\t1.2-3\n", installed("1.2-3"), false),
@@ -177,9 +240,16 @@ mod tests {
 
     #[test]
     fn the_words_of_rpm() {
-        let found = of_rpm("perftest", None, "rpm\tperftest\t(none):4.5-12.el9\nrpm\tother\t(none):1-1\nlock\tperftest-0:4.5-12.el9.*\n");
+        let found = of_rpm(
+            "perftest",
+            None,
+            "rpm\tperftest\t(none):4.5-12.el9\nrpm\tother\t(none):1-1\nlock\tperftest-0:4.5-12.el9.*\n",
+        );
         assert_eq!((found.version(), found.held), (Some("4.5-12.el9"), true));
-        assert_eq!(of_rpm("rdma-core", None, "rpm\trdma-core\t1:51-2\n").version(), Some("1:51-2"));
+        assert_eq!(
+            of_rpm("rdma-core", None, "rpm\trdma-core\t1:51-2\n").version(),
+            Some("1:51-2")
+        );
         for (pattern, held) in [
             ("x-0:1-1.*", true),
             ("x-1.0-1.*", true),
@@ -196,23 +266,50 @@ mod tests {
 
     #[test]
     fn rpm_finds_more_by_a_name_than_its_package() {
-        assert_eq!(named_otherwise("glibc.i686", "manager\tdnf\nrpm\tglibc\t(none):2-1\n"), Some("glibc"));
-        for out in ["manager\tdnf\n", "rpm\tglibc\t(none):2-1\n", "rpm\tother\t(none):1-1\nrpm\tglibc\t(none):2-1\n"] {
+        assert_eq!(
+            named_otherwise("glibc.i686", "manager\tdnf\nrpm\tglibc\t(none):2-1\n"),
+            Some("glibc")
+        );
+        for out in [
+            "manager\tdnf\n",
+            "rpm\tglibc\t(none):2-1\n",
+            "rpm\tother\t(none):1-1\nrpm\tglibc\t(none):2-1\n",
+        ] {
             assert_eq!(named_otherwise("glibc", out), None, "{out}");
         }
     }
 
     #[test]
     fn of_several_versions_the_wanted_one_is_found() {
-        let kernels = "rpm\tkernel\t(none):1.0-1\nrpm\tkernel\t3:2.0-1\nrpm\tkernel\t(none):3.0-1\n";
-        for (wanted, version) in [(None, "3.0-1"), (Some("2.0-1"), "3:2.0-1"), (Some("1.0"), "1.0-1"), (Some("4.0"), "3.0-1")] {
+        let kernels =
+            "rpm\tkernel\t(none):1.0-1\nrpm\tkernel\t3:2.0-1\nrpm\tkernel\t(none):3.0-1\n";
+        for (wanted, version) in [
+            (None, "3.0-1"),
+            (Some("2.0-1"), "3:2.0-1"),
+            (Some("1.0"), "1.0-1"),
+            (Some("4.0"), "3.0-1"),
+        ] {
             let found = of_rpm("kernel", wanted, kernels);
-            assert_eq!((found.version(), found.beside.len()), (Some(version), 2), "{wanted:?}");
-            assert_eq!(wanted.is_some_and(|wanted| found.is(wanted)), !matches!(wanted, None | Some("4.0")), "{wanted:?}");
+            assert_eq!(
+                (found.version(), found.beside.len()),
+                (Some(version), 2),
+                "{wanted:?}"
+            );
+            assert_eq!(
+                wanted.is_some_and(|wanted| found.is(wanted)),
+                !matches!(wanted, None | Some("4.0")),
+                "{wanted:?}"
+            );
         }
-        for (wanted, is) in
-            [("3:2.0-1", true), ("3:2.0", true), ("2.0-1", true), ("2.0", true), ("2", false), ("2.0-2", false), ("1:2.0-1", false)]
-        {
+        for (wanted, is) in [
+            ("3:2.0-1", true),
+            ("3:2.0", true),
+            ("2.0-1", true),
+            ("2.0", true),
+            ("2", false),
+            ("2.0-2", false),
+            ("1:2.0-1", false),
+        ] {
             assert_eq!(is_rpm(wanted, "3:2.0-1"), is, "{wanted}");
         }
     }

@@ -1,7 +1,8 @@
 //! `package`: a package of the host's own manager (apt or dnf), by any version or an exact one.
 //!
-//! Everything of one host goes out as one run of the manager. A package that no repository has *yet* is still planned,
-//! because a repository may come in the same run; if it does not, the manager's own refusal is reported.
+//! Everything of one host goes out as one run of the manager. A package that no repository has
+//! *yet* is still planned, because a repository may come in the same run; if it does not, the
+//! manager's own refusal is reported.
 
 pub mod apt;
 pub mod dnf;
@@ -11,9 +12,13 @@ pub mod script;
 
 use super::action::{PackageManager, PackageVersion};
 use super::body::{
-    FieldShape, check_fields, is_word, new_body_error, new_optional_field, new_required_field, read_flag_field, require_condition,
+    FieldShape, check_fields, is_word, new_body_error, new_optional_field, new_required_field,
+    read_flag_field, require_condition,
 };
-use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind};
+use super::{
+    Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
+    ResourceKind,
+};
 use found::{FoundPackage, NO_MANAGER, PackageState};
 use serde_json::Value;
 
@@ -56,28 +61,55 @@ fn build_persisted_attribute(wanted: Reading, found: Reading) -> Attribute {
 fn judge_present(wish: &DesiredResource, found: &FoundPackage, assessment: &mut Assessment) {
     let name = wish.text("name").unwrap_or_default();
     let version = wish.text("version");
-    let mut attribute = |name: &str, attribute| assessment.attributes.insert(name.to_owned(), attribute);
-    attribute("state", build_persisted_attribute(Reading::is("installed"), state_reading(found)));
+    let mut attribute =
+        |name: &str, attribute| assessment.attributes.insert(name.to_owned(), attribute);
+    attribute(
+        "state",
+        build_persisted_attribute(Reading::is("installed"), state_reading(found)),
+    );
     if let Some(version) = version {
-        let there = found.version().filter(|_| found.is(version)).unwrap_or(version);
-        attribute("version", build_persisted_attribute(Reading::is(there), version_reading(found)));
+        let there = found
+            .version()
+            .filter(|_| found.is(version))
+            .unwrap_or(version);
+        attribute(
+            "version",
+            build_persisted_attribute(Reading::is(there), version_reading(found)),
+        );
     }
     let hold = read_flag_field(&wish.body, "hold");
     if let Some(hold) = hold {
-        attribute("hold", build_persisted_attribute(Reading::is(hold), hold_reading(found)));
+        attribute(
+            "hold",
+            build_persisted_attribute(Reading::is(hold), hold_reading(found)),
+        );
     }
-    let wrong_version = found.version().is_none() || version.is_some_and(|wanted| !found.is(wanted));
-    let hold_action = |hold| Action::HoldPackages { manager: found.manager, names: vec![name.to_owned()], hold };
+    let wrong_version =
+        found.version().is_none() || version.is_some_and(|wanted| !found.is(wanted));
+    let hold_action = |hold| Action::HoldPackages {
+        manager: found.manager,
+        names: vec![name.to_owned()],
+        hold,
+    };
     if wrong_version {
         if found.held && hold.is_none() {
             let there = found.version().unwrap_or("its version");
-            assessment.refusal = Some(format!("{name} is held at {there} by somebody else; say `hold: true` or `hold: false` to decide"));
+            assessment.refusal = Some(format!(
+                "{name} is held at {there} by somebody else; say `hold: true` or `hold: false` to \
+                 decide"
+            ));
         }
         if found.held {
             assessment.actions.push(hold_action(false));
         }
-        let packages = vec![PackageVersion { name: name.to_owned(), version: version.map(str::to_owned) }];
-        assessment.actions.push(Action::InstallPackages { manager: found.manager, packages });
+        let packages = vec![PackageVersion {
+            name: name.to_owned(),
+            version: version.map(str::to_owned),
+        }];
+        assessment.actions.push(Action::InstallPackages {
+            manager: found.manager,
+            packages,
+        });
     }
     let held_after = found.held && !wrong_version;
     if hold.is_some_and(|hold| hold != held_after) {
@@ -95,7 +127,8 @@ fn list_package_residue(found: &FoundPackage) -> Vec<String> {
     match found.state {
         PackageState::NotInstalled { .. } => {
             vec![format!(
-                "what it made itself and configuration that was changed stay, and packages that came as its dependencies; `{hint}` on the host names these"
+                "what it made itself and configuration that was changed stay, and packages that \
+                 came as its dependencies; `{hint}` on the host names these"
             )]
         }
         _ => Vec::new(),
@@ -104,28 +137,45 @@ fn list_package_residue(found: &FoundPackage) -> Vec<String> {
 
 fn judge_absent(wish: &DesiredResource, found: &FoundPackage, assessment: &mut Assessment) {
     let name = wish.text("name").unwrap_or_default();
-    assessment.attributes.insert("state".to_owned(), build_persisted_attribute(Reading::Absent, state_reading(found)));
+    assessment.attributes.insert(
+        "state".to_owned(),
+        build_persisted_attribute(Reading::Absent, state_reading(found)),
+    );
     if state_reading(found) == Reading::Absent {
         return;
     }
     let names = || vec![name.to_owned()];
     if found.held && read_flag_field(&wish.body, "hold").is_none() {
-        assessment.refusal = Some(format!("{name} is held at its version; say `hold: false` beside `state: absent` to decide"));
+        assessment.refusal = Some(format!(
+            "{name} is held at its version; say `hold: false` beside `state: absent` to decide"
+        ));
     }
     if found.held {
-        assessment.actions.push(Action::HoldPackages { manager: found.manager, names: names(), hold: false });
+        assessment.actions.push(Action::HoldPackages {
+            manager: found.manager,
+            names: names(),
+            hold: false,
+        });
     }
     if !found.beside.is_empty() {
         let beside = found.beside.join(", ");
-        assessment.refusal =
-            Some(format!("{name} is installed in several versions ({beside} too), and all of them would go; leave it out of the spec"));
+        assessment.refusal = Some(format!(
+            "{name} is installed in several versions ({beside} too), and all of them would go; \
+             leave it out of the spec"
+        ));
     }
-    assessment.actions.push(Action::RemovePackages { manager: found.manager, names: names() });
+    assessment.actions.push(Action::RemovePackages {
+        manager: found.manager,
+        names: names(),
+    });
 }
 
 fn set_unknown_state(reason: &str, assessment: &mut Assessment) {
     let found = Reading::Unknown(reason.to_owned());
-    assessment.attributes.insert("state".to_owned(), build_persisted_attribute(Reading::is("installed"), found));
+    assessment.attributes.insert(
+        "state".to_owned(),
+        build_persisted_attribute(Reading::is("installed"), found),
+    );
     assessment.refusal = (reason == NO_MANAGER).then(|| reason.to_owned());
 }
 
@@ -143,8 +193,16 @@ impl ResourceKind for Package {
         let text = |field: &str| body.get(field).and_then(Value::as_str);
         if let Some(name) = text("name") {
             // apt takes a hyphen at the end for the order to remove (apt-get(8)).
-            let is_name = is_word(name, ".+_:-") && name.starts_with(|c: char| c.is_ascii_alphanumeric()) && !name.ends_with('-');
-            require_condition(&mut errors, is_name, "/name", "this is no package name", "one package, without its version");
+            let is_name = is_word(name, ".+_:-")
+                && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+                && !name.ends_with('-');
+            require_condition(
+                &mut errors,
+                is_name,
+                "/name",
+                "this is no package name",
+                "one package, without its version",
+            );
         }
         if let Some(version) = text("version") {
             require_condition(
@@ -158,7 +216,8 @@ impl ResourceKind for Package {
         match text("state") {
             None | Some("present") => {}
             Some("absent") => {
-                let alone = text("version").is_none() && read_flag_field(body, "hold") != Some(true);
+                let alone =
+                    text("version").is_none() && read_flag_field(body, "hold") != Some(true);
                 require_condition(
                     &mut errors,
                     alone,
@@ -167,18 +226,27 @@ impl ResourceKind for Package {
                     "leave `version` and `hold` out",
                 );
             }
-            Some(_) => errors.push(new_body_error("/state", "the state is `present` or `absent`", None)),
+            Some(_) => errors.push(new_body_error(
+                "/state",
+                "the state is `present` or `absent`",
+                None,
+            )),
         }
         errors
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        vec![Read::Packages { names: vec![wish.text("name").unwrap_or_default().to_owned()] }]
+        vec![Read::Packages {
+            names: vec![wish.text("name").unwrap_or_default().to_owned()],
+        }]
     }
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let name = wish.text("name").unwrap_or_default();
-        let mut assessment = Assessment { transaction: Some(TRANSACTION.to_owned()), ..Assessment::default() };
+        let mut assessment = Assessment {
+            transaction: Some(TRANSACTION.to_owned()),
+            ..Assessment::default()
+        };
         match FoundPackage::of(name, wish.text("version"), answers) {
             Err(reason) => set_unknown_state(&reason, &mut assessment),
             Ok(found) => {
@@ -193,11 +261,23 @@ impl ResourceKind for Package {
         assessment
     }
 
-    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+    fn undo(
+        &self,
+        last_applied: &DesiredResource,
+        before: &Value,
+        answers: &ReadResults,
+    ) -> Assessment {
         let name = last_applied.text("name").unwrap_or_default();
-        let mut assessment = Assessment { transaction: Some(TRANSACTION.to_owned()), ..Assessment::default() };
+        let mut assessment = Assessment {
+            transaction: Some(TRANSACTION.to_owned()),
+            ..Assessment::default()
+        };
         let earlier = serde_json::from_value::<FoundPackage>(before.clone()).ok();
-        let now = match FoundPackage::of(name, earlier.as_ref().and_then(FoundPackage::version), answers) {
+        let now = match FoundPackage::of(
+            name,
+            earlier.as_ref().and_then(FoundPackage::version),
+            answers,
+        ) {
             Ok(now) => now,
             Err(reason) => {
                 set_unknown_state(&reason, &mut assessment);
@@ -205,7 +285,9 @@ impl ResourceKind for Package {
             }
         };
         let Some(earlier) = earlier else {
-            assessment.residue.push(format!("{name} stays: whether it was there before is not recorded"));
+            assessment.residue.push(format!(
+                "{name} stays: whether it was there before is not recorded"
+            ));
             return assessment;
         };
         undo_to(name, &earlier, &now, &mut assessment);
@@ -219,41 +301,76 @@ impl ResourceKind for Package {
 
 fn undo_to(name: &str, earlier: &FoundPackage, now: &FoundPackage, assessment: &mut Assessment) {
     let names = || vec![name.to_owned()];
-    let hold = |hold| Action::HoldPackages { manager: now.manager, names: names(), hold };
-    assessment.attributes.insert("state".to_owned(), build_persisted_attribute(state_reading(earlier), state_reading(now)));
+    let hold = |hold| Action::HoldPackages {
+        manager: now.manager,
+        names: names(),
+        hold,
+    };
+    assessment.attributes.insert(
+        "state".to_owned(),
+        build_persisted_attribute(state_reading(earlier), state_reading(now)),
+    );
     match &earlier.state {
         PackageState::NotInstalled { .. } if now.left && now.version().is_some() => {
-            assessment.attributes.insert("state".to_owned(), build_persisted_attribute(state_reading(now), state_reading(now)));
-            assessment.residue.push(format!("{name} stays as a dependency of other packages and goes with them"));
+            assessment.attributes.insert(
+                "state".to_owned(),
+                build_persisted_attribute(state_reading(now), state_reading(now)),
+            );
+            assessment.residue.push(format!(
+                "{name} stays as a dependency of other packages and goes with them"
+            ));
         }
         PackageState::NotInstalled { .. } if !now.beside.is_empty() => {
-            assessment.attributes.insert("state".to_owned(), build_persisted_attribute(state_reading(now), state_reading(now)));
-            assessment
-                .residue
-                .push(format!("{name} stays: it is installed in several versions, and which of them came with us is not known"));
+            assessment.attributes.insert(
+                "state".to_owned(),
+                build_persisted_attribute(state_reading(now), state_reading(now)),
+            );
+            assessment.residue.push(format!(
+                "{name} stays: it is installed in several versions, and which of them came with us \
+                 is not known"
+            ));
         }
-        PackageState::NotInstalled { configuration_left } if state_reading(now) != Reading::Absent => {
+        PackageState::NotInstalled { configuration_left }
+            if state_reading(now) != Reading::Absent =>
+        {
             if now.held {
                 assessment.actions.push(hold(false));
             }
-            assessment.actions.push(Action::ReleasePackages { manager: now.manager, names: names(), purge: !configuration_left });
+            assessment.actions.push(Action::ReleasePackages {
+                manager: now.manager,
+                names: names(),
+                purge: !configuration_left,
+            });
             assessment.residue = list_package_residue(earlier);
         }
         PackageState::Installed { version } => {
-            assessment
-                .attributes
-                .insert("version".to_owned(), build_persisted_attribute(Reading::is(version.as_str()), version_reading(now)));
-            assessment.attributes.insert("hold".to_owned(), build_persisted_attribute(Reading::is(earlier.held), hold_reading(now)));
+            assessment.attributes.insert(
+                "version".to_owned(),
+                build_persisted_attribute(Reading::is(version.as_str()), version_reading(now)),
+            );
+            assessment.attributes.insert(
+                "hold".to_owned(),
+                build_persisted_attribute(Reading::is(earlier.held), hold_reading(now)),
+            );
             let other = now.version() != Some(version);
             if other && now.held {
                 assessment.actions.push(hold(false));
             }
             if !other && !now.beside.is_empty() {
-                assessment.residue.push(format!("{name} {} stays beside it: dnf keeps several versions", now.beside.join(", ")));
+                assessment.residue.push(format!(
+                    "{name} {} stays beside it: dnf keeps several versions",
+                    now.beside.join(", ")
+                ));
             }
             if other {
-                let packages = vec![PackageVersion { name: name.to_owned(), version: Some(version.clone()) }];
-                assessment.actions.push(Action::InstallPackages { manager: now.manager, packages });
+                let packages = vec![PackageVersion {
+                    name: name.to_owned(),
+                    version: Some(version.clone()),
+                }];
+                assessment.actions.push(Action::InstallPackages {
+                    manager: now.manager,
+                    packages,
+                });
             }
             if earlier.held != (now.held && !other) {
                 assessment.actions.push(hold(earlier.held));
@@ -261,7 +378,10 @@ fn undo_to(name: &str, earlier: &FoundPackage, now: &FoundPackage, assessment: &
         }
         // nobody wants a half-configured package back
         _ => {
-            assessment.attributes.insert("state".to_owned(), build_persisted_attribute(state_reading(now), state_reading(now)));
+            assessment.attributes.insert(
+                "state".to_owned(),
+                build_persisted_attribute(state_reading(now), state_reading(now)),
+            );
         }
     }
 }
@@ -274,8 +394,16 @@ mod tests {
 
     fn assess(body: Value, out: &str) -> (Assessment, String) {
         let wish = wish(&Package, body);
-        let assessment = Package.assess(&wish, &answered(&[(&Package.reads(&wish)[0], 0, &format!("manager\tapt\n{out}"))]));
-        let words = assessment.actions.iter().map(Action::word).collect::<Vec<_>>().join(" ");
+        let assessment = Package.assess(
+            &wish,
+            &answered(&[(&Package.reads(&wish)[0], 0, &format!("manager\tapt\n{out}"))]),
+        );
+        let words = assessment
+            .actions
+            .iter()
+            .map(Action::word)
+            .collect::<Vec<_>>()
+            .join(" ");
         (assessment, words)
     }
 
@@ -283,16 +411,52 @@ mod tests {
     fn each_state_asks_for_its_own_step() {
         for (body, out, words) in [
             (json!({ "name": "x" }), "", "install_packages"),
-            (json!({ "name": "x" }), "dpkg\trc \tx\t1\n", "install_packages"),
-            (json!({ "name": "x" }), "dpkg\tiF \tx\t1\n", "install_packages"),
+            (
+                json!({ "name": "x" }),
+                "dpkg\trc \tx\t1\n",
+                "install_packages",
+            ),
+            (
+                json!({ "name": "x" }),
+                "dpkg\tiF \tx\t1\n",
+                "install_packages",
+            ),
             (json!({ "name": "x" }), "dpkg\tii \tx\t1\n", ""),
-            (json!({ "name": "x", "version": "2" }), "dpkg\tii \tx\t1\n", "install_packages"),
-            (json!({ "name": "x", "version": "2", "hold": true }), "dpkg\thi \tx\t1\n", "hold_packages install_packages hold_packages"),
-            (json!({ "name": "x", "hold": true }), "dpkg\tii \tx\t1\n", "hold_packages"),
-            (json!({ "name": "x", "hold": false }), "dpkg\thi \tx\t1\n", "hold_packages"),
-            (json!({ "name": "x", "state": "absent" }), "dpkg\tii \tx\t1\n", "remove_packages"),
-            (json!({ "name": "x", "state": "absent" }), "dpkg\trc \tx\t1\n", ""),
-            (json!({ "name": "x", "state": "absent", "hold": false }), "dpkg\thi \tx\t1\n", "hold_packages remove_packages"),
+            (
+                json!({ "name": "x", "version": "2" }),
+                "dpkg\tii \tx\t1\n",
+                "install_packages",
+            ),
+            (
+                json!({ "name": "x", "version": "2", "hold": true }),
+                "dpkg\thi \tx\t1\n",
+                "hold_packages install_packages hold_packages",
+            ),
+            (
+                json!({ "name": "x", "hold": true }),
+                "dpkg\tii \tx\t1\n",
+                "hold_packages",
+            ),
+            (
+                json!({ "name": "x", "hold": false }),
+                "dpkg\thi \tx\t1\n",
+                "hold_packages",
+            ),
+            (
+                json!({ "name": "x", "state": "absent" }),
+                "dpkg\tii \tx\t1\n",
+                "remove_packages",
+            ),
+            (
+                json!({ "name": "x", "state": "absent" }),
+                "dpkg\trc \tx\t1\n",
+                "",
+            ),
+            (
+                json!({ "name": "x", "state": "absent", "hold": false }),
+                "dpkg\thi \tx\t1\n",
+                "hold_packages remove_packages",
+            ),
         ] {
             let (assessment, found) = assess(body.clone(), out);
             assert_eq!(found, words, "{body} {out:?}");
@@ -304,14 +468,25 @@ mod tests {
     fn a_hold_of_somebody_else_is_not_broken() {
         let (assessment, _) = assess(json!({ "name": "x", "version": "2" }), "dpkg\thi \tx\t1\n");
         assert!(assessment.refusal.unwrap().contains("x is held at 1"));
-        let (assessment, _) = assess(json!({ "name": "x", "state": "absent" }), "dpkg\thi \tx\t1\n");
-        assert!(assessment.refusal.unwrap().contains("say `hold: false` beside `state: absent`"));
+        let (assessment, _) = assess(
+            json!({ "name": "x", "state": "absent" }),
+            "dpkg\thi \tx\t1\n",
+        );
+        assert!(
+            assessment
+                .refusal
+                .unwrap()
+                .contains("say `hold: false` beside `state: absent`")
+        );
     }
 
     #[test]
     fn a_host_without_a_manager_is_refused_and_an_unread_one_unknown() {
         let wish = wish(&Package, json!({ "name": "x" }));
-        let none = Package.assess(&wish, &answered(&[(&Package.reads(&wish)[0], 0, "manager\tnone\n")]));
+        let none = Package.assess(
+            &wish,
+            &answered(&[(&Package.reads(&wish)[0], 0, "manager\tnone\n")]),
+        );
         assert!(none.refusal.is_some());
         let unread = Package.assess(&wish, &ReadResults::default());
         assert!(unread.refusal.is_none() && unread.has_unknown());
@@ -322,16 +497,38 @@ mod tests {
         let wish = wish(&Package, json!({ "name": "x" }));
         let read = Package.reads(&wish).remove(0);
         let undo = |before: &str, now: &str| {
-            let answers = |out: &str| answered(&[(&read, 0, &format!("manager\tapt\n{out}") as &str)]);
-            Package.undo(&wish, &Package.assess(&wish, &answers(before)).before, &answers(now)).actions
+            let answers =
+                |out: &str| answered(&[(&read, 0, &format!("manager\tapt\n{out}") as &str)]);
+            Package
+                .undo(
+                    &wish,
+                    &Package.assess(&wish, &answers(before)).before,
+                    &answers(now),
+                )
+                .actions
         };
         let manager = PackageManager::Apt;
-        let remove = |purge| [Action::ReleasePackages { manager, names: vec!["x".into()], purge }];
+        let remove = |purge| {
+            [Action::ReleasePackages {
+                manager,
+                names: vec!["x".into()],
+                purge,
+            }]
+        };
         assert_eq!(undo("", "dpkg\tii \tx\t1\n"), remove(true));
-        assert_eq!(undo("dpkg\trc \tx\t1\n", "dpkg\tii \tx\t1\n"), remove(false));
+        assert_eq!(
+            undo("dpkg\trc \tx\t1\n", "dpkg\tii \tx\t1\n"),
+            remove(false)
+        );
         assert_eq!(undo("dpkg\tii \tx\t1\n", "dpkg\tii \tx\t1\n"), []);
-        let packages = vec![PackageVersion { name: "x".into(), version: Some("1".into()) }];
-        assert_eq!(undo("dpkg\tii \tx\t1\n", "dpkg\tii \tx\t2\n"), [Action::InstallPackages { manager, packages }]);
+        let packages = vec![PackageVersion {
+            name: "x".into(),
+            version: Some("1".into()),
+        }];
+        assert_eq!(
+            undo("dpkg\tii \tx\t1\n", "dpkg\tii \tx\t2\n"),
+            [Action::InstallPackages { manager, packages }]
+        );
     }
 
     #[test]
@@ -340,35 +537,85 @@ mod tests {
         let read = Package.reads(&wish).remove(0);
         let answers = |out: &str| answered(&[(&read, 0, out)]);
         for (manager, there) in [("apt", "dpkg\tii \tx\t1\n"), ("dnf", "rpm\tx\t1-1\n")] {
-            let before = Package.assess(&wish, &answers(&format!("manager\t{manager}\n"))).before;
-            for (left, is_done) in [("", false), ("left\ty\n", false), ("left\tx\n", true), ("left\ty\nleft\tx\n", true)] {
-                let undo = Package.undo(&wish, &before, &answers(&format!("manager\t{manager}\n{there}{left}")));
-                assert_eq!((undo.is_met(), undo.actions.is_empty()), (is_done, is_done), "{manager} {left:?}");
+            let before = Package
+                .assess(&wish, &answers(&format!("manager\t{manager}\n")))
+                .before;
+            for (left, is_done) in [
+                ("", false),
+                ("left\ty\n", false),
+                ("left\tx\n", true),
+                ("left\ty\nleft\tx\n", true),
+            ] {
+                let undo = Package.undo(
+                    &wish,
+                    &before,
+                    &answers(&format!("manager\t{manager}\n{there}{left}")),
+                );
+                assert_eq!(
+                    (undo.is_met(), undo.actions.is_empty()),
+                    (is_done, is_done),
+                    "{manager} {left:?}"
+                );
             }
             // It stays there, and is remembered as what it is to whoever asks for it next.
             let now = answers(&format!("manager\t{manager}\n{there}left\tx\n"));
             let again = Package.assess(&wish, &now);
-            assert!(again.is_met() && again.before == Package.assess(&wish, &answers(&format!("manager\t{manager}\n{there}"))).before);
+            assert!(
+                again.is_met()
+                    && again.before
+                        == Package
+                            .assess(&wish, &answers(&format!("manager\t{manager}\n{there}")))
+                            .before
+            );
         }
     }
 
     #[test]
     fn several_versions_of_a_package_stay_beside_each_other() {
-        let answers = |out: &str| answered(&[(&Read::Packages { names: vec!["kernel".into()] }, 0, &format!("manager\tdnf\n{out}"))]);
-        let (one, two) = (answers("rpm\tkernel\t(none):1-1\n"), answers("rpm\tkernel\t(none):1-1\nrpm\tkernel\t(none):2-1\n"));
+        let answers = |out: &str| {
+            answered(&[(
+                &Read::Packages {
+                    names: vec!["kernel".into()],
+                },
+                0,
+                &format!("manager\tdnf\n{out}"),
+            )])
+        };
+        let (one, two) = (
+            answers("rpm\tkernel\t(none):1-1\n"),
+            answers("rpm\tkernel\t(none):1-1\nrpm\tkernel\t(none):2-1\n"),
+        );
         let wanted = wish(&Package, json!({ "name": "kernel", "version": "1-1" }));
         assert!(Package.assess(&wanted, &two).is_met());
-        for before in [Package.assess(&wanted, &one).before, Package.assess(&wanted, &answers("")).before] {
+        for before in [
+            Package.assess(&wanted, &one).before,
+            Package.assess(&wanted, &answers("")).before,
+        ] {
             let undone = Package.undo(&wanted, &before, &two);
-            assert!(undone.is_met() && undone.residue[0].contains("stays"), "{undone:?}");
+            assert!(
+                undone.is_met() && undone.residue[0].contains("stays"),
+                "{undone:?}"
+            );
         }
-        let refused = Package.assess(&wish(&Package, json!({ "name": "kernel", "state": "absent" })), &two).refusal.unwrap();
+        let refused = Package
+            .assess(
+                &wish(&Package, json!({ "name": "kernel", "state": "absent" })),
+                &two,
+            )
+            .refusal
+            .unwrap();
         assert!(refused.contains("1-1 too"), "{refused}");
     }
 
     #[test]
     fn a_package_that_shall_not_be_there_is_not_left_to_others() {
-        let (assessment, words) = assess(json!({ "name": "x", "state": "absent" }), "dpkg\tii \tx\t1\nleft\tx\n");
-        assert_eq!((assessment.is_met(), words.as_str()), (false, "remove_packages"));
+        let (assessment, words) = assess(
+            json!({ "name": "x", "state": "absent" }),
+            "dpkg\tii \tx\t1\nleft\tx\n",
+        );
+        assert_eq!(
+            (assessment.is_met(), words.as_str()),
+            (false, "remove_packages")
+        );
     }
 }

@@ -1,8 +1,10 @@
-//! Taking packages away, and none beside them. One that we brought and that others need stays, and is handed back to the package manager as
-//! their dependency; one whose absence is wished is an error then.
+//! Taking packages away, and none beside them. One that we brought and that others need stays, and
+//! is handed back to the package manager as their dependency; one whose absence is wished is an
+//! error then.
 //!
-//! The names of those that stayed are kept on the host, so that what is read next knows that we ask for them no longer: dnf has no way
-//! to ask why a package is there that changes nothing of the host.
+//! The names of those that stayed are kept on the host, so that what is read next knows that we ask
+//! for them no longer: dnf has no way to ask why a package is there that changes nothing of the
+//! host.
 
 use crate::complaint::OF_OTHERS;
 use crate::file::OWN_FOLDER;
@@ -13,18 +15,19 @@ pub fn left_path() -> String {
     format!("{OWN_FOLDER}/left_packages")
 }
 
-/// `beside NAMES...` names what would go with these and is not in `$names`. Its caller brings the shell function `going NAMES...`, which names
-/// all that would go. apt leaves the architecture of the host, `native`, out of names.
+/// `beside NAMES...` names what would go with these and is not in `$names`. Its caller brings the
+/// shell function `going NAMES...`, which names all that would go. apt leaves the architecture of
+/// the host, `native`, out of names.
 const BESIDE: &str = r#"beside() {
  for t in $(going "$@"); do case " $names " in *" $t "* | *" $t:${native:-} "* | *" ${t%%:*} "*) ;; *) printf ' %s' "$t" ;; esac; done
 }
 "#;
 
-/// Ends with the names that can go as `$@`. Its caller brings two shell functions: `going NAMES...` names what would go with these, and
-/// `mark NAME` makes one a dependency, or says why not.
+/// Ends with the names that can go as `$@`. Its caller brings two shell functions: `going NAMES...`
+/// names what would go with these, and `mark NAME` makes one a dependency, or says why not.
 ///
-/// What goes may need what stays and not the other way round, so each round looks again at those that are left; together they may take
-/// away more than each of them alone.
+/// What goes may need what stays and not the other way round, so each round looks again at those
+/// that are left; together they may take away more than each of them alone.
 pub fn sort_out_script(names: &[String]) -> String {
     format!(
         r#"{BESIDE}leave() {{
@@ -44,8 +47,9 @@ done
     )
 }
 
-/// Leaves before anything is done where a package would go that is not among these names: what needs them, be it wished for, installed by
-/// hand or a dependency. Its caller brings `going NAMES...`.
+/// Leaves before anything is done where a package would go that is not among these names: what
+/// needs them, be it wished for, installed by hand or a dependency. Its caller brings `going
+/// NAMES...`.
 pub fn remove_alone(manager: &str, names: &[String]) -> String {
     format!(
         r#"{BESIDE}names={names}; b=$(beside {words})
@@ -56,8 +60,9 @@ pub fn remove_alone(manager: &str, names: &[String]) -> String {
     )
 }
 
-/// Leaves before anything is done where a package would go that we did not bring, or that was there before us, by the record of the host.
-/// `taken` is a command of the shell that names what would go.
+/// Leaves before anything is done where a package would go that we did not bring, or that was there
+/// before us, by the record of the host. `taken` is a command of the shell that names what would
+/// go.
 pub fn replace_only_ours(manager: &str, taken: &str) -> String {
     format!(
         r#"brought() {{
@@ -76,9 +81,15 @@ spare() {{
 
 /// Packages that we bring are asked for again.
 pub fn ask_again_script<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
-    let patterns: String = names.into_iter().map(|name| format!(" -e {}", quote_for_shell(name))).collect();
+    let patterns: String = names
+        .into_iter()
+        .map(|name| format!(" -e {}", quote_for_shell(name)))
+        .collect();
     let left = left_path();
-    format!("[ ! -e {left} ] || {{ grep -vxF{patterns} {left} >{left}.new; mv {left}.new {left}; [ -s {left} ] || rm -f {left}; }}\n")
+    format!(
+        "[ ! -e {left} ] || {{ grep -vxF{patterns} {left} >{left}.new; mv {left}.new {left}; [ -s \
+         {left} ] || rm -f {left}; }}\n"
+    )
 }
 
 #[cfg(test)]
@@ -87,20 +98,37 @@ mod tests {
     use std::path::Path;
     use std::process::Command;
 
-    /// What a script prints whose files of the host lie in this folder, in every shell of this machine.
+    /// What a script prints whose files of the host lie in this folder, in every shell of this
+    /// machine.
     fn printed(folder: &Path, script: &str) -> String {
         let script = script.replace(OWN_FOLDER, &folder.display().to_string());
         for shell in [["bash", "--posix"].as_slice(), &["busybox", "sh"]] {
-            if let Ok(output) = Command::new(shell[0]).args(&shell[1..]).args(["-n", "-c", &script]).output() {
-                assert!(output.status.success(), "{shell:?}: {}", String::from_utf8_lossy(&output.stderr));
+            if let Ok(output) = Command::new(shell[0])
+                .args(&shell[1..])
+                .args(["-n", "-c", &script])
+                .output()
+            {
+                assert!(
+                    output.status.success(),
+                    "{shell:?}: {}",
+                    String::from_utf8_lossy(&output.stderr)
+                );
             }
         }
-        let output = Command::new("sh").args(["-u", "-c", &script]).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let output = Command::new("sh")
+            .args(["-u", "-c", &script])
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// A fake manager that knows `DEPENDANT:NEEDED`, each of them alone, and which names cannot go together.
+    /// A fake manager that knows `DEPENDANT:NEEDED`, each of them alone, and which names cannot go
+    /// together.
     fn fake_manager(dependencies: &str, not_together: &str) -> String {
         format!(
             r#"say() {{ exit 1; }}
@@ -130,13 +158,22 @@ mark() {{ :; }}
         ] {
             let folder = tempfile::tempdir().unwrap();
             let names = ["a", "b", "c"].map(str::to_owned);
-            let script = format!("{}{}printf 'goes %s\\n' \"$*\"\n", fake_manager(dependencies, not_together), sort_out_script(&names));
+            let script = format!(
+                "{}{}printf 'goes %s\\n' \"$*\"\n",
+                fake_manager(dependencies, not_together),
+                sort_out_script(&names)
+            );
             // a step that was cut off is done once more
             for _ in 0..2 {
                 let out = printed(folder.path(), &script);
                 let last = out.lines().next_back().unwrap();
-                assert_eq!(last.strip_prefix("goes").unwrap().trim(), goes, "{dependencies:?} {out}");
-                let listed = std::fs::read_to_string(folder.path().join("left_packages")).unwrap_or_default();
+                assert_eq!(
+                    last.strip_prefix("goes").unwrap().trim(),
+                    goes,
+                    "{dependencies:?} {out}"
+                );
+                let listed = std::fs::read_to_string(folder.path().join("left_packages"))
+                    .unwrap_or_default();
                 assert_eq!(listed, left, "{dependencies:?} {out}");
             }
         }

@@ -14,37 +14,50 @@ pub fn list_package_access_needs() -> Vec<RootAccessNeed> {
 }
 
 /// Where versionlock keeps its list.
-const LOCKS: [&str; 2] = ["/etc/dnf/plugins/versionlock.list", "/etc/yum/pluginconf.d/versionlock.list"];
+const LOCKS: [&str; 2] = [
+    "/etc/dnf/plugins/versionlock.list",
+    "/etc/yum/pluginconf.d/versionlock.list",
+];
 
-/// One line of dpkg for each package that it knows of, and where one of another architecture (`libc6:i386`) is asked for, one with each
-/// package's own architecture.
+/// One line of dpkg for each package that it knows of, and where one of another architecture
+/// (`libc6:i386`) is asked for, one with each package's own architecture.
 fn dpkg_script(names: &str) -> String {
     let line = |name: &str| format!("dpkg\\t${{db:Status-Abbrev}}\\t{name}\\t${{Version}}\\n");
-    let with_architecture = if names.contains(':') { line("${Package}:${Architecture}") } else { String::new() };
-    format!("dpkg-query --admindir=\"$R/var/lib/dpkg\" -W -f '{}{with_architecture}' {names}", line("${Package}"))
+    let with_architecture = if names.contains(':') {
+        line("${Package}:${Architecture}")
+    } else {
+        String::new()
+    };
+    format!(
+        "dpkg-query --admindir=\"$R/var/lib/dpkg\" -W -f '{}{with_architecture}' {names}",
+        line("${Package}")
+    )
 }
 
 /// What the reads of all these packages ask dpkg once, in `$dpkg_said`.
 pub fn shared_script(names: &[&str]) -> String {
     let names = sh_words(names.iter().copied());
-    format!("! command -v dpkg-query >/dev/null || dpkg_said=$({} 2>/dev/null)\n", dpkg_script(&names))
+    format!(
+        "! command -v dpkg-query >/dev/null || dpkg_said=$({} 2>/dev/null)\n",
+        dpkg_script(&names)
+    )
 }
 
-/// `manager apt|dnf|none`, a line for each version that is known of each package, and one for each that was left as a dependency.
+/// `manager apt|dnf|none`, a line for each version that is known of each package, and one for each
+/// that was left as a dependency.
 pub fn read_script(names: &[String]) -> String {
     let names = sh_words(names.iter().map(String::as_str));
     format!(
-        "{OPEN}if [ -d \"$R/var/lib/dpkg\" ] && command -v dpkg-query >/dev/null; then printf 'manager\\tapt\\n'\n\
-         if [ -z \"${{dpkg_said+x}}\" ]; then {dpkg}\n\
-         else set -f; IFS='\n'; for p in {names}; do for l in $dpkg_said; do case $l in *\"\t$p\t\"*) printf '%s\\n' \"$l\" ;; esac; done; done; fi\n\
-         elif command -v rpm >/dev/null && {{ command -v dnf || command -v yum; }} >/dev/null; then printf 'manager\\tdnf\\n'\n\
-         rpm ${{R:+--root}} ${{R:+\"$R\"}} -q --qf 'rpm\\t%{{NAME}}\\t%{{EPOCH}}:%{{VERSION}}-%{{RELEASE}}\\n' {names} | grep '^rpm\t'\n\
-         for f in \"$R/etc/dnf/plugins/versionlock.list\" \"$R/etc/yum/pluginconf.d/versionlock.list\"; do\n\
-         ! has \"$f\" || get \"$f\" | sed -n 's/^\\([^#!]..*\\)$/lock\\t\\1/p'\n\
-         done\n\
-         else printf 'manager\\tnone\\n'; fi\n\
-         [ ! -r \"$R{left}\" ] || sed 's/^/left\t/' \"$R{left}\"\n\
-         exit 0\n",
+        "{OPEN}if [ -d \"$R/var/lib/dpkg\" ] && command -v dpkg-query >/dev/null; then printf \
+         'manager\\tapt\\n'\nif [ -z \"${{dpkg_said+x}}\" ]; then {dpkg}\nelse set -f; IFS='\n'; \
+         for p in {names}; do for l in $dpkg_said; do case $l in *\"\t$p\t\"*) printf '%s\\n' \
+         \"$l\" ;; esac; done; done; fi\nelif command -v rpm >/dev/null && {{ command -v dnf || \
+         command -v yum; }} >/dev/null; then printf 'manager\\tdnf\\n'\nrpm ${{R:+--root}} \
+         ${{R:+\"$R\"}} -q --qf 'rpm\\t%{{NAME}}\\t%{{EPOCH}}:%{{VERSION}}-%{{RELEASE}}\\n' \
+         {names} | grep '^rpm\t'\nfor f in \"$R/etc/dnf/plugins/versionlock.list\" \
+         \"$R/etc/yum/pluginconf.d/versionlock.list\"; do\n! has \"$f\" || get \"$f\" | sed -n \
+         's/^\\([^#!]..*\\)$/lock\\t\\1/p'\ndone\nelse printf 'manager\\tnone\\n'; fi\n[ ! -r \
+         \"$R{left}\" ] || sed 's/^/left\t/' \"$R{left}\"\nexit 0\n",
         dpkg = dpkg_script(&names),
         left = left_path(),
     )

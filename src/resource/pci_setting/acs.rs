@@ -1,56 +1,91 @@
-//! Access Control Services of the bridges above GPUs and NICs. With its redirection on, what a GPU and a NIC say to each other goes
-//! up to the root complex and through the IOMMU, and not across the switch that they share.
+//! Access Control Services of the bridges above GPUs and NICs. With its redirection on, what a GPU
+//! and a NIC say to each other goes up to the root complex and through the IOMMU, and not across
+//! the switch that they share.
 //!
-//! `off` clears all seven bits of the control word, as NVIDIA's guide has it (NVIDIA/nccl: docs/userguide/source/troubleshooting/
-//! gpu_troubleshooting.rst); `redirect-off` clears request redirect, completion redirect and egress control, as the kernel's
-//! `pci=disable_acs_redir=` does (drivers/pci/pci.c), and leaves source validation and the rest as they are.
+//! `off` clears all seven bits of the control word, as NVIDIA's guide has it (NVIDIA/nccl:
+//! docs/userguide/source/troubleshooting/ gpu_troubleshooting.rst); `redirect-off` clears request
+//! redirect, completion redirect and egress control, as the kernel's `pci=disable_acs_redir=` does
+//! (drivers/pci/pci.c), and leaves source validation and the rest as they are.
 
 use super::config::{ACS_ALL, ACS_REDIRECT, acs_words, is_address};
 use super::found::{PciBridgeTree, read_bridge_tree};
 use super::script::{self, PciRegister, PciWrite};
 use super::{
-    PersistenceUnit, build_uniform_diff, check_addresses, check_netdevs, parse_name_list, read_persisted_value, refuse_if_unwritable,
-    wait_or_refuse,
+    PersistenceUnit, build_uniform_diff, check_addresses, check_netdevs, parse_name_list,
+    read_persisted_value, refuse_if_unwritable, wait_or_refuse,
 };
 use crate::fields::Fields;
 use crate::host;
 use crate::keeper::Trigger;
-use crate::{Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading};
+use crate::{
+    Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading,
+};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 const MODES: [(&str, u16); 2] = [("off", ACS_ALL), ("redirect-off", ACS_REDIRECT)];
 
 pub(super) fn check_acs_body(fields: &mut Fields<'_>) {
-    if let Some(mode) = fields.text("acs", true).filter(|mode| MODES.iter().all(|(name, _)| name != mode)) {
-        fields.error("/acs", format!("`{mode}` is no way to set ACS"), Some("off or redirect-off".to_owned()));
+    if let Some(mode) = fields
+        .text("acs", true)
+        .filter(|mode| MODES.iter().all(|(name, _)| name != mode))
+    {
+        fields.error(
+            "/acs",
+            format!("`{mode}` is no way to set ACS"),
+            Some("off or redirect-off".to_owned()),
+        );
     }
     for field in ["netdev", "address"] {
         if fields.get(field).is_some() {
-            let help = Some("`netdevs` for the bridges above NICs, `bridges` for addresses".to_owned());
-            fields.error(&format!("/{field}"), format!("`{field}` belongs to `max_read_request`"), help);
+            let help =
+                Some("`netdevs` for the bridges above NICs, `bridges` for addresses".to_owned());
+            fields.error(
+                &format!("/{field}"),
+                format!("`{field}` belongs to `max_read_request`"),
+                help,
+            );
         }
     }
-    match (fields.get("netdevs").is_some(), fields.get("bridges").is_some()) {
+    match (
+        fields.get("netdevs").is_some(),
+        fields.get("bridges").is_some(),
+    ) {
         (true, false) => check_netdevs(fields),
         (false, true) => check_addresses(fields, "bridges"),
-        _ => fields.error("", "the bridges are those above `netdevs` and the GPUs, or named in `bridges`", None),
+        _ => fields.error(
+            "",
+            "the bridges are those above `netdevs` and the GPUs, or named in `bridges`",
+            None,
+        ),
     }
 }
 
 fn find_acs_mode(wish: &DesiredResource) -> (&str, u16) {
     let wanted = wish.text("acs").unwrap_or_default();
-    MODES.into_iter().find(|(name, _)| *name == wanted).unwrap_or((wanted, 0))
+    MODES
+        .into_iter()
+        .find(|(name, _)| *name == wanted)
+        .unwrap_or((wanted, 0))
 }
 
 pub(super) fn build_acs_unit(wish: &DesiredResource) -> PersistenceUnit {
     let (name, mask) = find_acs_mode(wish);
-    let commands = script::keep_acs(name, mask, &parse_name_list(wish, "netdevs"), &parse_name_list(wish, "bridges"));
+    let commands = script::keep_acs(
+        name,
+        mask,
+        &parse_name_list(wish, "netdevs"),
+        &parse_name_list(wish, "bridges"),
+    );
     PersistenceUnit::new("pci-setting", "acs", Trigger::PciBridge, &commands)
 }
 
 /// The bridges that are meant; why it is not applicable, or what is missing, as the error.
-fn select_bridges(wish: &DesiredResource, tree: &PciBridgeTree, answers: &ReadResults) -> Result<BTreeSet<String>, Reading> {
+fn select_bridges(
+    wish: &DesiredResource,
+    tree: &PciBridgeTree,
+    answers: &ReadResults,
+) -> Result<BTreeSet<String>, Reading> {
     let named: BTreeSet<String> = parse_name_list(wish, "bridges").into_iter().collect();
     if let Some(absent) = named.iter().find(|bridge| !tree.has(bridge)) {
         return Err(Reading::is(format!("no bridge {absent}")));
@@ -81,7 +116,11 @@ pub(super) fn diff_acs(wish: &DesiredResource, answers: &ReadResults) -> Assessm
         Ok(bridges) => bridges,
         Err(Reading::Is(absent)) => {
             let mut assessment = build_uniform_diff("acs", &wanted, &Reading::Absent);
-            wait_or_refuse(wish, format!("there is {}", absent.as_str().unwrap_or_default()), &mut assessment);
+            wait_or_refuse(
+                wish,
+                format!("there is {}", absent.as_str().unwrap_or_default()),
+                &mut assessment,
+            );
             return assessment;
         }
         Err(reading) => return build_uniform_diff("acs", &wanted, &reading),
@@ -106,14 +145,28 @@ fn diff_acs_control_words(
 ) -> Assessment {
     let (name, _) = find_acs_mode(wish);
     let wanted = Reading::is(name);
-    let on: BTreeMap<&String, u16> = words.iter().filter(|(_, word)| **word & mask != 0).map(|(bridge, word)| (bridge, *word)).collect();
-    let found = if on.is_empty() { wanted.clone() } else { Reading::is(describe_acs_control_words(&on)) };
+    let on: BTreeMap<&String, u16> = words
+        .iter()
+        .filter(|(_, word)| **word & mask != 0)
+        .map(|(bridge, word)| (bridge, *word))
+        .collect();
+    let found = if on.is_empty() {
+        wanted.clone()
+    } else {
+        Reading::is(describe_acs_control_words(&on))
+    };
     let (keeper, mut assessment) = (build_acs_unit(wish), Assessment::default());
     let kept = keeper.kept(answers);
     let on_disk = read_persisted_value("acs", &wanted, &keeper, &kept);
-    let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), on_disk).and(Plane::Running, wanted.clone(), found);
+    let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), on_disk).and(
+        Plane::Running,
+        wanted.clone(),
+        found,
+    );
     assessment.attributes.insert("acs".to_owned(), attribute);
-    assessment.attributes.insert("unit".to_owned(), keeper.attribute(&kept));
+    assessment
+        .attributes
+        .insert("unit".to_owned(), keeper.attribute(&kept));
     assessment.before = json!({ "bridges": words });
     let Ok(kept) = kept else { return assessment };
     if assessment.is_met() || assessment.has_unknown() {
@@ -122,8 +175,8 @@ fn diff_acs_control_words(
     let all: BTreeSet<String> = words.keys().cloned().collect();
     if let Some(passed) = tree.passed_below(&all) {
         assessment.refusal = Some(format!(
-            "{passed} is lent to a virtual machine or a program (vfio), and ACS is what keeps it from reaching the other devices: \
-             take it back first, or leave ACS alone on this host"
+            "{passed} is lent to a virtual machine or a program (vfio), and ACS is what keeps it \
+             from reaching the other devices: take it back first, or leave ACS alone on this host"
         ));
         return assessment;
     }
@@ -132,23 +185,35 @@ fn diff_acs_control_words(
     }
     assessment.actions = keeper.write(&kept);
     if !on.is_empty() {
-        let writes = on.keys().map(|bridge| build_acs_write(bridge, 0, mask)).collect();
+        let writes = on
+            .keys()
+            .map(|bridge| build_acs_write(bridge, 0, mask))
+            .collect();
         assessment.actions.push(Action::SetPci { writes });
         record_acs_disruption(
             &mut assessment,
-            "devices below these bridges reach each other past the IOMMU: nothing of this host can be lent to a virtual machine",
+            "devices below these bridges reach each other past the IOMMU: nothing of this host can \
+             be lent to a virtual machine",
         );
     }
     assessment
 }
 
 fn build_acs_write(bridge: &str, value: u16, mask: u16) -> PciWrite {
-    PciWrite { address: bridge.to_owned(), register: PciRegister::AcsControl, value, mask }
+    PciWrite {
+        address: bridge.to_owned(),
+        register: PciRegister::AcsControl,
+        value,
+        mask,
+    }
 }
 
 /// `0000:3a:00.0 ReqRedir+CmpltRedir, 0000:3a:01.0 ...`.
 fn describe_acs_control_words(on: &BTreeMap<&String, u16>) -> String {
-    on.iter().map(|(bridge, word)| format!("{bridge} {}", acs_words(*word))).collect::<Vec<_>>().join(", ")
+    on.iter()
+        .map(|(bridge, word)| format!("{bridge} {}", acs_words(*word)))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn record_acs_disruption(assessment: &mut Assessment, words: &str) {
@@ -158,23 +223,33 @@ fn record_acs_disruption(assessment: &mut Assessment, words: &str) {
 
 /// The words of before come back on the bridges that are still there.
 pub(super) fn plan_acs_undo(before: &Value, answers: &ReadResults, assessment: &mut Assessment) {
-    let old: BTreeMap<String, u16> =
-        before.get("bridges").and_then(|bridges| serde_json::from_value(bridges.clone()).ok()).unwrap_or_default();
-    let bridges = old.keys().filter(|bridge| is_address(bridge)).cloned().collect();
+    let old: BTreeMap<String, u16> = before
+        .get("bridges")
+        .and_then(|bridges| serde_json::from_value(bridges.clone()).ok())
+        .unwrap_or_default();
+    let bridges = old
+        .keys()
+        .filter(|bridge| is_address(bridge))
+        .cloned()
+        .collect();
     let now = read_bridge_tree(answers).and_then(|tree| Ok((tree.acs(&bridges)?, tree.means)));
     let (Ok((now, means)), false) = (now, old.is_empty()) else {
         assessment.residue = vec!["ACS stays as it is until the next reboot".to_owned()];
         return;
     };
     let there: BTreeMap<&String, u16> = now.iter().map(|(bridge, word)| (bridge, *word)).collect();
-    let back: BTreeMap<&String, u16> = there.keys().filter_map(|bridge| Some((*bridge, old.get(*bridge)? & ACS_ALL))).collect();
+    let back: BTreeMap<&String, u16> = there
+        .keys()
+        .filter_map(|bridge| Some((*bridge, old.get(*bridge)? & ACS_ALL)))
+        .collect();
     let writes: Vec<PciWrite> = back
         .iter()
         .filter(|(bridge, word)| there.get(*bridge) != Some(word))
         .map(|(bridge, word)| build_acs_write(bridge, *word, ACS_ALL))
         .collect();
     if !writes.is_empty() && !means.can_write() {
-        assessment.residue = vec!["ACS stays as it is until the next reboot: nothing here can write it".to_owned()];
+        assessment.residue =
+            vec!["ACS stays as it is until the next reboot: nothing here can write it".to_owned()];
         return;
     }
     let attribute = Attribute::in_plane(
@@ -185,6 +260,9 @@ pub(super) fn plan_acs_undo(before: &Value, answers: &ReadResults, assessment: &
     assessment.attributes.insert("acs".to_owned(), attribute);
     if !writes.is_empty() {
         assessment.actions.push(Action::SetPci { writes });
-        record_acs_disruption(assessment, "what GPUs and NICs say to each other takes the way through the root complex again");
+        record_acs_disruption(
+            assessment,
+            "what GPUs and NICs say to each other takes the way through the root complex again",
+        );
     }
 }

@@ -1,8 +1,9 @@
-//! The configuration space of a PCI function, from the bytes that the kernel shows: capabilities are found as the PCI and
-//! PCI Express specifications chain them. The bytes are a host's word, so that no chain is followed for ever.
+//! The configuration space of a PCI function, from the bytes that the kernel shows: capabilities
+//! are found as the PCI and PCI Express specifications chain them. The bytes are a host's word, so
+//! that no chain is followed for ever.
 //!
-//! Numbers: the Linux kernel, `include/uapi/linux/pci_regs.h` (PCI_CAP_ID_EXP, PCI_EXP_DEVCTL, PCI_EXP_DEVCTL_READRQ,
-//! PCI_EXT_CAP_ID_ACS, PCI_ACS_CAP, PCI_ACS_CTRL and the bits of ACS).
+//! Numbers: the Linux kernel, `include/uapi/linux/pci_regs.h` (PCI_CAP_ID_EXP, PCI_EXP_DEVCTL,
+//! PCI_EXP_DEVCTL_READRQ, PCI_EXT_CAP_ID_ACS, PCI_ACS_CAP, PCI_ACS_CTRL and the bits of ACS).
 
 /// The whole space of a PCI Express function.
 const SPACE_BYTES: usize = 4096;
@@ -23,7 +24,8 @@ pub const ACS_BITS: [(u16, &str); 7] = [
 ];
 /// All of them: what NVIDIA's guide to NCCL sets to 0.
 pub const ACS_ALL: u16 = 0x7f;
-/// Request redirect, completion redirect and egress control: what the kernel's `pci=disable_acs_redir=` clears.
+/// Request redirect, completion redirect and egress control: what the kernel's
+/// `pci=disable_acs_redir=` clears.
 pub const ACS_REDIRECT: u16 = 0x2c;
 /// The maximum read request in the device control word.
 pub const READ_REQUEST_MASK: u16 = 0x7000;
@@ -33,7 +35,8 @@ pub const READ_REQUEST_MASK: u16 = 0x7000;
 pub struct PciConfigSpace(Vec<u8>);
 
 impl PciConfigSpace {
-    /// From the lines of `od -A x -t x1`, where a `*` stands for more lines like the one before. The error fits after "unknown:".
+    /// From the lines of `od -A x -t x1`, where a `*` stands for more lines like the one before.
+    /// The error fits after "unknown:".
     pub fn of_dump(lines: &[&str]) -> Result<Self, String> {
         let broken = || "its configuration space could not be read".to_owned();
         let mut bytes: Vec<u8> = Vec::new();
@@ -45,9 +48,15 @@ impl PciConfigSpace {
                 repeats = true;
                 continue;
             }
-            let at = usize::from_str_radix(first, 16).ok().filter(|at| *at <= SPACE_BYTES).ok_or_else(broken)?;
+            let at = usize::from_str_radix(first, 16)
+                .ok()
+                .filter(|at| *at <= SPACE_BYTES)
+                .ok_or_else(broken)?;
             if repeats {
-                let last: Vec<u8> = bytes.get(bytes.len().saturating_sub(16)..).unwrap_or_default().to_vec();
+                let last: Vec<u8> = bytes
+                    .get(bytes.len().saturating_sub(16)..)
+                    .unwrap_or_default()
+                    .to_vec();
                 if last.is_empty() || !bytes.len().is_multiple_of(16) {
                     return Err(broken());
                 }
@@ -65,8 +74,13 @@ impl PciConfigSpace {
         }
         match bytes.len() {
             0..OPEN_BYTES => Err(broken()),
-            OPEN_BYTES => Err("only root reads more than the first 64 bytes of its configuration space".to_owned()),
-            _ if bytes.iter().take(4).all(|byte| *byte == 0xff) => Err("the device does not answer".to_owned()),
+            OPEN_BYTES => Err(
+                "only root reads more than the first 64 bytes of its configuration space"
+                    .to_owned(),
+            ),
+            _ if bytes.iter().take(4).all(|byte| *byte == 0xff) => {
+                Err("the device does not answer".to_owned())
+            }
             _ => Ok(PciConfigSpace(bytes)),
         }
     }
@@ -145,8 +159,9 @@ impl PciConfigSpace {
     }
 }
 
-/// A space such as a simulated host shows: power management at 0x40, PCI Express at 0x60 with these bits of the device
-/// control word, error reporting at 0x100, and with an ACS word its capability at 0x148.
+/// A space such as a simulated host shows: power management at 0x40, PCI Express at 0x60 with these
+/// bits of the device control word, error reporting at 0x100, and with an ACS word its capability
+/// at 0x148.
 pub fn build_simulated_config_space(device_control: u16, acs: Option<u16>) -> Vec<u8> {
     let mut bytes = vec![0; SPACE_BYTES];
     let mut put = |at: usize, word: u16| {
@@ -173,24 +188,46 @@ pub fn build_simulated_config_space(device_control: u16, acs: Option<u16>) -> Ve
 
 /// The names of the bits that are set in an ACS control word, `none` where there are none.
 pub fn acs_words(word: u16) -> String {
-    let set: Vec<&str> = ACS_BITS.iter().filter(|(bit, _)| word & bit != 0).map(|(_, name)| *name).collect();
-    if set.is_empty() { "none".to_owned() } else { set.join("+") }
+    let set: Vec<&str> = ACS_BITS
+        .iter()
+        .filter(|(bit, _)| word & bit != 0)
+        .map(|(_, name)| *name)
+        .collect();
+    if set.is_empty() {
+        "none".to_owned()
+    } else {
+        set.join("+")
+    }
 }
 
 /// True for `0000:3b:00.0`, as the kernel writes it.
 pub fn is_address(text: &str) -> bool {
     let hex = |part: &str, least: usize, most: usize| {
-        (least..=most).contains(&part.len()) && part.chars().all(|c| c.is_ascii_digit() || ('a'..='f').contains(&c))
+        (least..=most).contains(&part.len())
+            && part
+                .chars()
+                .all(|c| c.is_ascii_digit() || ('a'..='f').contains(&c))
     };
     let parts: Vec<&str> = text.split(':').collect();
-    let [domain, bus, rest] = parts.as_slice() else { return false };
-    let Some((slot, function)) = rest.split_once('.') else { return false };
-    hex(domain, 4, 8) && hex(bus, 2, 2) && hex(slot, 2, 2) && function.len() == 1 && function.chars().all(|c| ('0'..='7').contains(&c))
+    let [domain, bus, rest] = parts.as_slice() else {
+        return false;
+    };
+    let Some((slot, function)) = rest.split_once('.') else {
+        return false;
+    };
+    hex(domain, 4, 8)
+        && hex(bus, 2, 2)
+        && hex(slot, 2, 2)
+        && function.len() == 1
+        && function.chars().all(|c| ('0'..='7').contains(&c))
 }
 
-/// The field of the device control word for a maximum read request in bytes; none for a size that there is not.
+/// The field of the device control word for a maximum read request in bytes; none for a size that
+/// there is not.
 pub fn read_request_field(bytes: u64) -> Option<u16> {
-    (0u16..6).find(|step| 128u64 << step == bytes).map(|step| step << 12)
+    (0u16..6)
+        .find(|step| 128u64 << step == bytes)
+        .map(|step| step << 12)
 }
 
 #[cfg(test)]
@@ -202,33 +239,63 @@ mod tests {
     fn capabilities_are_found_where_the_chains_lead() {
         let dump = PciConfigSpace::dump(&build_simulated_config_space(0x2000, Some(0x1d)));
         let config = PciConfigSpace::of_dump(&dump.lines().collect::<Vec<_>>()).unwrap();
-        assert_eq!((config.max_read_request(), config.acs()), (Some(512), Some(0x1d)));
-        let plain = PciConfigSpace::of_dump(&PciConfigSpace::dump(&build_simulated_config_space(0x5000, None)).lines().collect::<Vec<_>>())
-            .unwrap();
+        assert_eq!(
+            (config.max_read_request(), config.acs()),
+            (Some(512), Some(0x1d))
+        );
+        let plain = PciConfigSpace::of_dump(
+            &PciConfigSpace::dump(&build_simulated_config_space(0x5000, None))
+                .lines()
+                .collect::<Vec<_>>(),
+        )
+        .unwrap();
         assert_eq!((plain.max_read_request(), plain.acs()), (Some(4096), None));
         assert_eq!(acs_words(0x1d), "SrcValid+ReqRedir+CmpltRedir+UpstreamFwd");
     }
 
-    /// A virtio NIC of a virtual machine without PCI Express: five vendor capabilities and MSI-X, 256 bytes.
+    /// A virtio NIC of a virtual machine without PCI Express: five vendor capabilities and MSI-X,
+    /// 256 bytes.
     #[test]
     fn a_function_without_pci_express_has_neither() {
-        let config = PciConfigSpace::of_dump(&include_str!("tests/virtio.txt").lines().collect::<Vec<_>>()).unwrap();
+        let config =
+            PciConfigSpace::of_dump(&include_str!("tests/virtio.txt").lines().collect::<Vec<_>>())
+                .unwrap();
         assert_eq!((config.max_read_request(), config.acs()), (None, None));
     }
 
-    /// The same NIC of QEMU behind a root port: PCI Express at the end of a chain of eight capabilities.
+    /// The same NIC of QEMU behind a root port: PCI Express at the end of a chain of eight
+    /// capabilities.
     #[test]
     fn a_function_of_pci_express_is_read_as_a_kernel_shows_it() {
-        let config = PciConfigSpace::of_dump(&include_str!("tests/express.txt").lines().collect::<Vec<_>>()).unwrap();
+        let config = PciConfigSpace::of_dump(
+            &include_str!("tests/express.txt")
+                .lines()
+                .collect::<Vec<_>>(),
+        )
+        .unwrap();
         assert_eq!((config.max_read_request(), config.acs()), (Some(128), None));
     }
 
     #[test]
     fn what_is_not_all_there_is_unknown() {
-        let told = |text: &str| PciConfigSpace::of_dump(&text.lines().collect::<Vec<_>>()).unwrap_err();
-        assert!(told(&PciConfigSpace::dump(&build_simulated_config_space(0, None)[..64])).contains("only root"));
+        let told =
+            |text: &str| PciConfigSpace::of_dump(&text.lines().collect::<Vec<_>>()).unwrap_err();
+        assert!(
+            told(&PciConfigSpace::dump(
+                &build_simulated_config_space(0, None)[..64]
+            ))
+            .contains("only root")
+        );
         assert!(told(&PciConfigSpace::dump(&[0xff; 256])).contains("does not answer"));
-        for text in ["", "000000 zz", "000010 00", "*\n000100", "ffffffff 00", "000000 00 00\n*\n000f00\n", "000000 00\n000002 00\n"] {
+        for text in [
+            "",
+            "000000 zz",
+            "000010 00",
+            "*\n000100",
+            "ffffffff 00",
+            "000000 00 00\n*\n000f00\n",
+            "000000 00\n000002 00\n",
+        ] {
             told(text);
         }
     }
@@ -236,11 +303,29 @@ mod tests {
     #[test]
     fn addresses_and_sizes_are_what_they_should_be() {
         assert!(is_address("0000:3b:00.0") && is_address("10000:e1:1f.7"));
-        for bad in ["3b:00.0", "0000:3b:00.8", "0000:3B:00.0", "0000:3b:00.0 ", "0000:3b:00", "0000:3b:0.0", ""] {
+        for bad in [
+            "3b:00.0",
+            "0000:3b:00.8",
+            "0000:3B:00.0",
+            "0000:3b:00.0 ",
+            "0000:3b:00",
+            "0000:3b:0.0",
+            "",
+        ] {
             assert!(!is_address(bad), "{bad}");
         }
-        assert_eq!((read_request_field(128), read_request_field(4096)), (Some(0), Some(0x5000)));
-        assert_eq!((read_request_field(8192), read_request_field(0), read_request_field(500)), (None, None, None));
+        assert_eq!(
+            (read_request_field(128), read_request_field(4096)),
+            (Some(0), Some(0x5000))
+        );
+        assert_eq!(
+            (
+                read_request_field(8192),
+                read_request_field(0),
+                read_request_field(500)
+            ),
+            (None, None, None)
+        );
     }
 
     proptest! {

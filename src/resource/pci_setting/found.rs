@@ -17,7 +17,11 @@ pub enum PciFunctionSelector<'a> {
 impl<'a> PciFunctionSelector<'a> {
     /// No netdev's name has a colon.
     pub fn of(text: &'a str) -> Self {
-        if is_address(text) { PciFunctionSelector::Address(text) } else { PciFunctionSelector::Netdev(text) }
+        if is_address(text) {
+            PciFunctionSelector::Address(text)
+        } else {
+            PciFunctionSelector::Netdev(text)
+        }
     }
 
     /// Named by its netdev.
@@ -43,8 +47,14 @@ impl Means {
 
     /// `lockdown none [integrity] confidentiality`: the word in brackets counts.
     fn of(out: &str) -> Self {
-        let locked = out.lines().filter_map(|line| line.strip_prefix("lockdown ")).any(|modes| !modes.contains("[none]"));
-        Means { setpci: out.lines().any(|line| line == "setpci"), unlocked: !locked }
+        let locked = out
+            .lines()
+            .filter_map(|line| line.strip_prefix("lockdown "))
+            .any(|modes| !modes.contains("[none]"));
+        Means {
+            setpci: out.lines().any(|line| line == "setpci"),
+            unlocked: !locked,
+        }
     }
 }
 
@@ -70,27 +80,39 @@ pub enum FoundDevice {
 
 /// The function that a wish names; the error fits after "unknown:".
 pub fn read_pci_device(answers: &ReadResults, device: &str) -> Result<FoundDevice, String> {
-    let (code, out) = answers.output(&Read::PciDevice { device: device.to_owned() })?;
+    let (code, out) = answers.output(&Read::PciDevice {
+        device: device.to_owned(),
+    })?;
     if code == 1 {
         return Ok(FoundDevice::Missing);
     }
     if out.lines().any(|line| line == "none") {
         return Ok(FoundDevice::NotPci);
     }
-    let address = out.lines().find_map(|line| line.strip_prefix("address ")).filter(|address| is_address(address));
+    let address = out
+        .lines()
+        .find_map(|line| line.strip_prefix("address "))
+        .filter(|address| is_address(address));
     let address = address.ok_or_else(|| "the host gave no address for it".to_owned())?;
     let sections = parse_sections(out);
     Ok(FoundDevice::There {
         address: address.to_owned(),
         is_virtual_function: out.lines().any(|line| line == "virtual-function"),
-        max_read_request: find_config_space(&sections, address).map(|config| config.max_read_request()),
+        max_read_request: find_config_space(&sections, address)
+            .map(|config| config.max_read_request()),
         means: Means::of(out),
     })
 }
 
 fn find_config_space(sections: &[Section<'_>], address: &str) -> Result<PciConfigSpace, String> {
-    let section = sections.iter().find(|section| section.word == "config" && section.rest == address);
-    PciConfigSpace::of_dump(&section.ok_or_else(|| format!("the configuration space of {address} was not read"))?.lines)
+    let section = sections
+        .iter()
+        .find(|section| section.word == "config" && section.rest == address);
+    PciConfigSpace::of_dump(
+        &section
+            .ok_or_else(|| format!("the configuration space of {address} was not read"))?
+            .lines,
+    )
 }
 
 /// The bridges of a host and what hangs below them.
@@ -98,7 +120,8 @@ fn find_config_space(sections: &[Section<'_>], address: &str) -> Result<PciConfi
 pub struct PciBridgeTree {
     /// The ACS control word of each bridge; none without the capability.
     bridges: BTreeMap<String, Result<Option<u16>, String>>,
-    /// The way from the root to each GPU of NVIDIA, and to each NIC: addresses, the device itself last.
+    /// The way from the root to each GPU of NVIDIA, and to each NIC: addresses, the device itself
+    /// last.
     gpus: Vec<Vec<String>>,
     nics: Vec<Vec<String>>,
     /// Addresses by netdev.
@@ -115,7 +138,12 @@ pub fn read_bridge_tree(answers: &ReadResults) -> Result<PciBridgeTree, String> 
     if code != 0 {
         return Err(format!("the PCI devices could not be read (status {code})"));
     }
-    let way = |path: &str| path.split('/').filter(|part| is_address(part)).map(str::to_owned).collect::<Vec<_>>();
+    let way = |path: &str| {
+        path.split('/')
+            .filter(|part| is_address(part))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
     let mut tree = PciBridgeTree {
         bridges: BTreeMap::new(),
         gpus: vec![],
@@ -128,7 +156,9 @@ pub fn read_bridge_tree(answers: &ReadResults) -> Result<PciBridgeTree, String> 
     for line in out.lines() {
         let words: Vec<&str> = line.split(' ').collect();
         match words.as_slice() {
-            ["device", class, "0x10de", path] if class.starts_with("0x03") => tree.gpus.push(way(path)),
+            ["device", class, "0x10de", path] if class.starts_with("0x03") => {
+                tree.gpus.push(way(path))
+            }
             ["device", class, _, path] if class.starts_with("0x02") => tree.nics.push(way(path)),
             ["device", class, _, path] if class.starts_with("0x0604") => {
                 if let Some(address) = way(path).pop() {
@@ -138,7 +168,8 @@ pub fn read_bridge_tree(answers: &ReadResults) -> Result<PciBridgeTree, String> 
             }
             ["passed", path] => tree.passed.push(way(path)),
             ["netdev", netdev, address] if is_address(address) => {
-                tree.netdevs.insert((*netdev).to_owned(), (*address).to_owned());
+                tree.netdevs
+                    .insert((*netdev).to_owned(), (*address).to_owned());
             }
             _ => {}
         }
@@ -149,18 +180,31 @@ pub fn read_bridge_tree(answers: &ReadResults) -> Result<PciBridgeTree, String> 
 impl PciBridgeTree {
     /// The first of these netdevs that is on no PCI bus, or not there.
     pub fn lacks<'n>(&self, netdevs: &'n [String]) -> Option<&'n str> {
-        netdevs.iter().find(|netdev| !self.netdevs.contains_key(*netdev)).map(String::as_str)
+        netdevs
+            .iter()
+            .find(|netdev| !self.netdevs.contains_key(*netdev))
+            .map(String::as_str)
     }
 
     /// The bridges on the way to the GPUs and to these netdevs.
     pub fn above(&self, netdevs: &[String]) -> BTreeSet<String> {
-        let wanted: BTreeSet<&String> = netdevs.iter().filter_map(|netdev| self.netdevs.get(netdev)).collect();
-        let nics = self.nics.iter().filter(|way| way.last().is_some_and(|address| wanted.contains(address)));
+        let wanted: BTreeSet<&String> = netdevs
+            .iter()
+            .filter_map(|netdev| self.netdevs.get(netdev))
+            .collect();
+        let nics = self
+            .nics
+            .iter()
+            .filter(|way| way.last().is_some_and(|address| wanted.contains(address)));
         let ways = self.gpus.iter().chain(nics);
-        ways.flatten().filter(|address| self.bridges.contains_key(*address)).cloned().collect()
+        ways.flatten()
+            .filter(|address| self.bridges.contains_key(*address))
+            .cloned()
+            .collect()
     }
 
-    /// The ACS words of these bridges; those without the capability are left out. An error where one could not be read.
+    /// The ACS words of these bridges; those without the capability are left out. An error where
+    /// one could not be read.
     pub fn acs(&self, bridges: &BTreeSet<String>) -> Result<BTreeMap<String, u16>, String> {
         let mut words = BTreeMap::new();
         for bridge in bridges {
@@ -180,7 +224,10 @@ impl PciBridgeTree {
 
     /// A device below one of these bridges that is passed through.
     pub fn passed_below(&self, bridges: &BTreeSet<String>) -> Option<&str> {
-        let below = self.passed.iter().find(|way| way.iter().any(|address| bridges.contains(address)));
+        let below = self
+            .passed
+            .iter()
+            .find(|way| way.iter().any(|address| bridges.contains(address)));
         below.and_then(|way| way.last()).map(String::as_str)
     }
 }

@@ -1,9 +1,10 @@
-//! `pci_setting`: registers of PCI Express that decide how fast a NIC reaches memory: the maximum read request of a NIC, and
-//! ACS on the bridges above GPUs and NICs. Its name is `<netdev or address>.max_read_request` or `acs`.
+//! `pci_setting`: registers of PCI Express that decide how fast a NIC reaches memory: the maximum
+//! read request of a NIC, and ACS on the bridges above GPUs and NICs. Its name is `<netdev or
+//! address>.max_read_request` or `acs`.
 //!
-//! The kernel forgets both at a reboot, so a unit of ours sets them again. Writing needs `setpci`; where a kernel is locked
-//! down nobody may write. ACS in a virtual machine is the host's, and a machine that lends devices to virtual machines
-//! needs it: there it is refused.
+//! The kernel forgets both at a reboot, so a unit of ours sets them again. Writing needs `setpci`;
+//! where a kernel is locked down nobody may write. ACS in a virtual machine is the host's, and a
+//! machine that lends devices to virtual machines needs it: there it is refused.
 
 mod acs;
 pub mod config;
@@ -13,7 +14,10 @@ pub mod script;
 use super::fields::{Fields, is_netdev};
 use super::keeper::{PersistenceUnit, PersistenceUnitFiles, Trigger};
 use super::package::found::FoundPackage;
-use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Plane, Read, ReadResults, Reading, ResourceKind};
+use super::{
+    Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Plane, Read,
+    ReadResults, Reading, ResourceKind,
+};
 use config::{READ_REQUEST_MASK, is_address, read_request_field};
 use found::{FoundDevice, Means, PciFunctionSelector};
 use script::{PciRegister, PciWrite};
@@ -31,35 +35,71 @@ impl ResourceKind for PciSetting {
         if body.get("acs").is_some_and(Value::is_string) {
             return Some("acs".to_owned());
         }
-        let device = body.get("netdev").or_else(|| body.get("address"))?.as_str()?;
+        let device = body
+            .get("netdev")
+            .or_else(|| body.get("address"))?
+            .as_str()?;
         Some(format!("{device}.max_read_request"))
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = Fields::of(body, &["netdev", "address", "max_read_request", "acs", "netdevs", "bridges", "known_after"]);
+        let mut fields = Fields::of(
+            body,
+            &[
+                "netdev",
+                "address",
+                "max_read_request",
+                "acs",
+                "netdevs",
+                "bridges",
+                "known_after",
+            ],
+        );
         fields.resource("known_after");
         let has = |fields: &Fields<'_>, name: &str| fields.get(name).is_some();
         match (has(&fields, "acs"), has(&fields, "max_read_request")) {
             (true, false) => acs::check_acs_body(&mut fields),
             (false, true) => check_read_request(&mut fields),
-            _ => fields.error("", "one of `acs` and `max_read_request` is wished for", Some("a resource for each of them".to_owned())),
+            _ => fields.error(
+                "",
+                "one of `acs` and `max_read_request` is wished for",
+                Some("a resource for each of them".to_owned()),
+            ),
         }
         fields.finish()
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let mut reads = if is_acs(wish) { vec![Read::PciBridges, Read::Host] } else { vec![build_device_read(wish)] };
-        reads.extend(awaited_package(wish).map(|name| Read::Packages { names: vec![name.to_owned()] }));
+        let mut reads = if is_acs(wish) {
+            vec![Read::PciBridges, Read::Host]
+        } else {
+            vec![build_device_read(wish)]
+        };
+        reads.extend(awaited_package(wish).map(|name| Read::Packages {
+            names: vec![name.to_owned()],
+        }));
         reads.extend(build_pci_setting_unit(wish).reads());
         reads
     }
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        if is_acs(wish) { acs::diff_acs(wish, answers) } else { diff_read_request(wish, answers) }
+        if is_acs(wish) {
+            acs::diff_acs(wish, answers)
+        } else {
+            diff_read_request(wish, answers)
+        }
     }
 
-    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
-        let mut assessment = Assessment { before: before.clone(), ..Assessment::default() };
+    fn undo(
+        &self,
+        last_applied: &DesiredResource,
+        before: &Value,
+        answers: &ReadResults,
+    ) -> Assessment {
+        let mut assessment = Assessment {
+            before: before.clone(),
+            ..Assessment::default()
+        };
         build_pci_setting_unit(last_applied).take_back(&mut assessment, answers);
         if is_acs(last_applied) {
             acs::plan_acs_undo(before, answers, &mut assessment);
@@ -79,39 +119,71 @@ fn is_acs(wish: &DesiredResource) -> bool {
 }
 
 fn check_read_request(fields: &mut Fields<'_>) {
-    match (fields.get("netdev").is_some(), fields.get("address").is_some()) {
+    match (
+        fields.get("netdev").is_some(),
+        fields.get("address").is_some(),
+    ) {
         (true, false) => drop(fields.netdev(true)),
         (false, true) => check_addresses(fields, "address"),
         _ => fields.error("", "the NIC is named by `netdev` or by `address`", None),
     }
     for field in ["netdevs", "bridges"] {
         if fields.get(field).is_some() {
-            fields.error(&format!("/{field}"), format!("`{field}` belongs to `acs`"), None);
+            fields.error(
+                &format!("/{field}"),
+                format!("`{field}` belongs to `acs`"),
+                None,
+            );
         }
     }
-    if fields.get("max_read_request").and_then(Value::as_u64).and_then(read_request_field).is_none() {
+    if fields
+        .get("max_read_request")
+        .and_then(Value::as_u64)
+        .and_then(read_request_field)
+        .is_none()
+    {
         let help = Some("128, 256, 512, 1024, 2048 or 4096".to_owned());
-        fields.error("/max_read_request", "`max_read_request` must be a size that PCI Express has, in bytes", help);
+        fields.error(
+            "/max_read_request",
+            "`max_read_request` must be a size that PCI Express has, in bytes",
+            help,
+        );
     }
 }
 
 /// One address, or a list of them.
 fn check_addresses(fields: &mut Fields<'_>, field: &str) {
-    let Some(value) = fields.get(field) else { return };
+    let Some(value) = fields.get(field) else {
+        return;
+    };
     let right = |value: &Value| value.as_str().is_some_and(is_address);
-    let all =
-        if field == "address" { right(value) } else { value.as_array().is_some_and(|list| !list.is_empty() && list.iter().all(right)) };
+    let all = if field == "address" {
+        right(value)
+    } else {
+        value
+            .as_array()
+            .is_some_and(|list| !list.is_empty() && list.iter().all(right))
+    };
     if !all {
         let help = Some("as the kernel writes it, such as 0000:3b:00.0".to_owned());
-        fields.error(&format!("/{field}"), format!("`{field}` must be a PCI address"), help);
+        fields.error(
+            &format!("/{field}"),
+            format!("`{field}` must be a PCI address"),
+            help,
+        );
     }
 }
 
-/// A list of netdevs, or a text of names with spaces between them, as a template makes it of the rails.
+/// A list of netdevs, or a text of names with spaces between them, as a template makes it of the
+/// rails.
 fn check_netdevs(fields: &mut Fields<'_>) {
-    let Some(value) = fields.get("netdevs") else { return };
+    let Some(value) = fields.get("netdevs") else {
+        return;
+    };
     let right = |value: &Value| value.as_str().is_some_and(is_netdev);
-    let all = value.as_str().map(|text| text.split_whitespace().all(is_netdev));
+    let all = value
+        .as_str()
+        .map(|text| text.split_whitespace().all(is_netdev));
     let all = all.or_else(|| value.as_array().map(|list| list.iter().all(right)));
     if all != Some(true) {
         fields.error("/netdevs", "`netdevs` must be a list of netdevs", None);
@@ -119,15 +191,22 @@ fn check_netdevs(fields: &mut Fields<'_>) {
 }
 
 fn extract_device_name(wish: &DesiredResource) -> &str {
-    wish.text("netdev").or_else(|| wish.text("address")).unwrap_or_default()
+    wish.text("netdev")
+        .or_else(|| wish.text("address"))
+        .unwrap_or_default()
 }
 
 fn extract_read_request_bytes(wish: &DesiredResource) -> u64 {
-    wish.body.get("max_read_request").and_then(Value::as_u64).unwrap_or_default()
+    wish.body
+        .get("max_read_request")
+        .and_then(Value::as_u64)
+        .unwrap_or_default()
 }
 
 fn build_device_read(wish: &DesiredResource) -> Read {
-    Read::PciDevice { device: extract_device_name(wish).to_owned() }
+    Read::PciDevice {
+        device: extract_device_name(wish).to_owned(),
+    }
 }
 
 fn build_pci_setting_unit(wish: &DesiredResource) -> PersistenceUnit {
@@ -141,7 +220,12 @@ fn build_pci_setting_unit(wish: &DesiredResource) -> PersistenceUnit {
     };
     let field = read_request_field(extract_read_request_bytes(wish)).unwrap_or_default();
     let commands = script::keep_read_request(device, extract_read_request_bytes(wish), field);
-    PersistenceUnit::new("pci-setting", &format!("{device}.max_read_request"), trigger, &commands)
+    PersistenceUnit::new(
+        "pci-setting",
+        &format!("{device}.max_read_request"),
+        trigger,
+        &commands,
+    )
 }
 
 /// The names in a list, or in a text with spaces between them, each once.
@@ -154,27 +238,50 @@ fn parse_name_list(wish: &DesiredResource, field: &str) -> Vec<String> {
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// The value that our script sets; one that is not ours to the letter says itself what it sets, in the line `NAME=value`.
-fn read_persisted_value(name: &str, wanted: &Reading, keeper: &PersistenceUnit, kept: &Result<PersistenceUnitFiles, String>) -> Reading {
+/// The value that our script sets; one that is not ours to the letter says itself what it sets, in
+/// the line `NAME=value`.
+fn read_persisted_value(
+    name: &str,
+    wanted: &Reading,
+    keeper: &PersistenceUnit,
+    kept: &Result<PersistenceUnitFiles, String>,
+) -> Reading {
     keeper.persisted(kept, wanted.clone(), |text| {
-        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).map(|value| value.trim_matches('\''));
+        let value = text
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
+            .map(|value| value.trim_matches('\''));
         value.map_or_else(
             || Reading::is("changed"),
-            |value| value.parse::<u64>().map_or_else(|_| Reading::is(railwright_base::text::one_line(value, 40)), Reading::is),
+            |value| {
+                value.parse::<u64>().map_or_else(
+                    |_| Reading::is(railwright_base::text::one_line(value, 40)),
+                    Reading::is,
+                )
+            },
         )
     })
 }
 
 /// A wish that cannot be judged, or whose device cannot have it, in both planes.
 fn build_uniform_diff(name: &str, wanted: &Reading, found: &Reading) -> Assessment {
-    let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), found.clone()).and(Plane::Running, wanted.clone(), found.clone());
-    Assessment { attributes: [(name.to_owned(), attribute)].into(), ..Assessment::default() }
+    let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), found.clone()).and(
+        Plane::Running,
+        wanted.clone(),
+        found.clone(),
+    );
+    Assessment {
+        attributes: [(name.to_owned(), attribute)].into(),
+        ..Assessment::default()
+    }
 }
 
 /// What is not there comes with the step that the wish names, or something is wrong.
 fn wait_or_refuse(wish: &DesiredResource, reason: String, assessment: &mut Assessment) {
     assessment.actions = Vec::new();
-    assessment.wait_or_refuse(wish, &["reload_systemd", "set_pci", "write_file"], || reason);
+    assessment.wait_or_refuse(wish, &["reload_systemd", "set_pci", "write_file"], || {
+        reason
+    });
 }
 
 /// The package that is to bring `setpci`.
@@ -185,24 +292,37 @@ fn awaited_package(wish: &DesiredResource) -> Option<&str> {
 /// The package that is to bring `setpci` and is there already: waiting for it would never end.
 fn brought_nothing<'a>(wish: &'a DesiredResource, answers: &ReadResults) -> Option<&'a str> {
     let name = awaited_package(wish)?;
-    FoundPackage::of(name, None, answers).ok()?.version().map(|_| name)
+    FoundPackage::of(name, None, answers)
+        .ok()?
+        .version()
+        .map(|_| name)
 }
 
 /// What stands in the way of writing, if anything does.
-fn refuse_if_unwritable(wish: &DesiredResource, answers: &ReadResults, means: Means, assessment: &mut Assessment) -> bool {
+fn refuse_if_unwritable(
+    wish: &DesiredResource,
+    answers: &ReadResults,
+    means: Means,
+    assessment: &mut Assessment,
+) -> bool {
     if !means.unlocked {
         assessment.refusal = Some(
-            "the kernel is locked down (Secure Boot) and lets nobody write PCI registers: set it in the firmware's setup, ACS also by the kernel's \
-             own `pci=disable_acs_redir=`"
+            "the kernel is locked down (Secure Boot) and lets nobody write PCI registers: set it \
+             in the firmware's setup, ACS also by the kernel's own `pci=disable_acs_redir=`"
                 .to_owned(),
         );
     } else if let (false, Some(package)) = (means.setpci, brought_nothing(wish, answers)) {
         assessment.refusal = Some(format!(
-            "{package} is installed, and root finds no `setpci` in its PATH: install {package} again (apt-get install --reinstall {package}, \
-             dnf reinstall {package}), or look who took the program away"
+            "{package} is installed, and root finds no `setpci` in its PATH: install {package} \
+             again (apt-get install --reinstall {package}, dnf reinstall {package}), or look who \
+             took the program away"
         ));
     } else if !means.setpci {
-        wait_or_refuse(wish, "the host has no `setpci`: install pciutils".to_owned(), assessment);
+        wait_or_refuse(
+            wish,
+            "the host has no `setpci`: install pciutils".to_owned(),
+            assessment,
+        );
     }
     !means.can_write()
 }
@@ -214,57 +334,127 @@ fn diff_read_request(wish: &DesiredResource, answers: &ReadResults) -> Assessmen
         Err(reason) => return build_uniform_diff(NAME, &wanted, &Reading::Unknown(reason)),
         Ok(FoundDevice::Missing) => {
             let mut assessment = build_uniform_diff(NAME, &wanted, &Reading::Absent);
-            wait_or_refuse(wish, format!("there is no {}", extract_device_name(wish)), &mut assessment);
+            wait_or_refuse(
+                wish,
+                format!("there is no {}", extract_device_name(wish)),
+                &mut assessment,
+            );
             return assessment;
         }
         Ok(FoundDevice::NotPci) => {
             let reason = format!("{} is on no PCI bus", extract_device_name(wish));
             return build_uniform_diff(NAME, &wanted, &Reading::NotApplicable(reason));
         }
-        // the kernel, drivers/pci/probe.c (pci_configure_mps): the field of a virtual function is reserved
-        Ok(FoundDevice::There { is_virtual_function: true, .. }) => {
-            let reason = format!("{} is a virtual function: its physical function decides", extract_device_name(wish));
+        // the kernel, drivers/pci/probe.c (pci_configure_mps): the field of a virtual function is
+        // reserved
+        Ok(FoundDevice::There {
+            is_virtual_function: true,
+            ..
+        }) => {
+            let reason = format!(
+                "{} is a virtual function: its physical function decides",
+                extract_device_name(wish)
+            );
             return build_uniform_diff(NAME, &wanted, &Reading::NotApplicable(reason));
         }
-        Ok(FoundDevice::There { max_read_request: Ok(None), .. }) => {
-            let reason = format!("{} has no PCI Express capability", extract_device_name(wish));
+        Ok(FoundDevice::There {
+            max_read_request: Ok(None),
+            ..
+        }) => {
+            let reason = format!(
+                "{} has no PCI Express capability",
+                extract_device_name(wish)
+            );
             return build_uniform_diff(NAME, &wanted, &Reading::NotApplicable(reason));
         }
-        Ok(FoundDevice::There { max_read_request: Err(reason), address, means, .. }) => (address, Reading::Unknown(reason), means),
-        Ok(FoundDevice::There { max_read_request: Ok(Some(bytes)), address, means, .. }) => (address, Reading::is(bytes), means),
+        Ok(FoundDevice::There {
+            max_read_request: Err(reason),
+            address,
+            means,
+            ..
+        }) => (address, Reading::Unknown(reason), means),
+        Ok(FoundDevice::There {
+            max_read_request: Ok(Some(bytes)),
+            address,
+            means,
+            ..
+        }) => (address, Reading::is(bytes), means),
     };
     let (keeper, mut assessment) = (build_pci_setting_unit(wish), Assessment::default());
     let kept = keeper.kept(answers);
     let on_disk = read_persisted_value(NAME, &wanted, &keeper, &kept);
-    let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), on_disk).and(Plane::Running, wanted.clone(), found.clone());
+    let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), on_disk).and(
+        Plane::Running,
+        wanted.clone(),
+        found.clone(),
+    );
     assessment.attributes.insert(NAME.to_owned(), attribute);
-    assessment.attributes.insert("unit".to_owned(), keeper.attribute(&kept));
+    assessment
+        .attributes
+        .insert("unit".to_owned(), keeper.attribute(&kept));
     assessment.before = json!({ "running": found.value() });
     let Ok(kept) = kept else { return assessment };
-    if assessment.is_met() || assessment.has_unknown() || refuse_if_unwritable(wish, answers, means, &mut assessment) {
+    if assessment.is_met()
+        || assessment.has_unknown()
+        || refuse_if_unwritable(wish, answers, means, &mut assessment)
+    {
         return assessment;
     }
     assessment.actions = keeper.write(&kept);
     if found != wanted {
-        assessment.actions.push(write_read_request(&address, extract_read_request_bytes(wish)));
+        assessment.actions.push(write_read_request(
+            &address,
+            extract_read_request_bytes(wish),
+        ));
         assessment.disruption = Disruption::Reload;
-        assessment.interrupts = vec![format!("{} asks for memory in other portions from then on", extract_device_name(wish))];
+        assessment.interrupts = vec![format!(
+            "{} asks for memory in other portions from then on",
+            extract_device_name(wish)
+        )];
     }
     assessment
 }
 
 fn write_read_request(address: &str, bytes: u64) -> Action {
     let value = read_request_field(bytes).unwrap_or_default();
-    let write = PciWrite { address: address.to_owned(), register: PciRegister::DeviceControl, value, mask: READ_REQUEST_MASK };
-    Action::SetPci { writes: vec![write] }
+    let write = PciWrite {
+        address: address.to_owned(),
+        register: PciRegister::DeviceControl,
+        value,
+        mask: READ_REQUEST_MASK,
+    };
+    Action::SetPci {
+        writes: vec![write],
+    }
 }
 
-/// The size of before comes back; what the firmware would have set is only known again after a reboot.
-fn plan_read_request_undo(wish: &DesiredResource, before: &Value, answers: &ReadResults, assessment: &mut Assessment) {
+/// The size of before comes back; what the firmware would have set is only known again after a
+/// reboot.
+fn plan_read_request_undo(
+    wish: &DesiredResource,
+    before: &Value,
+    answers: &ReadResults,
+    assessment: &mut Assessment,
+) {
     let now = found::read_pci_device(answers, extract_device_name(wish));
-    let old = before.get("running").and_then(Value::as_u64).filter(|bytes| read_request_field(*bytes).is_some());
-    let (Ok(FoundDevice::There { address, max_read_request: Ok(Some(found)), means, .. }), Some(old)) = (now, old) else {
-        assessment.residue = vec![format!("the maximum read request of {} stays until the next reboot", extract_device_name(wish))];
+    let old = before
+        .get("running")
+        .and_then(Value::as_u64)
+        .filter(|bytes| read_request_field(*bytes).is_some());
+    let (
+        Ok(FoundDevice::There {
+            address,
+            max_read_request: Ok(Some(found)),
+            means,
+            ..
+        }),
+        Some(old),
+    ) = (now, old)
+    else {
+        assessment.residue = vec![format!(
+            "the maximum read request of {} stays until the next reboot",
+            extract_device_name(wish)
+        )];
         return;
     };
     let differs = u64::from(found) != old;
@@ -276,7 +466,9 @@ fn plan_read_request_undo(wish: &DesiredResource, before: &Value, answers: &Read
         return;
     }
     let attribute = Attribute::in_plane(Plane::Running, Reading::is(old), Reading::is(found));
-    assessment.attributes.insert("max_read_request".to_owned(), attribute);
+    assessment
+        .attributes
+        .insert("max_read_request".to_owned(), attribute);
     if differs {
         assessment.actions.push(write_read_request(&address, old));
         assessment.disruption = Disruption::Reload;

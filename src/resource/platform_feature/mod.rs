@@ -1,7 +1,7 @@
-//! `platform_feature`: what only the setup program (BIOS) of a machine switches on: an IOMMU, or room for the virtual functions
-//! of a NIC. It is read from what the last boot gave the kernel, never written, and work for a person where it is missing: the
-//! plan holds it and says what to switch on, and a plan after that proves it. Its name is `iommu` or
-//! `<netdev>.virtual_functions`.
+//! `platform_feature`: what only the setup program (BIOS) of a machine switches on: an IOMMU, or
+//! room for the virtual functions of a NIC. It is read from what the last boot gave the kernel,
+//! never written, and work for a person where it is missing: the plan holds it and says what to
+//! switch on, and a plan after that proves it. Its name is `iommu` or `<netdev>.virtual_functions`.
 //!
 //! A virtual machine has what its host gives it, and no setup program that anybody could open.
 
@@ -10,7 +10,10 @@ pub mod script;
 
 use super::fields::Fields;
 use super::hardware::platform::{IommuState, PlatformFacts, read_platform_facts};
-use super::{Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind, host};
+use super::{
+    Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
+    ResourceKind, host,
+};
 use found::{VirtualFunctions, virtual_functions};
 use railwright_base::text::one_line;
 use serde_json::Value;
@@ -60,29 +63,53 @@ impl ResourceKind for PlatformFeature {
     fn address_name(&self, body: &Value) -> Option<String> {
         match Feature::named(body.get("feature")?.as_str()?)? {
             Feature::Iommu => Some("iommu".to_owned()),
-            Feature::VirtualFunctions => Some(format!("{}.virtual_functions", body.get("netdev")?.as_str()?)),
+            Feature::VirtualFunctions => Some(format!(
+                "{}.virtual_functions",
+                body.get("netdev")?.as_str()?
+            )),
         }
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
         let mut fields = Fields::of(body, &["feature", "netdev", "effect", "advice"]);
-        match fields.text("feature", true).map(|name| (name, Feature::named(name))) {
+        match fields
+            .text("feature", true)
+            .map(|name| (name, Feature::named(name)))
+        {
             Some((_, Some(Feature::VirtualFunctions))) => drop(fields.netdev(true)),
             Some((_, Some(Feature::Iommu))) if fields.get("netdev").is_some() => {
-                fields.error("/netdev", "an IOMMU is the whole machine's", Some("leave `netdev` out".to_owned()));
+                fields.error(
+                    "/netdev",
+                    "an IOMMU is the whole machine's",
+                    Some("leave `netdev` out".to_owned()),
+                );
             }
             Some((name, None)) => {
                 let message = format!("`{}` is not what this kind can read", one_line(name, 40));
-                fields.error("/feature", message, Some("iommu or virtual_functions".to_owned()));
+                fields.error(
+                    "/feature",
+                    message,
+                    Some("iommu or virtual_functions".to_owned()),
+                );
             }
             _ => {}
         }
         fields.text("effect", true);
-        let is_advice = |advice: &Value| ["says", "source"].iter().all(|key| advice.get(key).is_some_and(|text| text.is_string()));
+        let is_advice = |advice: &Value| {
+            ["says", "source"]
+                .iter()
+                .all(|key| advice.get(key).is_some_and(|text| text.is_string()))
+        };
         let advice = fields.get("advice").and_then(Value::as_array);
         if !advice.is_some_and(|all| !all.is_empty() && all.iter().all(is_advice)) {
-            let help = Some("- { says: what somebody advises, source: who says it, and where }".to_owned());
-            fields.error("/advice", "`advice` must be a list of advice with its sources", help);
+            let help = Some(
+                "- { says: what somebody advises, source: who says it, and where }".to_owned(),
+            );
+            fields.error(
+                "/advice",
+                "`advice` must be a list of advice with its sources",
+                help,
+            );
         }
         fields.finish()
     }
@@ -90,12 +117,17 @@ impl ResourceKind for PlatformFeature {
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
         let netdev = wish.text("netdev").map(str::to_owned);
         let functions = netdev.map(|netdev| Read::VirtualFunctions { netdev });
-        [Read::Platform, Read::Host].into_iter().chain(functions).collect()
+        [Read::Platform, Read::Host]
+            .into_iter()
+            .chain(functions)
+            .collect()
     }
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let mut assessment = Assessment::default();
-        let Some(feature) = Feature::of(wish) else { return assessment };
+        let Some(feature) = Feature::of(wish) else {
+            return assessment;
+        };
         let found = match feature {
             Feature::Iommu => build_iommu_reading(answers),
             Feature::VirtualFunctions => build_vf_space_reading(wish, answers),
@@ -103,23 +135,33 @@ impl ResourceKind for PlatformFeature {
         if found == Reading::Absent {
             assessment.refusal = Some(by_hand(feature, wish, answers));
         }
-        assessment.attributes.insert("offered".to_owned(), Attribute::in_plane(Plane::Running, Reading::is(true), found));
+        assessment.attributes.insert(
+            "offered".to_owned(),
+            Attribute::in_plane(Plane::Running, Reading::is(true), found),
+        );
         assessment
     }
 
     /// What somebody switched on by hand stays on.
-    fn undo(&self, _last_applied: &DesiredResource, _before: &Value, _answers: &ReadResults) -> Assessment {
+    fn undo(
+        &self,
+        _last_applied: &DesiredResource,
+        _before: &Value,
+        _answers: &ReadResults,
+    ) -> Assessment {
         Assessment::default()
     }
 
     /// The same feature: what is said of it does not change what was found.
     fn is_same_wish(&self, applied: &DesiredResource, wish: &DesiredResource) -> bool {
-        ["feature", "netdev"].iter().all(|field| applied.text(field) == wish.text(field))
+        ["feature", "netdev"]
+            .iter()
+            .all(|field| applied.text(field) == wish.text(field))
     }
 }
 
-/// The word of systemd-detect-virt for a machine that somebody else's setup program decides about. A container shows the
-/// machine below it.
+/// The word of systemd-detect-virt for a machine that somebody else's setup program decides about.
+/// A container shows the machine below it.
 fn find_virtualization_type(answers: &ReadResults) -> Result<Option<String>, String> {
     let facts = host::decode_host_facts(answers)?;
     Ok(Some(facts.virtualization).filter(|word| !["", "none"].contains(&word.as_str())))
@@ -131,7 +173,9 @@ fn build_iommu_reading(answers: &ReadResults) -> Reading {
         Ok(IommuState::Used | IommuState::Unused) => Reading::is(true),
         Ok(iommu) => not_seen(answers, || match iommu {
             IommuState::NoTable => Reading::Absent,
-            _ => Reading::Unknown("the kernel shows neither ACPI tables nor groups of an IOMMU".to_owned()),
+            _ => Reading::Unknown(
+                "the kernel shows neither ACPI tables nor groups of an IOMMU".to_owned(),
+            ),
         }),
     }
 }
@@ -141,9 +185,9 @@ fn build_vf_space_reading(wish: &DesiredResource, answers: &ReadResults) -> Read
     match virtual_functions(netdev, answers) {
         Err(reason) => Reading::Unknown(reason),
         Ok(VirtualFunctions::NoNetdev) => Reading::Unknown(format!("there is no netdev {netdev}")),
-        Ok(VirtualFunctions::None) => {
-            Reading::NotApplicable(format!("{netdev} offers no virtual functions: the firmware of the NIC comes first"))
-        }
+        Ok(VirtualFunctions::None) => Reading::NotApplicable(format!(
+            "{netdev} offers no virtual functions: the firmware of the NIC comes first"
+        )),
         Ok(VirtualFunctions::Room) => Reading::is(true),
         Ok(VirtualFunctions::NoRoom) => not_seen(answers, || Reading::Absent),
     }
@@ -153,9 +197,10 @@ fn build_vf_space_reading(wish: &DesiredResource, answers: &ReadResults) -> Read
 fn not_seen(answers: &ReadResults, on_bare_metal: impl FnOnce() -> Reading) -> Reading {
     match find_virtualization_type(answers) {
         Err(reason) => Reading::Unknown(reason),
-        Ok(Some(word)) => {
-            Reading::NotApplicable(format!("the host of this guest decides it (systemd-detect-virt says {})", one_line(&word, 40)))
-        }
+        Ok(Some(word)) => Reading::NotApplicable(format!(
+            "the host of this guest decides it (systemd-detect-virt says {})",
+            one_line(&word, 40)
+        )),
         Ok(None) => on_bare_metal(),
     }
 }
@@ -163,13 +208,24 @@ fn not_seen(answers: &ReadResults, on_bare_metal: impl FnOnce() -> Reading) -> R
 /// What is to be done, what it is for, and what others advise.
 fn by_hand(feature: Feature, wish: &DesiredResource, answers: &ReadResults) -> String {
     let platform = read_platform_facts(answers).unwrap_or_default();
-    let machine = if platform.machine.is_empty() { "this machine".to_owned() } else { one_line(&platform.machine, MACHINE) };
+    let machine = if platform.machine.is_empty() {
+        "this machine".to_owned()
+    } else {
+        one_line(&platform.machine, MACHINE)
+    };
     let mut out = format!(
-        "by hand: switch on {} in the setup program (BIOS) of {machine} and boot it again; a plan after that proves it. Until then {}",
+        "by hand: switch on {} in the setup program (BIOS) of {machine} and boot it again; a plan \
+         after that proves it. Until then {}",
         feature.switch(&platform),
         wish.text("effect").unwrap_or_default(),
     );
-    for advice in wish.body.get("advice").and_then(Value::as_array).into_iter().flatten() {
+    for advice in wish
+        .body
+        .get("advice")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
         let of = |key: &str| advice.get(key).and_then(Value::as_str).unwrap_or_default();
         out.push_str(&format!(". {} ({})", of("says"), of("source")));
     }

@@ -2,8 +2,9 @@
 
 use railwright_base::quote::quote_for_shell;
 
-/// How many virtual functions the NIC offers, and where their memory is: lines 8 to 13 of `resource`, one for each of their
-/// BARs (Source: Linux, drivers/pci/pci-sysfs.c, `resource_show`, and include/linux/pci.h, `PCI_IOV_RESOURCES`).
+/// How many virtual functions the NIC offers, and where their memory is: lines 8 to 13 of
+/// `resource`, one for each of their BARs (Source: Linux, drivers/pci/pci-sysfs.c, `resource_show`,
+/// and include/linux/pci.h, `PCI_IOV_RESOURCES`).
 pub fn read_script(netdev: &str) -> String {
     format!(
         r#"n={netdev}; d="$R/sys/class/net/$n/device"

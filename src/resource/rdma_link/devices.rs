@@ -1,5 +1,6 @@
-//! Every RDMA device of a host with its ports and GIDs: one section of sh, and its decoder. Devices are found by their
-//! netdev: names change when udev or a driver renames them (`rxe0` becomes `rocep193s0`).
+//! Every RDMA device of a host with its ports and GIDs: one section of sh, and its decoder. Devices
+//! are found by their netdev: names change when udev or a driver renames them (`rxe0` becomes
+//! `rocep193s0`).
 
 use crate::sections::{self, SHELL};
 use crate::{Read, ReadResults};
@@ -32,7 +33,8 @@ pub struct RdmaPort {
     pub link_layer: String,
     /// `100 Gb/sec (4X EDR)`.
     pub rate: String,
-    /// The MTU of RDMA packets in bytes (256 to 4096), where `ibv_devinfo` is on the host; sysfs does not have it.
+    /// The MTU of RDMA packets in bytes (256 to 4096), where `ibv_devinfo` is on the host; sysfs
+    /// does not have it.
     pub active_mtu: Option<u32>,
     /// The entries that are in use.
     pub gids: Vec<GidTableEntry>,
@@ -57,8 +59,9 @@ pub struct RdmaDevice {
     pub ports: Vec<RdmaPort>,
 }
 
-/// Empty slots of the GID table read as zeros, and their type fails with EINVAL: both are left out on the host, because
-/// Soft-RoCE has 1024 slots. `rdma` is only asked where RDMA is loaded already: its netlink family would load it.
+/// Empty slots of the GID table read as zeros, and their type fails with EINVAL: both are left out
+/// on the host, because Soft-RoCE has 1024 slots. `rdma` is only asked where RDMA is loaded
+/// already: its netlink family would load it.
 pub fn read_script() -> String {
     format!(
         r#"{SHELL}cd "$R/sys/class/infiniband" 2>/dev/null || exit 1
@@ -87,7 +90,9 @@ pub fn rdma_devices(answers: &ReadResults) -> Result<Vec<RdmaDevice>, String> {
 
 /// The device on a netdev.
 pub fn device_on<'a>(devices: &'a [RdmaDevice], netdev: &str) -> Option<&'a RdmaDevice> {
-    devices.iter().find(|device| device.netdev.as_deref() == Some(netdev))
+    devices
+        .iter()
+        .find(|device| device.netdev.as_deref() == Some(netdev))
 }
 
 fn parse_rdma_devices(out: &str) -> Vec<RdmaDevice> {
@@ -105,7 +110,8 @@ fn parse_rdma_devices(out: &str) -> Vec<RdmaDevice> {
                 ports: Vec::new(),
             }),
             ("port", Some(device)) => {
-                let port = parse_rdma_port(section.rest.parse().unwrap_or_default(), &section.lines);
+                let port =
+                    parse_rdma_port(section.rest.parse().unwrap_or_default(), &section.lines);
                 let first = port.gids.iter().find_map(|gid| gid.netdev.clone());
                 device.netdev = device.netdev.take().or(first);
                 device.ports.push(port);
@@ -125,12 +131,28 @@ fn parse_rdma_devices(out: &str) -> Vec<RdmaDevice> {
 
 /// Lines `gids/1:0000:...`, `gid_attrs/types/1:RoCE v2`, `state:4: ACTIVE`.
 fn parse_rdma_port(number: u32, lines: &[&str]) -> RdmaPort {
-    let mut port = RdmaPort { number, ..RdmaPort::default() };
-    let (mut kinds, mut netdevs, mut addresses) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    let mut port = RdmaPort {
+        number,
+        ..RdmaPort::default()
+    };
+    let (mut kinds, mut netdevs, mut addresses) =
+        (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     for line in lines {
-        let Some((path, value)) = line.split_once(':') else { continue };
-        let slot = || path.rsplit('/').next().and_then(|index| index.parse::<u32>().ok());
-        let word = || value.split_once(": ").map_or(value, |(_, word)| word).trim().to_owned();
+        let Some((path, value)) = line.split_once(':') else {
+            continue;
+        };
+        let slot = || {
+            path.rsplit('/')
+                .next()
+                .and_then(|index| index.parse::<u32>().ok())
+        };
+        let word = || {
+            value
+                .split_once(": ")
+                .map_or(value, |(_, word)| word)
+                .trim()
+                .to_owned()
+        };
         match path.rsplit_once('/').map_or(path, |(folder, _)| folder) {
             "state" => port.state = word(),
             "phys_state" => port.physical_state = word(),
@@ -146,7 +168,9 @@ fn parse_rdma_port(number: u32, lines: &[&str]) -> RdmaPort {
         .into_iter()
         .map(|(index, address)| GidTableEntry {
             index,
-            address: address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4),
+            address: address
+                .to_ipv4_mapped()
+                .map_or(IpAddr::V6(address), IpAddr::V4),
             kind: kinds.remove(&index).unwrap_or_default(),
             netdev: netdevs.remove(&index),
         })
@@ -158,8 +182,12 @@ fn parse_rdma_port(number: u32, lines: &[&str]) -> RdmaPort {
 fn name_netdevs(devices: &mut [RdmaDevice], text: &str) {
     let list: Vec<serde_json::Value> = serde_json::from_str(text).unwrap_or_default();
     for device in devices.iter_mut().filter(|device| device.netdev.is_none()) {
-        let mine = list.iter().find(|entry| entry.get("ifname").and_then(|name| name.as_str()) == Some(&device.name));
-        device.netdev = mine.and_then(|entry| entry.get("netdev")?.as_str()).map(str::to_owned);
+        let mine = list
+            .iter()
+            .find(|entry| entry.get("ifname").and_then(|name| name.as_str()) == Some(&device.name));
+        device.netdev = mine
+            .and_then(|entry| entry.get("netdev")?.as_str())
+            .map(str::to_owned);
     }
 }
 
@@ -173,7 +201,8 @@ fn active_mtus(devices: &mut [RdmaDevice], lines: &[&str]) {
             (Some("port:"), Some(value)) => number = value.parse().unwrap_or_default(),
             (Some("active_mtu:"), Some(value)) => {
                 let device = devices.iter_mut().find(|device| device.name == name);
-                let port = device.and_then(|device| device.ports.iter_mut().find(|port| port.number == number));
+                let port = device
+                    .and_then(|device| device.ports.iter_mut().find(|port| port.number == number));
                 if let Some(port) = port {
                     port.active_mtu = value.parse().ok();
                 }
@@ -190,16 +219,37 @@ mod tests {
 
     #[test]
     fn hardware_and_infiniband_are_told_apart_from_soft_roce() {
-        let out = "== device mlx5_0\n|device=0000:c1:00.0\n|node_guid=1070:fd03:0012:3456\n|fw_ver=20.39.2048\n\n== port 1\n|state:4: ACTIVE\n|phys_state:5: LinkUp\n|link_layer:InfiniBand\n\
-                   |rate:200 Gb/sec (4X HDR)\n|gids/0:fe80:0000:0000:0000:1070:fd03:0012:3456\n\n== rdma 0\n|[{\"ifname\":\"mlx5_0\",\"port\":1,\"netdev\":\"ib0\"}]\n\n== ibv 0\n|hca_id:\tmlx5_0\n|\tport:\t1\n|\t\tactive_mtu:\t4096 (5)\n";
-        let [device] = &parse_rdma_devices(out)[..] else { panic!() };
-        assert_eq!((device.is_soft_roce, device.netdev.as_deref(), device.ports[0].active_mtu), (false, Some("ib0"), Some(4096)));
-        assert_eq!((device.ports[0].state.as_str(), device.ports[0].gids[0].kind.as_str()), ("ACTIVE", ""));
+        let out = "== device \
+                   mlx5_0\n|device=0000:c1:00.0\n|node_guid=1070:fd03:0012:3456\n|fw_ver=20.39.2048\n\n== \
+                   port 1\n|state:4: ACTIVE\n|phys_state:5: \
+                   LinkUp\n|link_layer:InfiniBand\n|rate:200 Gb/sec (4X \
+                   HDR)\n|gids/0:fe80:0000:0000:0000:1070:fd03:0012:3456\n\n== rdma \
+                   0\n|[{\"ifname\":\"mlx5_0\",\"port\":1,\"netdev\":\"ib0\"}]\n\n== ibv \
+                   0\n|hca_id:\tmlx5_0\n|\tport:\t1\n|\t\tactive_mtu:\t4096 (5)\n";
+        let [device] = &parse_rdma_devices(out)[..] else {
+            panic!()
+        };
+        assert_eq!(
+            (
+                device.is_soft_roce,
+                device.netdev.as_deref(),
+                device.ports[0].active_mtu
+            ),
+            (false, Some("ib0"), Some(4096))
+        );
+        assert_eq!(
+            (
+                device.ports[0].state.as_str(),
+                device.ports[0].gids[0].kind.as_str()
+            ),
+            ("ACTIVE", "")
+        );
     }
 
     proptest! {
         #[test]
-        fn no_output_panics(out in "(== device |== port |== rdma 0|== ibv 0|\\|gids/0:|\\|state:|\n|[0-9:a-f]){0,40}") {
+        fn no_output_panics(out in "(== device |== port |== rdma 0|== ibv \
+                                    0|\\|gids/0:|\\|state:|\n|[0-9:a-f]){0,40}") {
             parse_rdma_devices(&out);
         }
     }

@@ -1,6 +1,6 @@
-//! `rdma_link`: an RDMA device on a netdev. `rxe` (Soft-RoCE) is added and kept by a unit of ours, because the kernel forgets
-//! it; `hca` only checks that the hardware's driver gave one. Its name is the netdev's: the device's own name is
-//! not stable.
+//! `rdma_link`: an RDMA device on a netdev. `rxe` (Soft-RoCE) is added and kept by a unit of ours,
+//! because the kernel forgets it; `hca` only checks that the hardware's driver gave one. Its name
+//! is the netdev's: the device's own name is not stable.
 
 pub mod devices;
 
@@ -9,7 +9,10 @@ pub use devices::{GidTableEntry, RdmaDevice, RdmaPort, device_on, rdma_devices};
 use super::fields::Fields;
 use super::keeper::{PersistenceUnit, PersistenceUnitFiles, Trigger};
 use super::link::{link_state, other_netdevs};
-use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Plane, Read, ReadResults, Reading, ResourceKind};
+use super::{
+    Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Plane, Read,
+    ReadResults, Reading, ResourceKind,
+};
 use railwright_base::quote::quote_for_shell;
 use serde_json::{Value, json};
 
@@ -28,11 +31,23 @@ impl ResourceKind for RdmaLink {
     fn check(&self, body: &Value) -> Vec<BodyError> {
         let mut fields = Fields::of(body, &["netdev", "type", "name", "known_after"]);
         fields.netdev(true);
-        if let Some(kind) = fields.text("type", true).filter(|kind| !matches!(*kind, "rxe" | "hca")) {
-            fields.error("/type", format!("`{kind}` is not a type of RDMA link"), Some("rxe is Soft-RoCE, hca is hardware".to_owned()));
+        if let Some(kind) = fields
+            .text("type", true)
+            .filter(|kind| !matches!(*kind, "rxe" | "hca"))
+        {
+            fields.error(
+                "/type",
+                format!("`{kind}` is not a type of RDMA link"),
+                Some("rxe is Soft-RoCE, hca is hardware".to_owned()),
+            );
         }
-        let word =
-            |name: &&str| !name.is_empty() && name.len() < 64 && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+        let word = |name: &&str| {
+            !name.is_empty()
+                && name.len() < 64
+                && name
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+        };
         if let Some(name) = fields.text("name", false).filter(|name| !word(name)) {
             fields.error(
                 "/name",
@@ -45,7 +60,12 @@ impl ResourceKind for RdmaLink {
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let mut reads = vec![Read::RdmaLinks, Read::Link { netdev: extract_netdev_name(wish).to_owned() }];
+        let mut reads = vec![
+            Read::RdmaLinks,
+            Read::Link {
+                netdev: extract_netdev_name(wish).to_owned(),
+            },
+        ];
         if is_soft(wish) {
             reads.extend(build_soft_roce_unit(wish).reads());
         }
@@ -55,8 +75,15 @@ impl ResourceKind for RdmaLink {
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let mut assessment = Assessment::default();
         let devices = rdma_devices(answers);
-        let device = devices.as_ref().map(|devices| device_on(devices, extract_netdev_name(wish))).map_err(Clone::clone);
-        let running = Attribute::in_plane(Plane::Running, Reading::is("present"), build_presence_reading(&device));
+        let device = devices
+            .as_ref()
+            .map(|devices| device_on(devices, extract_netdev_name(wish)))
+            .map_err(Clone::clone);
+        let running = Attribute::in_plane(
+            Plane::Running,
+            Reading::is("present"),
+            build_presence_reading(&device),
+        );
         assessment.attributes.insert("device".to_owned(), running);
         if is_soft(wish) {
             assess_soft(wish, answers, &device, &mut assessment);
@@ -66,7 +93,12 @@ impl ResourceKind for RdmaLink {
         assessment
     }
 
-    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+    fn undo(
+        &self,
+        last_applied: &DesiredResource,
+        before: &Value,
+        answers: &ReadResults,
+    ) -> Assessment {
         if !is_soft(last_applied) {
             return Assessment::default();
         }
@@ -87,18 +119,26 @@ fn is_soft(wish: &DesiredResource) -> bool {
 }
 
 fn device_name(wish: &DesiredResource) -> String {
-    wish.text("name").map_or_else(|| format!("rxe_{}", extract_netdev_name(wish).replace(['.', '@'], "_")), str::to_owned)
+    wish.text("name").map_or_else(
+        || format!("rxe_{}", extract_netdev_name(wish).replace(['.', '@'], "_")),
+        str::to_owned,
+    )
 }
 
 fn build_soft_roce_unit(wish: &DesiredResource) -> PersistenceUnit {
     let netdev = extract_netdev_name(wish);
     let commands = format!(
-        "for g in /sys/class/infiniband/*/parent; do [ \"$(cat \"$g\" 2>/dev/null)\" = {netdev} ] && exit 0; done\n\
-         exec rdma link add {name} type rxe netdev {netdev}\n",
+        "for g in /sys/class/infiniband/*/parent; do [ \"$(cat \"$g\" 2>/dev/null)\" = {netdev} ] \
+         && exit 0; done\nexec rdma link add {name} type rxe netdev {netdev}\n",
         name = quote_for_shell(&device_name(wish)),
         netdev = quote_for_shell(netdev),
     );
-    PersistenceUnit::new("rdma-link", netdev, Trigger::Netdev(netdev.to_owned()), &commands)
+    PersistenceUnit::new(
+        "rdma-link",
+        netdev,
+        Trigger::Netdev(netdev.to_owned()),
+        &commands,
+    )
 }
 
 fn build_presence_reading(device: &Result<Option<&RdmaDevice>, String>) -> Reading {
@@ -109,15 +149,25 @@ fn build_presence_reading(device: &Result<Option<&RdmaDevice>, String>) -> Readi
     }
 }
 
-fn assess_soft(wish: &DesiredResource, answers: &ReadResults, device: &Result<Option<&RdmaDevice>, String>, assessment: &mut Assessment) {
+fn assess_soft(
+    wish: &DesiredResource,
+    answers: &ReadResults,
+    device: &Result<Option<&RdmaDevice>, String>,
+    assessment: &mut Assessment,
+) {
     let keeper = build_soft_roce_unit(wish);
     let kept = keeper.kept(answers);
-    assessment.attributes.insert("unit".to_owned(), keeper.attribute(&kept));
-    let (Ok(device), Ok(kept)) = (device, kept) else { return };
+    assessment
+        .attributes
+        .insert("unit".to_owned(), keeper.attribute(&kept));
+    let (Ok(device), Ok(kept)) = (device, kept) else {
+        return;
+    };
     assessment.before = json!({ "device": device.map(|device| device.name.clone()), "kept": kept != PersistenceUnitFiles::default() });
     if let Some(hardware) = device.filter(|device| !device.is_soft_roce) {
         assessment.refusal = Some(format!(
-            "{} already has the hardware RDMA device {}; Soft-RoCE above it would only take its place in programs that use the first device",
+            "{} already has the hardware RDMA device {}; Soft-RoCE above it would only take its \
+             place in programs that use the first device",
             extract_netdev_name(wish),
             hardware.name
         ));
@@ -131,58 +181,98 @@ fn assess_soft(wish: &DesiredResource, answers: &ReadResults, device: &Result<Op
     assessment.actions = keeper.write(&kept);
     if device.is_none() {
         let (name, netdev) = (device_name(wish), extract_netdev_name(wish).to_owned());
-        assessment.actions.push(Action::AddRdmaLink { name, link_type: "rxe".to_owned(), netdev });
+        assessment.actions.push(Action::AddRdmaLink {
+            name,
+            link_type: "rxe".to_owned(),
+            netdev,
+        });
     }
 }
 
-/// The netdev or its device is not there: it comes with the step that the wish names, or something is wrong.
+/// The netdev or its device is not there: it comes with the step that the wish names, or something
+/// is wrong.
 fn wait_or_refuse(wish: &DesiredResource, answers: &ReadResults, assessment: &mut Assessment) {
-    let announced: &[&str] = if is_soft(wish) { &["add_rdma_link", "reload_systemd", "write_file"] } else { &[] };
+    let announced: &[&str] = if is_soft(wish) {
+        &["add_rdma_link", "reload_systemd", "write_file"]
+    } else {
+        &[]
+    };
     assessment.wait_or_refuse(wish, announced, || {
         let netdev = extract_netdev_name(wish);
         let names = other_netdevs(answers, netdev);
         if names.is_empty() {
             format!(
-                "{netdev} has no RDMA device: the RDMA half of its driver (mlx5_ib, irdma, bnxt_re, erdma) is not loaded, or it is no RDMA NIC"
+                "{netdev} has no RDMA device: the RDMA half of its driver (mlx5_ib, irdma, \
+                 bnxt_re, erdma) is not loaded, or it is no RDMA NIC"
             )
         } else {
-            format!("there is no netdev {netdev} (there are: {})", names.join(", "))
+            format!(
+                "there is no netdev {netdev} (there are: {})",
+                names.join(", ")
+            )
         }
     });
 }
 
-fn plan_rdma_link_undo(wish: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
-    let mut assessment = Assessment { before: before.clone(), ..Assessment::default() };
+fn plan_rdma_link_undo(
+    wish: &DesiredResource,
+    before: &Value,
+    answers: &ReadResults,
+) -> Assessment {
+    let mut assessment = Assessment {
+        before: before.clone(),
+        ..Assessment::default()
+    };
     build_soft_roce_unit(wish).take_back(&mut assessment, answers);
     let was_there = before.get("device").is_some_and(Value::is_string);
     if was_there {
         return assessment;
     }
     let devices = rdma_devices(answers);
-    let device =
-        devices.as_ref().map(|devices| device_on(devices, extract_netdev_name(wish)).filter(|d| d.is_soft_roce)).map_err(Clone::clone);
-    assessment
-        .attributes
-        .insert("device".to_owned(), Attribute::in_plane(Plane::Running, Reading::Absent, build_presence_reading(&device)));
+    let device = devices
+        .as_ref()
+        .map(|devices| device_on(devices, extract_netdev_name(wish)).filter(|d| d.is_soft_roce))
+        .map_err(Clone::clone);
+    assessment.attributes.insert(
+        "device".to_owned(),
+        Attribute::in_plane(
+            Plane::Running,
+            Reading::Absent,
+            build_presence_reading(&device),
+        ),
+    );
     if let Ok(Some(device)) = device {
-        assessment.actions.push(Action::RemoveRdmaLink { name: device.name.clone() });
+        assessment.actions.push(Action::RemoveRdmaLink {
+            name: device.name.clone(),
+        });
         assessment.disruption = Disruption::LinkBlip;
-        assessment.interrupts =
-            vec![format!("every RDMA connection over {} ends: its device {} goes away", extract_netdev_name(wish), device.name)];
+        assessment.interrupts = vec![format!(
+            "every RDMA connection over {} ends: its device {} goes away",
+            extract_netdev_name(wish),
+            device.name
+        )];
         assessment.disturbs = vec![
-            format!("configfs_value/{}.default_roce_tos", extract_netdev_name(wish)),
-            format!("configfs_value/{}.default_roce_mode", extract_netdev_name(wish)),
+            format!(
+                "configfs_value/{}.default_roce_tos",
+                extract_netdev_name(wish)
+            ),
+            format!(
+                "configfs_value/{}.default_roce_mode",
+                extract_netdev_name(wish)
+            ),
         ];
     }
     assessment
 }
 
-/// Adds a Soft-RoCE device unless the netdev has one; the kernel loads the module of the type itself. udev may rename the
-/// device right after, so its name is waited for no longer than the rename takes.
+/// Adds a Soft-RoCE device unless the netdev has one; the kernel loads the module of the type
+/// itself. udev may rename the device right after, so its name is waited for no longer than the
+/// rename takes.
 pub fn add_script(name: &str, link_type: &str, netdev: &str) -> String {
     format!(
-        "set -e\nfor g in /sys/class/infiniband/*/parent; do [ \"$(cat \"$g\" 2>/dev/null)\" = {netdev} ] && exit 0; done\n\
-         rdma link add {} type {} netdev {netdev}\nudevadm settle -t 10 2>/dev/null || :\n",
+        "set -e\nfor g in /sys/class/infiniband/*/parent; do [ \"$(cat \"$g\" 2>/dev/null)\" = \
+         {netdev} ] && exit 0; done\nrdma link add {} type {} netdev {netdev}\nudevadm settle -t \
+         10 2>/dev/null || :\n",
         quote_for_shell(name),
         quote_for_shell(link_type),
         netdev = quote_for_shell(netdev)
@@ -191,7 +281,10 @@ pub fn add_script(name: &str, link_type: &str, netdev: &str) -> String {
 
 /// Removes a device that software added; absent is fine.
 pub fn remove_script(name: &str) -> String {
-    format!("[ -e /sys/class/infiniband/{name} ] || exit 0\nrdma link delete {name}\n", name = quote_for_shell(name))
+    format!(
+        "[ -e /sys/class/infiniband/{name} ] || exit 0\nrdma link delete {name}\n",
+        name = quote_for_shell(name)
+    )
 }
 
 #[cfg(test)]

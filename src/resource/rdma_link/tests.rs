@@ -4,7 +4,8 @@ use super::*;
 use crate::{AnswerStatus, ReadResult};
 use railwright_base::Address;
 
-/// Soft-RoCE on the lab's make-believe ConnectX, after udev renamed it (Debian 12, kernel 6.1, rdma-core 44).
+/// Soft-RoCE on the lab's make-believe ConnectX, after udev renamed it (Debian 12, kernel 6.1,
+/// rdma-core 44).
 const SOFT: &str = include_str!("tests/soft-roce.txt");
 
 fn wish(body: Value) -> DesiredResource {
@@ -23,7 +24,13 @@ fn answers(wish: &DesiredResource, devices: &str, has_netdev: bool) -> ReadResul
             Read::Link { .. } => (1, "netdev=eth0\nnetdev=lo\n"),
             _ => (1, ""),
         };
-        answers.insert(read.key(), ReadResult { status: AnswerStatus::Exit(code), out: out.to_owned() });
+        answers.insert(
+            read.key(),
+            ReadResult {
+                status: AnswerStatus::Exit(code),
+                out: out.to_owned(),
+            },
+        );
     }
     answers
 }
@@ -35,17 +42,30 @@ fn a_renamed_device_is_found_by_its_netdev() {
     let devices = rdma_devices(&answers).unwrap();
     let device = device_on(&devices, "ens1f0np0").unwrap();
     assert_eq!(
-        (device.name.as_str(), device.is_soft_roce, device.ports[0].state.as_str(), device.ports[0].active_mtu),
+        (
+            device.name.as_str(),
+            device.is_soft_roce,
+            device.ports[0].state.as_str(),
+            device.ports[0].active_mtu
+        ),
         ("rocep193s0", true, "ACTIVE", Some(1024))
     );
     let gid = &device.ports[0].gids[1];
     assert_eq!(
-        (gid.index, gid.address.to_string().as_str(), gid.kind.as_str(), gid.netdev.as_deref()),
+        (
+            gid.index,
+            gid.address.to_string().as_str(),
+            gid.kind.as_str(),
+            gid.netdev.as_deref()
+        ),
         (1, "192.168.77.1", "RoCE v2", Some("ens1f0np0"))
     );
     let found = RdmaLink.assess(&wish, &answers);
     assert!(found.attributes["device"].differences().is_empty());
-    assert_eq!(found.actions.iter().map(Action::word).collect::<Vec<_>>(), ["write_file", "write_file", "write_file", "reload_systemd"]);
+    assert_eq!(
+        found.actions.iter().map(Action::word).collect::<Vec<_>>(),
+        ["write_file", "write_file", "write_file", "reload_systemd"]
+    );
 }
 
 #[test]
@@ -53,7 +73,12 @@ fn undo_spares_a_device_that_was_there_before() {
     let wish = wish(json!({ "netdev": "ens1f0np0", "type": "rxe" }));
     let answers = answers(&wish, SOFT, true);
     let brought = RdmaLink.undo(&wish, &json!({ "device": null }), &answers);
-    assert_eq!(brought.actions, [Action::RemoveRdmaLink { name: "rocep193s0".to_owned() }]);
+    assert_eq!(
+        brought.actions,
+        [Action::RemoveRdmaLink {
+            name: "rocep193s0".to_owned()
+        }]
+    );
     let found = RdmaLink.undo(&wish, &json!({ "device": "rxe0" }), &answers);
     assert!(found.is_met() && found.actions.is_empty());
 }
@@ -64,15 +89,29 @@ fn hardware_is_only_looked_for() {
     assert!(RdmaLink.assess(&hca, &answers(&hca, SOFT, true)).is_met());
     let missing = RdmaLink.assess(&hca, &answers(&hca, "", true));
     assert!(missing.refusal.unwrap().contains("mlx5_ib"));
-    let waiting = wish(json!({ "netdev": "ens1f0np0", "type": "hca", "known_after": "kernel_module/mlx5_ib" }));
-    assert_eq!(RdmaLink.assess(&waiting, &answers(&waiting, "", true)).known_after.as_deref(), Some("kernel_module/mlx5_ib"));
+    let waiting = wish(
+        json!({ "netdev": "ens1f0np0", "type": "hca", "known_after": "kernel_module/mlx5_ib" }),
+    );
+    assert_eq!(
+        RdmaLink
+            .assess(&waiting, &answers(&waiting, "", true))
+            .known_after
+            .as_deref(),
+        Some("kernel_module/mlx5_ib")
+    );
 }
 
 #[test]
 fn soft_roce_is_not_put_above_hardware_or_nothing() {
     let rxe = wish(json!({ "netdev": "ens1f0np0", "type": "rxe" }));
     let hardware = SOFT.replace("|parent=ens1f0np0\n", "");
-    assert!(RdmaLink.assess(&rxe, &answers(&rxe, &hardware, true)).refusal.unwrap().contains("rocep193s0"));
+    assert!(
+        RdmaLink
+            .assess(&rxe, &answers(&rxe, &hardware, true))
+            .refusal
+            .unwrap()
+            .contains("rocep193s0")
+    );
     let absent = RdmaLink.assess(&rxe, &answers(&rxe, "", false));
     assert!(absent.refusal.unwrap().contains("eth0, lo") && absent.actions.is_empty());
 }
@@ -82,9 +121,19 @@ fn bad_bodies_are_told_apart() {
     for (body, pointer) in [
         (json!({ "netdev": "ens1" }), ""),
         (json!({ "netdev": "ens1", "type": "siw" }), "/type"),
-        (json!({ "netdev": "ens1", "type": "rxe", "name": "a;b" }), "/name"),
-        (json!({ "netdev": "ens1", "type": "hca", "known_after": "mlx5" }), "/known_after"),
+        (
+            json!({ "netdev": "ens1", "type": "rxe", "name": "a;b" }),
+            "/name",
+        ),
+        (
+            json!({ "netdev": "ens1", "type": "hca", "known_after": "mlx5" }),
+            "/known_after",
+        ),
     ] {
-        assert_eq!(RdmaLink.check(&body).first().map(|e| e.pointer.as_str()), Some(pointer), "{body}");
+        assert_eq!(
+            RdmaLink.check(&body).first().map(|e| e.pointer.as_str()),
+            Some(pointer),
+            "{body}"
+        );
     }
 }

@@ -1,15 +1,20 @@
-//! What was there before us, where one wish of a port touches more than the wish before it: a watchdog that came later, a queue that is
-//! another one since.
+//! What was there before us, where one wish of a port touches more than the wish before it: a
+//! watchdog that came later, a queue that is another one since.
 
 use serde_json::{Map, Value};
 
-/// What was there before our first change of each field: of rows and fields that the first wish did not touch it is what is there now.
+/// What was there before our first change of each field: of rows and fields that the first wish did
+/// not touch it is what is there now.
 pub fn merge_before_values(first: &Value, now: &Value) -> Value {
-    let (Value::Object(first), Value::Object(now)) = (first, now) else { return first.clone() };
+    let (Value::Object(first), Value::Object(now)) = (first, now) else {
+        return first.clone();
+    };
     let mut all = first.clone();
     for (row, fields) in now {
         match (all.get_mut(row), fields) {
-            (Some(Value::Object(known)), Value::Object(fields)) => known.extend(collect_missing_fields(known, fields)),
+            (Some(Value::Object(known)), Value::Object(fields)) => {
+                known.extend(collect_missing_fields(known, fields))
+            }
             (Some(_), _) => {}
             (None, fields) => drop(all.insert(row.clone(), fields.clone())),
         }
@@ -17,8 +22,15 @@ pub fn merge_before_values(first: &Value, now: &Value) -> Value {
     Value::Object(all)
 }
 
-fn collect_missing_fields(known: &Map<String, Value>, fields: &Map<String, Value>) -> Map<String, Value> {
-    fields.iter().filter(|(name, _)| !known.contains_key(*name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+fn collect_missing_fields(
+    known: &Map<String, Value>,
+    fields: &Map<String, Value>,
+) -> Map<String, Value> {
+    fields
+        .iter()
+        .filter(|(name, _)| !known.contains_key(*name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
 }
 
 #[cfg(test)]

@@ -32,10 +32,15 @@ pub struct Qos {
 impl Qos {
     /// The priorities with PFC.
     pub fn pfc(&self) -> BTreeSet<u64> {
-        self.classes.iter().filter(|class| class.pfc).map(|class| class.priority).collect()
+        self.classes
+            .iter()
+            .filter(|class| class.pfc)
+            .map(|class| class.priority)
+            .collect()
     }
 
-    /// Of a body that was checked: the lossless class, and that of congestion notifications, which is strict.
+    /// Of a body that was checked: the lossless class, and that of congestion notifications, which
+    /// is strict.
     pub fn of(body: &Value, system: SwitchSystem) -> Self {
         let said = |field: &str| body.get(field).and_then(Value::as_u64);
         let lossless = PortTrafficClass {
@@ -51,9 +56,16 @@ impl Qos {
             strict: true,
         });
         let watchdog = said("watchdog_detection_ms").map(|detection_ms| {
-            system.watchdog(detection_ms, said("watchdog_restoration_ms"), body.get("watchdog_action").and_then(Value::as_str))
+            system.watchdog(
+                detection_ms,
+                said("watchdog_restoration_ms"),
+                body.get("watchdog_action").and_then(Value::as_str),
+            )
         });
-        Qos { classes: std::iter::once(lossless).chain(cnp).collect(), watchdog }
+        Qos {
+            classes: std::iter::once(lossless).chain(cnp).collect(),
+            watchdog,
+        }
     }
 }
 
@@ -93,20 +105,40 @@ pub fn system_of(body: &Value) -> Option<SwitchSystem> {
 /// What every wish of a switch is judged by: both configurations.
 pub fn build_switch_reads(wish: &DesiredResource) -> Vec<Read> {
     let system = extract_switch_system(wish);
-    [SwitchRead::Running, SwitchRead::Saved].map(|of| Read::Switch { system, of }).to_vec()
+    [SwitchRead::Running, SwitchRead::Saved]
+        .map(|of| Read::Switch { system, of })
+        .to_vec()
 }
 
-/// Checks what all bodies have: the system and the port. Names of ports: `Ethernet0`, `Ethernet1/1`, `swp1s0`.
+/// Checks what all bodies have: the system and the port. Names of ports: `Ethernet0`,
+/// `Ethernet1/1`, `swp1s0`.
 pub fn check_common_fields<'a>(body: &'a Value, own: &[&str]) -> Fields<'a> {
-    let known: Vec<&str> = ["system", "port"].into_iter().chain(own.iter().copied()).collect();
+    let known: Vec<&str> = ["system", "port"]
+        .into_iter()
+        .chain(own.iter().copied())
+        .collect();
     let mut fields = Fields::of(body, &known);
-    if let Some(system) = fields.text("system", true).filter(|_| system_of(body).is_none()) {
-        fields.error("/system", format!("switches with `{system}` cannot be reached"), Some(format!("there are: {}", SwitchSystem::NAMES)));
+    if let Some(system) = fields
+        .text("system", true)
+        .filter(|_| system_of(body).is_none())
+    {
+        fields.error(
+            "/system",
+            format!("switches with `{system}` cannot be reached"),
+            Some(format!("there are: {}", SwitchSystem::NAMES)),
+        );
     }
     if let Some(port) = fields.text("port", true) {
         let plain = |c: char| c.is_ascii_alphanumeric() || "./_-".contains(c);
         if port.len() > 64 || !port.chars().all(plain) || port.starts_with('-') {
-            fields.error("/port", format!("`{}` cannot be the name of a port", railwright_base::text::one_line(port, 40)), None);
+            fields.error(
+                "/port",
+                format!(
+                    "`{}` cannot be the name of a port",
+                    railwright_base::text::one_line(port, 40)
+                ),
+                None,
+            );
         }
     }
     fields

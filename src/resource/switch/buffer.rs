@@ -1,8 +1,11 @@
-//! `switch_buffer`: how long the cable of a port is, by which the switch sizes the buffer that takes in what still comes after a pause,
-//! and whether there is such a buffer: a length that the switch has no row for leaves the port without one, and only a log says so.
+//! `switch_buffer`: how long the cable of a port is, by which the switch sizes the buffer that
+//! takes in what still comes after a pause, and whether there is such a buffer: a length that the
+//! switch has no row for leaves the port without one, and only a log says so.
 
 use super::before::merge_before_values;
-use super::body::{build_switch_reads, check_common_fields, extract_port_name, extract_switch_system, system_of};
+use super::body::{
+    build_switch_reads, check_common_fields, extract_port_name, extract_switch_system, system_of,
+};
 use super::configuration::DesiredPortSetting;
 use super::judge::{SwitchConfigurations, SwitchDiffBuilder, take_back};
 use crate::{Assessment, BodyError, DesiredResource, Read, ReadResults, ResourceKind};
@@ -27,15 +30,23 @@ impl ResourceKind for SwitchBuffer {
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
         let mut fields = check_common_fields(body, &["cable_m", "priority"]);
-        for field in ["cable_m", "priority"].iter().filter(|field| body.get(**field).is_none()) {
+        for field in ["cable_m", "priority"]
+            .iter()
+            .filter(|field| body.get(**field).is_none())
+        {
             fields.error("", format!("`{field}` is missing"), None);
         }
         fields.number("cable_m", 1..=9999);
         fields.number("priority", 0..=7);
         if let Some(system) = system_of(body).filter(|system| !system.has_cables()) {
-            let help =
-                "the switch sizes its buffers by profiles of the whole switch; leave `cable_length_m` to rules that compare".to_owned();
-            fields.error("/system", format!("{} has no setting for the length of a cable", system.name()), Some(help));
+            let help = "the switch sizes its buffers by profiles of the whole switch; leave \
+                        `cable_length_m` to rules that compare"
+                .to_owned();
+            fields.error(
+                "/system",
+                format!("{} has no setting for the length of a cable", system.name()),
+                Some(help),
+            );
         }
         fields.finish()
     }
@@ -50,7 +61,12 @@ impl ResourceKind for SwitchBuffer {
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let said = SwitchConfigurations::of(wish, answers);
-        let number = |field: &str| wish.body.get(field).and_then(Value::as_u64).unwrap_or_default();
+        let number = |field: &str| {
+            wish.body
+                .get(field)
+                .and_then(Value::as_u64)
+                .unwrap_or_default()
+        };
         let (cable_m, priority) = (number("cable_m"), number("priority"));
         let mut judge = SwitchDiffBuilder::new(wish, &said);
         judge.attribute("cable_m", cable_m, |port| port.cable_m().into());
@@ -65,7 +81,12 @@ impl ResourceKind for SwitchBuffer {
         merge_before_values(first, now)
     }
 
-    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+    fn undo(
+        &self,
+        last_applied: &DesiredResource,
+        before: &Value,
+        answers: &ReadResults,
+    ) -> Assessment {
         take_back(last_applied, before, answers)
     }
 

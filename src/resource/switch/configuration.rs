@@ -1,4 +1,5 @@
-//! What every system of switches answers in the fabric's words, and what it is asked to make so: all that the four kinds know of one.
+//! What every system of switches answers in the fabric's words, and what it is asked to make so:
+//! all that the four kinds know of one.
 
 use super::body::Qos;
 use super::edit::SwitchEdit;
@@ -52,7 +53,8 @@ pub trait SwitchConfiguration: Any + Send + Sync {
     /// A port, if the switch has it.
     fn port<'a>(&'a self, name: &'a str) -> Option<Box<dyn SwitchPortSettings + 'a>>;
 
-    /// What has to be told to it, so that a port is as wished; nothing where it is. The error says why it cannot be.
+    /// What has to be told to it, so that a port is as wished; nothing where it is. The error says
+    /// why it cannot be.
     fn edits(&self, port: &str, wanted: &DesiredPortSetting) -> Result<Vec<SwitchEdit>, String>;
 
     /// What stands where these edits may come to write that is of the port alone.
@@ -67,17 +69,24 @@ pub trait SwitchConfiguration: Any + Send + Sync {
     /// What stays nevertheless, because the whole switch has it, in words.
     fn stays(&self, before: &Value) -> Vec<String>;
 
-    /// The ports of which another switch of the same system says something else, as far as anything above depends on it; nothing where
-    /// it is not of single ports.
+    /// The ports of which another switch of the same system says something else, as far as anything
+    /// above depends on it; nothing where it is not of single ports.
     fn unlike(&self, other: &dyn SwitchConfiguration) -> Option<BTreeSet<String>>;
 }
 
 /// No port where both are equal, and else all of them.
-pub fn unlike_as_a_whole<T: SwitchConfiguration + PartialEq>(one: &T, other: &dyn SwitchConfiguration) -> Option<BTreeSet<String>> {
-    (other as &dyn Any).downcast_ref::<T>().filter(|other| *other == one).map(|_| BTreeSet::new())
+pub fn unlike_as_a_whole<T: SwitchConfiguration + PartialEq>(
+    one: &T,
+    other: &dyn SwitchConfiguration,
+) -> Option<BTreeSet<String>> {
+    (other as &dyn Any)
+        .downcast_ref::<T>()
+        .filter(|other| *other == one)
+        .map(|_| BTreeSet::new())
 }
 
-/// What a port's settings come to. A setting that is there and makes no sense is unknown, whatever the default is.
+/// What a port's settings come to. A setting that is there and makes no sense is unknown, whatever
+/// the default is.
 pub trait SwitchPortSettings {
     /// Bytes of an IP packet.
     fn mtu(&self) -> Fact<u64>;
@@ -117,9 +126,11 @@ pub trait SwitchPortSettings {
     /// Metres; absent where it says none.
     fn cable_m(&self) -> Fact<u64>;
 
-    /// Whether buffers that paused packets need are set aside, where that is a setting of the switch.
+    /// Whether buffers that paused packets need are set aside, where that is a setting of the
+    /// switch.
     fn has_lossless_pool(&self) -> Fact<bool>;
 
-    /// Whether the switch made the buffer of a paused priority, where it makes that by itself a moment later, and why it never will.
+    /// Whether the switch made the buffer of a paused priority, where it makes that by itself a
+    /// moment later, and why it never will.
     fn made_buffer(&self, priority: u64, cable_m: u64) -> (Reading, Option<String>);
 }

@@ -1,9 +1,11 @@
-//! `switch_ecn`: from how many bytes in the queue of a priority on a port marks packets, so that senders slow down before anybody is
-//! paused.
+//! `switch_ecn`: from how many bytes in the queue of a priority on a port marks packets, so that
+//! senders slow down before anybody is paused.
 
 use super::EcnMarkingThresholds;
 use super::before::merge_before_values;
-use super::body::{build_switch_reads, check_common_fields, extract_port_name, parse_marking_thresholds};
+use super::body::{
+    build_switch_reads, check_common_fields, extract_port_name, parse_marking_thresholds,
+};
 use super::configuration::{DesiredPortSetting, SwitchPortSettings};
 use super::judge::{SwitchConfigurations, SwitchDiffBuilder, take_back};
 use crate::{Assessment, BodyError, DesiredResource, Read, ReadResults, ResourceKind};
@@ -27,7 +29,10 @@ impl ResourceKind for SwitchEcn {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = check_common_fields(body, &["priority", "min_bytes", "max_bytes", "probability_percent"]);
+        let mut fields = check_common_fields(
+            body,
+            &["priority", "min_bytes", "max_bytes", "probability_percent"],
+        );
         let required = ["priority", "min_bytes", "max_bytes", "probability_percent"];
         for field in required.iter().filter(|field| body.get(**field).is_none()) {
             fields.error("", format!("`{field}` is missing"), None);
@@ -38,8 +43,13 @@ impl ResourceKind for SwitchEcn {
         fields.number("probability_percent", 1..=100);
         let wanted = parse_marking_thresholds(body);
         if wanted.min_bytes > wanted.max_bytes {
-            let help = "packets are marked from the lower one on, and all of them above the higher one";
-            fields.error("/min_bytes", "`min_bytes` is above `max_bytes`", Some(help.to_owned()));
+            let help =
+                "packets are marked from the lower one on, and all of them above the higher one";
+            fields.error(
+                "/min_bytes",
+                "`min_bytes` is above `max_bytes`",
+                Some(help.to_owned()),
+            );
         }
         fields.finish()
     }
@@ -63,19 +73,32 @@ impl ResourceKind for SwitchEcn {
         };
         attribute("min_bytes", wanted.min_bytes, |found| found.min_bytes);
         attribute("max_bytes", wanted.max_bytes, |found| found.max_bytes);
-        attribute("probability_percent", wanted.probability_percent, |found| found.probability_percent);
-        judge.finish(&DesiredPortSetting::Marking { queue, thresholds: wanted })
+        attribute("probability_percent", wanted.probability_percent, |found| {
+            found.probability_percent
+        });
+        judge.finish(&DesiredPortSetting::Marking {
+            queue,
+            thresholds: wanted,
+        })
     }
 
     fn remembered(&self, first: &Value, now: &Value) -> Value {
         merge_before_values(first, now)
     }
 
-    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+    fn undo(
+        &self,
+        last_applied: &DesiredResource,
+        before: &Value,
+        answers: &ReadResults,
+    ) -> Assessment {
         take_back(last_applied, before, answers)
     }
 }
 
 fn extract_ecn_priority(wish: &DesiredResource) -> u64 {
-    wish.body.get("priority").and_then(Value::as_u64).unwrap_or_default()
+    wish.body
+        .get("priority")
+        .and_then(Value::as_u64)
+        .unwrap_or_default()
 }

@@ -5,7 +5,9 @@ use crate::Disruption;
 use serde::{Deserialize, Serialize};
 
 /// An edit of a system's own.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(untagged)]
 pub enum SwitchEdit {
     /// A field of SONiC's CONFIG_DB.
@@ -29,17 +31,44 @@ impl SwitchEdit {
 
     /// Those of SONiC.
     pub fn sonic(edits: &[SwitchEdit]) -> Vec<sonic::edit::SonicEdit> {
-        edits.iter().filter_map(|edit| if let SwitchEdit::Sonic(edit) = edit { Some(edit.clone()) } else { None }).collect()
+        edits
+            .iter()
+            .filter_map(|edit| {
+                if let SwitchEdit::Sonic(edit) = edit {
+                    Some(edit.clone())
+                } else {
+                    None
+                }
+            })
+            .collect()
     }
 
     /// Those of Cumulus Linux.
     pub fn cumulus(edits: &[SwitchEdit]) -> Vec<cumulus::edit::CumulusEdit> {
-        edits.iter().filter_map(|edit| if let SwitchEdit::Cumulus(edit) = edit { Some(edit.clone()) } else { None }).collect()
+        edits
+            .iter()
+            .filter_map(|edit| {
+                if let SwitchEdit::Cumulus(edit) = edit {
+                    Some(edit.clone())
+                } else {
+                    None
+                }
+            })
+            .collect()
     }
 
     /// Those of EOS.
     pub fn eos(edits: &[SwitchEdit]) -> Vec<eos::edit::EosEdit> {
-        edits.iter().filter_map(|edit| if let SwitchEdit::Eos(edit) = edit { Some(edit.clone()) } else { None }).collect()
+        edits
+            .iter()
+            .filter_map(|edit| {
+                if let SwitchEdit::Eos(edit) = edit {
+                    Some(edit.clone())
+                } else {
+                    None
+                }
+            })
+            .collect()
     }
 }
 
@@ -52,10 +81,21 @@ pub struct Disturbance {
 }
 
 /// What the edits do to the port.
-pub fn compute_switch_disruption(system: SwitchSystem, edits: &[SwitchEdit], port: &str, is_up: bool) -> Disturbance {
+pub fn compute_switch_disruption(
+    system: SwitchSystem,
+    edits: &[SwitchEdit],
+    port: &str,
+    is_up: bool,
+) -> Disturbance {
     match system {
-        SwitchSystem::Sonic => sonic::edit::compute_sonic_disruption(&SwitchEdit::sonic(edits), port, is_up),
-        SwitchSystem::Cumulus => cumulus::edit::compute_cumulus_disruption(&SwitchEdit::cumulus(edits), port, is_up),
-        SwitchSystem::Eos => eos::edit::compute_eos_disruption(&SwitchEdit::eos(edits), port, is_up),
+        SwitchSystem::Sonic => {
+            sonic::edit::compute_sonic_disruption(&SwitchEdit::sonic(edits), port, is_up)
+        }
+        SwitchSystem::Cumulus => {
+            cumulus::edit::compute_cumulus_disruption(&SwitchEdit::cumulus(edits), port, is_up)
+        }
+        SwitchSystem::Eos => {
+            eos::edit::compute_eos_disruption(&SwitchEdit::eos(edits), port, is_up)
+        }
     }
 }

@@ -1,9 +1,11 @@
-//! Switches in the fabric's own words: the priority that a DSCP has on a port, the priorities that pause, the queue where packets are
-//! marked. The kinds `switch_port`, `switch_qos`, `switch_ecn` and `switch_buffer` wish and judge in these words alone; one folder a
-//! system says how that system keeps them (`sonic`, `cumulus`, `eos`), behind what `configuration` asks of each.
+//! Switches in the fabric's own words: the priority that a DSCP has on a port, the priorities that
+//! pause, the queue where packets are marked. The kinds `switch_port`, `switch_qos`, `switch_ecn`
+//! and `switch_buffer` wish and judge in these words alone; one folder a system says how that
+//! system keeps them (`sonic`, `cumulus`, `eos`), behind what `configuration` asks of each.
 //!
-//! What only runs is lost at the next reload, so every attribute has two planes: *running*, and *persisted* for what is saved. What
-//! runs is changed first, proven over a new connection, and only then saved.
+//! What only runs is lost at the next reload, so every attribute has two planes: *running*, and
+//! *persisted* for what is saved. What runs is changed first, proven over a new connection, and
+//! only then saved.
 
 mod before;
 pub mod body;
@@ -26,7 +28,8 @@ pub use system::SwitchSystem;
 
 use serde::{Deserialize, Serialize};
 
-/// How an edit ends that the switch did not take: nothing of it was changed. The sections of the program say so with `say 65` or `drop 65`.
+/// How an edit ends that the switch did not take: nothing of it was changed. The sections of the
+/// program say so with `say 65` or `drop 65`.
 pub const NOT_TAKEN: i32 = 65;
 
 /// What is asked of a switch.
@@ -58,8 +61,8 @@ impl SwitchRead {
     }
 }
 
-/// How thresholds of marking are set: from `min_bytes` in a queue on packets are marked with a growing share, which is
-/// `probability_percent` at `max_bytes`; above that all are.
+/// How thresholds of marking are set: from `min_bytes` in a queue on packets are marked with a
+/// growing share, which is `probability_percent` at `max_bytes`; above that all are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EcnMarkingThresholds {
     /// Bytes in the queue.
@@ -83,7 +86,11 @@ pub struct PfcWatchdogSettings {
 
 impl std::fmt::Display for PfcWatchdogSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} after {} ms, back after {} ms", self.action, self.detection_ms, self.restoration_ms)
+        write!(
+            f,
+            "{} after {} ms, back after {} ms",
+            self.action, self.detection_ms, self.restoration_ms
+        )
     }
 }
 

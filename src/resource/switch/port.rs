@@ -29,7 +29,11 @@ impl ResourceKind for SwitchPort {
         fields.number("mtu", find_mtu_range(body));
         fields.flag("up");
         if fields.get("mtu").is_none() && fields.get("up").is_none() {
-            fields.error("", "nothing is wished of the port", Some("give `mtu` or `up`".to_owned()));
+            fields.error(
+                "",
+                "nothing is wished of the port",
+                Some("give `mtu` or `up`".to_owned()),
+            );
         }
         fields.finish()
     }
@@ -44,7 +48,10 @@ impl ResourceKind for SwitchPort {
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let said = SwitchConfigurations::of(wish, answers);
-        let (mtu, up) = (wish.body.get("mtu").and_then(Value::as_u64), wish.body.get("up").and_then(Value::as_bool));
+        let (mtu, up) = (
+            wish.body.get("mtu").and_then(Value::as_u64),
+            wish.body.get("up").and_then(Value::as_bool),
+        );
         let mut judge = SwitchDiffBuilder::new(wish, &said);
         if let Some(mtu) = mtu {
             judge.attribute("mtu", mtu, |port| port.mtu().into());
@@ -59,7 +66,12 @@ impl ResourceKind for SwitchPort {
         merge_before_values(first, now)
     }
 
-    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+    fn undo(
+        &self,
+        last_applied: &DesiredResource,
+        before: &Value,
+        answers: &ReadResults,
+    ) -> Assessment {
         take_back(last_applied, before, answers)
     }
 

@@ -1,8 +1,11 @@
-//! `switch_qos`: the classes of a port: which DSCP has which priority, by which queue it leaves, which priorities are paused instead of
-//! dropped, what goes before all others, and what is done against a pause without end.
+//! `switch_qos`: the classes of a port: which DSCP has which priority, by which queue it leaves,
+//! which priorities are paused instead of dropped, what goes before all others, and what is done
+//! against a pause without end.
 
 use super::before::merge_before_values;
-use super::body::{Qos, build_switch_reads, check_common_fields, extract_port_name, extract_switch_system};
+use super::body::{
+    Qos, build_switch_reads, check_common_fields, extract_port_name, extract_switch_system,
+};
 use super::configuration::{DesiredPortSetting, SwitchPortSettings};
 use super::judge::{SwitchConfigurations, SwitchDiffBuilder, take_back};
 use crate::{Assessment, BodyError, DesiredResource, Fact, Read, ReadResults, ResourceKind};
@@ -26,9 +29,23 @@ impl ResourceKind for SwitchQos {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let watchdog = ["watchdog_detection_ms", "watchdog_restoration_ms", "watchdog_action"];
-        let mut fields = check_common_fields(body, &[&["priority", "dscp", "cnp_priority", "cnp_dscp"], &watchdog[..]].concat());
-        for field in ["priority", "dscp"].iter().filter(|field| body.get(**field).is_none()) {
+        let watchdog = [
+            "watchdog_detection_ms",
+            "watchdog_restoration_ms",
+            "watchdog_action",
+        ];
+        let mut fields = check_common_fields(
+            body,
+            &[
+                &["priority", "dscp", "cnp_priority", "cnp_dscp"],
+                &watchdog[..],
+            ]
+            .concat(),
+        );
+        for field in ["priority", "dscp"]
+            .iter()
+            .filter(|field| body.get(**field).is_none())
+        {
             fields.error("", format!("`{field}` is missing"), None);
         }
         for field in ["priority", "cnp_priority"] {
@@ -40,13 +57,25 @@ impl ResourceKind for SwitchQos {
         // sonic-net/sonic-buildimage: src/sonic-yang-models/yang-models/sonic-pfcwd.yang
         fields.number("watchdog_detection_ms", 100..=5000);
         fields.number("watchdog_restoration_ms", 100..=60_000);
-        if !matches!(fields.get("watchdog_action").and_then(Value::as_str), None | Some("drop" | "forward" | "alert")) {
-            fields.error("/watchdog_action", "`watchdog_action` is drop, forward or alert", None);
+        if !matches!(
+            fields.get("watchdog_action").and_then(Value::as_str),
+            None | Some("drop" | "forward" | "alert")
+        ) {
+            fields.error(
+                "/watchdog_action",
+                "`watchdog_action` is drop, forward or alert",
+                None,
+            );
         }
         for (own, cnp) in [("priority", "cnp_priority"), ("dscp", "cnp_dscp")] {
             if fields.get(cnp).is_some() && fields.get(own) == fields.get(cnp) {
-                let help = "notifications in a lossless class are paused together with the data that they are about";
-                fields.error(&format!("/{cnp}"), format!("`{cnp}` is that of the lossless class"), Some(help.to_owned()));
+                let help = "notifications in a lossless class are paused together with the data \
+                            that they are about";
+                fields.error(
+                    &format!("/{cnp}"),
+                    format!("`{cnp}` is that of the lossless class"),
+                    Some(help.to_owned()),
+                );
             }
         }
         fields.finish()
@@ -64,29 +93,71 @@ impl ResourceKind for SwitchQos {
         let said = SwitchConfigurations::of(wish, answers);
         let wanted = Qos::of(&wish.body, extract_switch_system(wish));
         let mut judge = SwitchDiffBuilder::new(wish, &said);
-        let dscps: Vec<(u64, u64)> =
-            wanted.classes.iter().flat_map(|class| class.dscp.iter().map(|dscp| (*dscp, class.priority))).collect();
-        judge.attribute("dscp", format_number_pairs(dscps.iter().map(|(dscp, priority)| (*dscp, Some(*priority)))), |port| {
-            all_known(dscps.iter().map(|(dscp, _)| (*dscp, port.priority(*dscp)))).into()
+        let dscps: Vec<(u64, u64)> = wanted
+            .classes
+            .iter()
+            .flat_map(|class| class.dscp.iter().map(|dscp| (*dscp, class.priority)))
+            .collect();
+        judge.attribute(
+            "dscp",
+            format_number_pairs(
+                dscps
+                    .iter()
+                    .map(|(dscp, priority)| (*dscp, Some(*priority))),
+            ),
+            |port| all_known(dscps.iter().map(|(dscp, _)| (*dscp, port.priority(*dscp)))).into(),
+        );
+        let priorities = || {
+            wanted
+                .classes
+                .iter()
+                .map(|class| (class.priority, class.pfc))
+        };
+        judge.attribute(
+            "queue",
+            format_number_pairs(priorities().map(|(priority, _)| (priority, Some(priority)))),
+            |port| {
+                all_known(
+                    priorities()
+                        .map(|(priority, pfc)| (priority, find_agreed_queue(port, priority, pfc))),
+                )
+                .into()
+            },
+        );
+        judge.attribute("pfc", format_number_list(wanted.pfc()), |port| {
+            port.pfc().map(format_number_list).into()
         });
-        let priorities = || wanted.classes.iter().map(|class| (class.priority, class.pfc));
-        judge.attribute("queue", format_number_pairs(priorities().map(|(priority, _)| (priority, Some(priority)))), |port| {
-            all_known(priorities().map(|(priority, pfc)| (priority, find_agreed_queue(port, priority, pfc)))).into()
-        });
-        judge.attribute("pfc", format_number_list(wanted.pfc()), |port| port.pfc().map(format_number_list).into());
-        let strict = || wanted.classes.iter().filter(|class| class.strict).map(|class| class.priority);
+        let strict = || {
+            wanted
+                .classes
+                .iter()
+                .filter(|class| class.strict)
+                .map(|class| class.priority)
+        };
         if strict().next().is_some() {
-            judge.attribute("strict", format_number_list(strict()), |port| all_strict(port, strict()).map(format_number_list).into());
+            judge.attribute("strict", format_number_list(strict()), |port| {
+                all_strict(port, strict()).map(format_number_list).into()
+            });
         }
         if let Some(watchdog) = &wanted.watchdog {
-            let words = |on: Vec<u64>, watchdog: &super::PfcWatchdogSettings| format!("{}: {watchdog}", format_number_list(on));
-            judge.attribute("watchdog", words(wanted.pfc().into_iter().collect(), watchdog), |port| {
-                port.watchdog().map(|(on, found)| words(on.into_iter().collect(), &found)).into()
-            });
+            let words = |on: Vec<u64>, watchdog: &super::PfcWatchdogSettings| {
+                format!("{}: {watchdog}", format_number_list(on))
+            };
+            judge.attribute(
+                "watchdog",
+                words(wanted.pfc().into_iter().collect(), watchdog),
+                |port| {
+                    port.watchdog()
+                        .map(|(on, found)| words(on.into_iter().collect(), &found))
+                        .into()
+                },
+            );
         }
         if extract_switch_system(wish).has_pools() {
             judge.attribute("lossless_pool", "there", |port| {
-                port.has_lossless_pool().and_then(|is_there| is_there.then_some("there").into()).into()
+                port.has_lossless_pool()
+                    .and_then(|is_there| is_there.then_some("there").into())
+                    .into()
             });
         }
         judge.finish(&DesiredPortSetting::Qos(wanted))
@@ -96,20 +167,36 @@ impl ResourceKind for SwitchQos {
         merge_before_values(first, now)
     }
 
-    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+    fn undo(
+        &self,
+        last_applied: &DesiredResource,
+        before: &Value,
+        answers: &ReadResults,
+    ) -> Assessment {
         take_back(last_applied, before, answers)
     }
 
     fn open_fields(&self) -> &'static [&'static str] {
-        &["cnp_priority", "cnp_dscp", "watchdog_detection_ms", "watchdog_restoration_ms", "watchdog_action"]
+        &[
+            "cnp_priority",
+            "cnp_dscp",
+            "watchdog_detection_ms",
+            "watchdog_restoration_ms",
+            "watchdog_action",
+        ]
     }
 }
 
-/// The queue of a priority, where all ways to it agree: by DSCP, by a pause frame, and by the group that it is held in. A pause that
-/// lands on another queue than the packets is the mismatch that no check of the switch finds.
+/// The queue of a priority, where all ways to it agree: by DSCP, by a pause frame, and by the group
+/// that it is held in. A pause that lands on another queue than the packets is the mismatch that no
+/// check of the switch finds.
 fn find_agreed_queue(port: &dyn SwitchPortSettings, priority: u64, pfc: bool) -> Fact<u64> {
     port.queue(priority).and_then(|queue| {
-        let others = if pfc { vec![port.paused_queue(priority), port.group(priority)] } else { Vec::new() };
+        let others = if pfc {
+            vec![port.paused_queue(priority), port.group(priority)]
+        } else {
+            Vec::new()
+        };
         let unknown = others.iter().find_map(Fact::why_unknown).map(str::to_owned);
         let agree = others.iter().all(|other| *other == Fact::Is(queue));
         unknown.map_or_else(|| agree.then_some(queue).into(), Fact::Unknown)
@@ -133,18 +220,29 @@ fn all_known(all: impl Iterator<Item = (u64, Fact<u64>)>) -> Fact<String> {
     let all: Vec<(u64, Fact<u64>)> = all.collect();
     match all.iter().find_map(|(_, to)| to.why_unknown()) {
         Some(why) => Fact::Unknown(why.to_owned()),
-        None => Fact::Is(format_number_pairs(all.iter().map(|(from, to)| (*from, to.value().copied())))),
+        None => Fact::Is(format_number_pairs(
+            all.iter().map(|(from, to)| (*from, to.value().copied())),
+        )),
     }
 }
 
 /// `26: 3, 48: 6`.
 fn format_number_pairs(all: impl Iterator<Item = (u64, Option<u64>)>) -> String {
-    let one = |(from, to): (u64, Option<u64>)| format!("{from}: {}", to.map_or_else(|| "none".to_owned(), |to| to.to_string()));
+    let one = |(from, to): (u64, Option<u64>)| {
+        format!(
+            "{from}: {}",
+            to.map_or_else(|| "none".to_owned(), |to| to.to_string())
+        )
+    };
     all.map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// `3`, `3, 4`, `none`.
 fn format_number_list(all: impl IntoIterator<Item = u64>) -> String {
     let all: Vec<String> = all.into_iter().map(|number| number.to_string()).collect();
-    if all.is_empty() { "none".to_owned() } else { all.join(", ") }
+    if all.is_empty() {
+        "none".to_owned()
+    } else {
+        all.join(", ")
+    }
 }

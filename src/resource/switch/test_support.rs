@@ -9,7 +9,15 @@ use serde_json::Value;
 pub fn wish(kind: &dyn ResourceKind, body: Value) -> DesiredResource {
     assert_eq!(kind.check(&body), []);
     let path = kind.address_path(&body).unwrap();
-    DesiredResource::of(Address { target: Target::switch("leaf1"), path: path.into(), attribute: None }, kind.name(), body)
+    DesiredResource::of(
+        Address {
+            target: Target::switch("leaf1"),
+            path: path.into(),
+            attribute: None,
+        },
+        kind.name(),
+        body,
+    )
 }
 
 /// What a switch is to be told; nothing where all is as wished.

@@ -1,4 +1,5 @@
-//! The kinds of switches on configurations in the form of CONFIG_DB, and on what their own patches make of those.
+//! The kinds of switches on configurations in the form of CONFIG_DB, and on what their own patches
+//! make of those.
 
 use super::buffer::SwitchBuffer;
 use super::ecn::SwitchEcn;
@@ -15,7 +16,9 @@ use std::sync::Arc;
 
 /// A port of a switch as it is delivered: SONiC's own maps.
 fn delivered() -> Value {
-    let identity: serde_json::Map<String, Value> = (0..8).map(|n| (n.to_string(), json!(n.to_string()))).collect();
+    let identity: serde_json::Map<String, Value> = (0..8)
+        .map(|n| (n.to_string(), json!(n.to_string())))
+        .collect();
     json!({
         "PORT": { "Ethernet0": { "speed": "400000", "mtu": "9100", "admin_status": "up" } },
         "DSCP_TO_TC_MAP": { "AZURE": { "3": "3", "4": "4", "26": "1", "48": "6" } },
@@ -39,10 +42,18 @@ fn qos() -> DesiredResource {
     wish(&SwitchQos, body)
 }
 
-fn answers(kind: &dyn ResourceKind, wish: &DesiredResource, running: &Value, saved: Option<&Value>) -> ReadResults {
+fn answers(
+    kind: &dyn ResourceKind,
+    wish: &DesiredResource,
+    running: &Value,
+    saved: Option<&Value>,
+) -> ReadResults {
     let reads = kind.reads(wish);
     let saved = saved.map_or((1, String::new()), |saved| (0, saved.to_string()));
-    answered(&[(&reads[0], 0, &running.to_string()), (&reads[1], saved.0, &saved.1)])
+    answered(&[
+        (&reads[0], 0, &running.to_string()),
+        (&reads[1], saved.0, &saved.1),
+    ])
 }
 
 fn edits(assessment: &Assessment) -> &[SwitchEdit] {
@@ -55,32 +66,55 @@ fn edits(assessment: &Assessment) -> &[SwitchEdit] {
 /// What `config apply-patch` makes of a configuration.
 fn patched(config: &Value, edits: &[SwitchEdit]) -> Value {
     let mut out = config.clone();
-    for operation in build_json_patch(&SwitchEdit::sonic(edits)).as_array().unwrap() {
+    for operation in build_json_patch(&SwitchEdit::sonic(edits))
+        .as_array()
+        .unwrap()
+    {
         let path = operation["path"].as_str().unwrap();
         let (parent, last) = path.rsplit_once('/').unwrap();
         let last = last.replace("~1", "/").replace("~0", "~");
-        let parent = out.pointer_mut(parent).and_then(Value::as_object_mut).unwrap_or_else(|| panic!("{path}: its parent is not there"));
+        let parent = out
+            .pointer_mut(parent)
+            .and_then(Value::as_object_mut)
+            .unwrap_or_else(|| panic!("{path}: its parent is not there"));
         match operation["op"].as_str().unwrap() {
             "add" => drop(parent.insert(last, operation["value"].clone())),
-            "replace" => *parent.get_mut(&last).unwrap_or_else(|| panic!("{path} is not there")) = operation["value"].clone(),
+            "replace" => {
+                *parent
+                    .get_mut(&last)
+                    .unwrap_or_else(|| panic!("{path} is not there")) = operation["value"].clone()
+            }
             _ => assert!(parent.remove(&last).is_some(), "{path} is not there"),
         }
     }
     out
 }
 
-/// As planned, then done, then saved: met; and taken back it is as it was, but for what is ours and unused.
+/// As planned, then done, then saved: met; and taken back it is as it was, but for what is ours and
+/// unused.
 fn round(kind: &dyn ResourceKind, wish: &DesiredResource, config: &Value) -> Value {
     let first = kind.assess(wish, &answers(kind, wish, config, Some(config)));
     let done = patched(config, edits(&first));
     let unsaved = kind.assess(wish, &answers(kind, wish, &done, Some(config)));
-    assert!(matches!(unsaved.actions.as_slice(), [Action::SaveSwitch { .. }]), "{:?}", unsaved.actions);
+    assert!(
+        matches!(unsaved.actions.as_slice(), [Action::SaveSwitch { .. }]),
+        "{:?}",
+        unsaved.actions
+    );
     assert!(first.announced.contains(&unsaved.actions[0].word()));
     let saved = kind.assess(wish, &answers(kind, wish, &done, Some(&done)));
     assert!(saved.is_met() && saved.actions.is_empty(), "{saved:?}");
-    let undo = kind.undo(wish, &first.before, &answers(kind, wish, &done, Some(&done)));
+    let undo = kind.undo(
+        wish,
+        &first.before,
+        &answers(kind, wish, &done, Some(&done)),
+    );
     let back = patched(&done, edits(&undo));
-    let undone = kind.undo(wish, &first.before, &answers(kind, wish, &back, Some(&back)));
+    let undone = kind.undo(
+        wish,
+        &first.before,
+        &answers(kind, wish, &back, Some(&back)),
+    );
     assert!(undone.is_met() && undone.actions.is_empty(), "{undone:?}");
     back
 }
@@ -93,18 +127,31 @@ fn the_class_of_the_fabric_on_a_port_as_it_is_delivered() {
         .attributes
         .iter()
         .flat_map(|(name, a)| {
-            a.differences().into_iter().map(move |(plane, wanted, found)| format!("{name} {plane:?} {found:?} {wanted:?}"))
+            a.differences()
+                .into_iter()
+                .map(move |(plane, wanted, found)| format!("{name} {plane:?} {found:?} {wanted:?}"))
         })
         .filter(|row| row.contains("Running"))
         .collect();
     insta::assert_snapshot!(rows.join("\n"));
-    insta::assert_snapshot!(serde_json::to_string_pretty(&build_json_patch(&SwitchEdit::sonic(edits(&first)))).unwrap());
-    assert_eq!((first.disruption, first.transaction.as_deref()), (Disruption::LinkBlip, Some("switch")));
+    insta::assert_snapshot!(
+        serde_json::to_string_pretty(&build_json_patch(&SwitchEdit::sonic(edits(&first)))).unwrap()
+    );
+    assert_eq!(
+        (first.disruption, first.transaction.as_deref()),
+        (Disruption::LinkBlip, Some("switch"))
+    );
     let back = round(&SwitchQos, &wish, &config);
     assert_eq!(back["PORT_QOS_MAP"]["Ethernet0"]["dscp_to_tc_map"], "AZURE");
     assert_eq!(back["PORT_QOS_MAP"]["Ethernet0"]["pfc_enable"], "3,4");
-    assert!(back["PFC_WD"].get("Ethernet0").is_none(), "a row that came with us goes");
-    assert_eq!(back["DSCP_TO_TC_MAP"]["AZURE"], config["DSCP_TO_TC_MAP"]["AZURE"], "what others brought is never edited");
+    assert!(
+        back["PFC_WD"].get("Ethernet0").is_none(),
+        "a row that came with us goes"
+    );
+    assert_eq!(
+        back["DSCP_TO_TC_MAP"]["AZURE"], config["DSCP_TO_TC_MAP"]["AZURE"],
+        "what others brought is never edited"
+    );
 }
 
 #[test]
@@ -112,33 +159,56 @@ fn a_port_that_is_down_loses_no_link_and_a_switch_without_tables_gets_them() {
     let wish = qos();
     let bare = json!({ "PORT": { "Ethernet0": { "speed": "100000" } } });
     let first = SwitchQos.assess(&wish, &answers(&SwitchQos, &wish, &bare, None));
-    assert_eq!((first.disruption, first.interrupts.as_slice()), (Disruption::Reload, &[][..]));
+    assert_eq!(
+        (first.disruption, first.interrupts.as_slice()),
+        (Disruption::Reload, &[][..])
+    );
     round(&SwitchQos, &wish, &bare);
 }
 
 #[test]
 fn the_other_kinds_go_round() {
     let config = delivered();
-    let port = wish(&SwitchPort, json!({ "system": "sonic", "port": "Ethernet0", "mtu": 9216, "up": true }));
+    let port = wish(
+        &SwitchPort,
+        json!({ "system": "sonic", "port": "Ethernet0", "mtu": 9216, "up": true }),
+    );
     assert_eq!(round(&SwitchPort, &port, &config), config);
     let assessed = SwitchPort.assess(&port, &answers(&SwitchPort, &port, &config, Some(&config)));
-    assert_eq!(assessed.disruption, Disruption::Reload, "an MTU takes no port down");
+    assert_eq!(
+        assessed.disruption,
+        Disruption::Reload,
+        "an MTU takes no port down"
+    );
     let ecn = json!({ "system": "sonic", "port": "Ethernet0", "priority": 3, "min_bytes": 1_000_000, "max_bytes": 2_000_000, "probability_percent": 10 });
     let ecn = wish(&SwitchEcn, ecn);
     let back = round(&SwitchEcn, &ecn, &config);
     assert_eq!(back["QUEUE"], config["QUEUE"]);
-    let buffer = wish(&SwitchBuffer, json!({ "system": "sonic", "port": "Ethernet0", "cable_m": 40, "priority": 3 }));
+    let buffer = wish(
+        &SwitchBuffer,
+        json!({ "system": "sonic", "port": "Ethernet0", "cable_m": 40, "priority": 3 }),
+    );
     assert_eq!(round(&SwitchBuffer, &buffer, &config), config);
 }
 
 #[test]
 fn other_thresholds_later_edit_our_profile_alone() {
     let body = |max: u64| json!({ "system": "sonic", "port": "Ethernet0", "priority": 3, "min_bytes": 1_000_000, "max_bytes": max, "probability_percent": 10 });
-    let (first, second) = (wish(&SwitchEcn, body(2_000_000)), wish(&SwitchEcn, body(3_000_000)));
+    let (first, second) = (
+        wish(&SwitchEcn, body(2_000_000)),
+        wish(&SwitchEcn, body(3_000_000)),
+    );
     let config = delivered();
-    let done = patched(&config, edits(&SwitchEcn.assess(&first, &answers(&SwitchEcn, &first, &config, Some(&config)))));
+    let done = patched(
+        &config,
+        edits(&SwitchEcn.assess(&first, &answers(&SwitchEcn, &first, &config, Some(&config)))),
+    );
     let changed = SwitchEcn.assess(&second, &answers(&SwitchEcn, &second, &done, Some(&done)));
-    assert_eq!((changed.disruption, edits(&changed).len()), (Disruption::Reload, 1), "{changed:?}");
+    assert_eq!(
+        (changed.disruption, edits(&changed).len()),
+        (Disruption::Reload, 1),
+        "{changed:?}"
+    );
 }
 
 /// What somebody else wrote is neither lost in a copy of ours nor guessed at.
@@ -147,22 +217,44 @@ fn an_entry_of_others_that_makes_no_sense_holds_the_port() {
     let refusal = |bend: &dyn Fn(&mut Value)| {
         let mut config = delivered();
         bend(&mut config);
-        let assessed = SwitchQos.assess(&qos(), &answers(&SwitchQos, &qos(), &config, Some(&config)));
-        assert!(assessed.refusal.is_none() || assessed.actions.is_empty(), "{assessed:?}");
+        let assessed =
+            SwitchQos.assess(&qos(), &answers(&SwitchQos, &qos(), &config, Some(&config)));
+        assert!(
+            assessed.refusal.is_none() || assessed.actions.is_empty(),
+            "{assessed:?}"
+        );
         assessed.refusal.unwrap_or_default()
     };
     for odd in ["soon", "-200", "", "200.5", "2e2"] {
-        let said = refusal(&|config| config["PFC_WD"] = json!({ "GLOBAL": { "POLL_INTERVAL": odd } }));
-        assert!(said.contains(&format!("PFC_WD|GLOBAL POLL_INTERVAL makes no sense: `{odd}`")), "{said}");
+        let said =
+            refusal(&|config| config["PFC_WD"] = json!({ "GLOBAL": { "POLL_INTERVAL": odd } }));
+        assert!(
+            said.contains(&format!(
+                "PFC_WD|GLOBAL POLL_INTERVAL makes no sense: `{odd}`"
+            )),
+            "{said}"
+        );
     }
-    assert!(refusal(&|config| config["PFC_WD"] = json!({ "GLOBAL": { "POLL_INTERVAL": "400" } })).contains("looks every 400 ms"));
-    assert_eq!(refusal(&|config| config["PFC_WD"] = json!({ "GLOBAL": { "POLL_INTERVAL": "200" } })), "");
+    assert!(
+        refusal(&|config| config["PFC_WD"] = json!({ "GLOBAL": { "POLL_INTERVAL": "400" } }))
+            .contains("looks every 400 ms")
+    );
+    assert_eq!(
+        refusal(&|config| config["PFC_WD"] = json!({ "GLOBAL": { "POLL_INTERVAL": "200" } })),
+        ""
+    );
     for (from, to) in [("46", "x"), ("voice", "5"), ("46", "-1"), ("4 6", "5")] {
         let said = refusal(&|config| config["DSCP_TO_TC_MAP"]["AZURE"][from] = json!(to));
-        assert!(said.contains(&format!("`DSCP_TO_TC_MAP|AZURE {from}: {to}`")), "{said}");
+        assert!(
+            said.contains(&format!("`DSCP_TO_TC_MAP|AZURE {from}: {to}`")),
+            "{said}"
+        );
     }
     // What is wished is written anew, and of a map of ours nothing is copied.
-    assert_eq!(refusal(&|config| config["TC_TO_PRIORITY_GROUP_MAP"]["AZURE"]["6"] = json!(" 0")), "");
+    assert_eq!(
+        refusal(&|config| config["TC_TO_PRIORITY_GROUP_MAP"]["AZURE"]["6"] = json!(" 0")),
+        ""
+    );
     let ours = refusal(&|config| {
         config["DSCP_TO_TC_MAP"]["railwright"] = json!({ "26": "1", "46": "x" });
         config["PORT_QOS_MAP"]["Ethernet0"]["dscp_to_tc_map"] = json!("railwright");
@@ -173,19 +265,39 @@ fn an_entry_of_others_that_makes_no_sense_holds_the_port() {
 #[test]
 fn what_cannot_be_is_refused_and_what_nobody_knows_is_unknown() {
     let mut config = delivered();
-    let other = wish(&SwitchPort, json!({ "system": "sonic", "port": "Ethernet1", "mtu": 9216 }));
-    let refused = SwitchPort.assess(&other, &answers(&SwitchPort, &other, &config, Some(&config))).refusal;
-    assert_eq!(refused.as_deref(), Some("the switch has no port Ethernet1; it has Ethernet0"));
+    let other = wish(
+        &SwitchPort,
+        json!({ "system": "sonic", "port": "Ethernet1", "mtu": 9216 }),
+    );
+    let refused = SwitchPort
+        .assess(
+            &other,
+            &answers(&SwitchPort, &other, &config, Some(&config)),
+        )
+        .refusal;
+    assert_eq!(
+        refused.as_deref(),
+        Some("the switch has no port Ethernet1; it has Ethernet0")
+    );
     config["QUEUE"] = json!({ "Ethernet0|3-4": { "scheduler": "scheduler.0" } });
     let ecn = json!({ "system": "sonic", "port": "Ethernet0", "priority": 3, "min_bytes": 1, "max_bytes": 2, "probability_percent": 10 });
     let ecn = wish(&SwitchEcn, ecn);
-    let refused = SwitchEcn.assess(&ecn, &answers(&SwitchEcn, &ecn, &config, Some(&config))).refusal.unwrap();
+    let refused = SwitchEcn
+        .assess(&ecn, &answers(&SwitchEcn, &ecn, &config, Some(&config)))
+        .refusal
+        .unwrap();
     assert!(refused.contains("QUEUE|Ethernet0|3-4"), "{refused}");
     let reads = SwitchPort.reads(&other);
     // What is saved is judged beside what runs, and not by itself.
     for saved in ["{", &delivered().to_string()] {
-        let unknown = SwitchPort.assess(&other, &answered(&[(&reads[0], 69, ""), (&reads[1], 0, saved)]));
-        assert!(unknown.only_unknown() && unknown.actions.is_empty(), "{unknown:?}");
+        let unknown = SwitchPort.assess(
+            &other,
+            &answered(&[(&reads[0], 69, ""), (&reads[1], 0, saved)]),
+        );
+        assert!(
+            unknown.only_unknown() && unknown.actions.is_empty(),
+            "{unknown:?}"
+        );
     }
 }
 
@@ -193,8 +305,14 @@ fn what_cannot_be_is_refused_and_what_nobody_knows_is_unknown() {
 fn a_buffer_that_the_switch_has_no_row_for_is_never_as_wished() {
     let mut config = delivered();
     config["BUFFER_PG"] = json!({});
-    let buffer = wish(&SwitchBuffer, json!({ "system": "sonic", "port": "Ethernet0", "cable_m": 300, "priority": 3 }));
-    let assessed = SwitchBuffer.assess(&buffer, &answers(&SwitchBuffer, &buffer, &config, Some(&config)));
+    let buffer = wish(
+        &SwitchBuffer,
+        json!({ "system": "sonic", "port": "Ethernet0", "cable_m": 300, "priority": 3 }),
+    );
+    let assessed = SwitchBuffer.assess(
+        &buffer,
+        &answers(&SwitchBuffer, &buffer, &config, Some(&config)),
+    );
     assert!(!assessed.is_met() && assessed.only_waits());
 }
 
@@ -212,8 +330,16 @@ fn configs() -> impl Strategy<Value = Value> {
         "PFC_WD",
         "BUFFER_PG",
     ]);
-    let key =
-        proptest::sample::select(vec!["Ethernet0", "Ethernet0|3", "Ethernet0|6", "AZURE", "railwright", "railwright_0", "GLOBAL", "a/b~"]);
+    let key = proptest::sample::select(vec![
+        "Ethernet0",
+        "Ethernet0|3",
+        "Ethernet0|6",
+        "AZURE",
+        "railwright",
+        "railwright_0",
+        "GLOBAL",
+        "a/b~",
+    ]);
     let field = proptest::sample::select(vec![
         "Ethernet0",
         "26",
@@ -227,7 +353,18 @@ fn configs() -> impl Strategy<Value = Value> {
         "action",
         "admin_status",
     ]);
-    let value = proptest::sample::select(vec!["AZURE", "railwright", "3", "3,4", "", "40m", "STRICT", "[X|AZURE]", "up", "\u{0}"]);
+    let value = proptest::sample::select(vec![
+        "AZURE",
+        "railwright",
+        "3",
+        "3,4",
+        "",
+        "40m",
+        "STRICT",
+        "[X|AZURE]",
+        "up",
+        "\u{0}",
+    ]);
     proptest::collection::vec((table, key, field, value), 0..40).prop_map(|all| {
         let mut config = json!({ "PORT": { "Ethernet0": { "speed": "100000" } } });
         for (table, key, field, value) in all {
@@ -256,7 +393,11 @@ fn a_configuration_is_read_once_for_all_wishes() {
     let (config, wish) = (delivered(), qos());
     let answers = answers(&SwitchQos, &wish, &config, Some(&config));
     let read = &SwitchQos.reads(&wish)[0];
-    let first = answers.decoded(read, |_, out| Ok::<_, String>(out.len())).unwrap();
-    let again: Arc<usize> = answers.decoded(read, |_, _| panic!("decoded again")).unwrap();
+    let first = answers
+        .decoded(read, |_, out| Ok::<_, String>(out.len()))
+        .unwrap();
+    let again: Arc<usize> = answers
+        .decoded(read, |_, _| panic!("decoded again"))
+        .unwrap();
     assert!(Arc::ptr_eq(&first, &again));
 }

@@ -1,4 +1,5 @@
-//! Values that are there and make no sense are neither the default nor wrong: nobody knows what the switch makes of them.
+//! Values that are there and make no sense are neither the default nor wrong: nobody knows what the
+//! switch makes of them.
 
 use crate::Fact;
 use railwright_base::text::one_line;
@@ -6,13 +7,15 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-/// The MTUs that IP packets can have at all, whatever a switch takes: RFC 791, sections 3.1 (total length) and 3.2 (68 octets).
+/// The MTUs that IP packets can have at all, whatever a switch takes: RFC 791, sections 3.1 (total
+/// length) and 3.2 (68 octets).
 pub const MTUS: RangeInclusive<u64> = 68..=65_535;
 
 /// Priorities, and the classes and queues that are named by them.
 pub const PRIORITIES: RangeInclusive<u64> = 0..=7;
 
-/// Bytes in a queue, milliseconds, queues of any number, and what else has no bounds that are worth a word.
+/// Bytes in a queue, milliseconds, queues of any number, and what else has no bounds that are worth
+/// a word.
 pub const ANY: RangeInclusive<u64> = 0..=u32::MAX as u64;
 
 /// Percent.
@@ -27,18 +30,33 @@ pub fn build_unreadable_fact<T>(what: impl Display, raw: &str) -> Fact<T> {
 }
 
 /// A whole number in digits alone, within its bounds.
-pub fn parse_bounded_number(what: impl Display, raw: Option<&str>, bounds: RangeInclusive<u64>) -> Fact<u64> {
+pub fn parse_bounded_number(
+    what: impl Display,
+    raw: Option<&str>,
+    bounds: RangeInclusive<u64>,
+) -> Fact<u64> {
     let Some(raw) = raw else { return Fact::Absent };
     let is_plain = !raw.is_empty() && raw.bytes().all(|byte| byte.is_ascii_digit());
-    let number = raw.parse().ok().filter(|number| is_plain && bounds.contains(number));
+    let number = raw
+        .parse()
+        .ok()
+        .filter(|number| is_plain && bounds.contains(number));
     number.map_or_else(|| build_unreadable_fact(what, raw), Fact::Is)
 }
 
 /// Priorities behind one another: `3,4`; none where nothing stands there.
 pub fn parse_priority_list(what: impl Display, raw: Option<&str>) -> Fact<BTreeSet<u64>> {
     let raw = raw.unwrap_or_default();
-    let one = |text: &str| parse_bounded_number("", Some(text.trim()), PRIORITIES).value().copied();
-    let all: Option<BTreeSet<u64>> = if raw.is_empty() { Some(BTreeSet::new()) } else { raw.split(',').map(one).collect() };
+    let one = |text: &str| {
+        parse_bounded_number("", Some(text.trim()), PRIORITIES)
+            .value()
+            .copied()
+    };
+    let all: Option<BTreeSet<u64>> = if raw.is_empty() {
+        Some(BTreeSet::new())
+    } else {
+        raw.split(',').map(one).collect()
+    };
     all.map_or_else(|| build_unreadable_fact(what, raw), Fact::Is)
 }
 
@@ -48,21 +66,45 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_said_in_one_line_and_cut() {
-        let why = |raw: &str| parse_bounded_number("`mtu`", Some(raw), MTUS).why_unknown().map(str::to_owned);
-        assert_eq!(parse_bounded_number("`mtu`", Some("9216"), MTUS), Fact::Is(9216));
+        let why = |raw: &str| {
+            parse_bounded_number("`mtu`", Some(raw), MTUS)
+                .why_unknown()
+                .map(str::to_owned)
+        };
+        assert_eq!(
+            parse_bounded_number("`mtu`", Some("9216"), MTUS),
+            Fact::Is(9216)
+        );
         assert_eq!(parse_bounded_number("`mtu`", None, MTUS), Fact::Absent);
-        for raw in ["-1", "+9216", "", " ", "9216.0", "0x2400", "65536", "67", "99999999999999999999", "NaN"] {
+        for raw in [
+            "-1",
+            "+9216",
+            "",
+            " ",
+            "9216.0",
+            "0x2400",
+            "65536",
+            "67",
+            "99999999999999999999",
+            "NaN",
+        ] {
             assert!(why(raw).is_some(), "{raw}");
         }
         assert_eq!(why("-1").as_deref(), Some("`mtu` makes no sense: `-1`"));
-        assert_eq!(why("\u{1b}[2J\n9216").as_deref(), Some("`mtu` makes no sense: `\u{fffd}[2J 9216`"));
+        assert_eq!(
+            why("\u{1b}[2J\n9216").as_deref(),
+            Some("`mtu` makes no sense: `\u{fffd}[2J 9216`")
+        );
         assert!(why(&"9".repeat(5000)).is_some_and(|why| why.chars().count() < 120));
     }
 
     #[test]
     fn one_priority_that_makes_no_sense_leaves_all_unknown() {
         let of = |raw: &str| parse_priority_list("`pfc_enable`", Some(raw));
-        assert_eq!((of("3, 4"), of("")), (Fact::Is(BTreeSet::from([3, 4])), Fact::Is(BTreeSet::new())));
+        assert_eq!(
+            (of("3, 4"), of("")),
+            (Fact::Is(BTreeSet::from([3, 4])), Fact::Is(BTreeSet::new()))
+        );
         for raw in ["3,x", "3,", ",", "8", "3-4", "3 4"] {
             assert!(of(raw).why_unknown().is_some(), "{raw}");
         }

@@ -1,11 +1,18 @@
-//! `sysctl`: a kernel setting, running below /proc/sys and persisted in a drop-in of our own below /etc/sysctl.d.
+//! `sysctl`: a kernel setting, running below /proc/sys and persisted in a drop-in of our own below
+//! /etc/sysctl.d.
 
 pub mod script;
 pub mod settings;
 
-use super::body::{FieldShape, check_fields, is_word, new_optional_field, new_required_field, read_scalar_field, require_condition};
+use super::body::{
+    FieldShape, check_fields, is_word, new_optional_field, new_required_field, read_scalar_field,
+    require_condition,
+};
 use super::file::found::{FileState, build_config_file_action};
-use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind, rights};
+use super::{
+    Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
+    ResourceKind, rights,
+};
 use serde_json::{Value, json};
 use settings::{SettingFiles, key_name, key_path, normal_value};
 
@@ -20,7 +27,10 @@ const FIELDS: &[super::body::BodyField] = &[
 
 /// Our drop-in for a key.
 fn drop_in(key: &str) -> String {
-    format!("/etc/sysctl.d/90-railwright-{}.conf", key_path(key).replace('/', "."))
+    format!(
+        "/etc/sysctl.d/90-railwright-{}.conf",
+        key_path(key).replace('/', ".")
+    )
 }
 
 /// The running and the persisted value, with the file that decides the latter.
@@ -36,7 +46,9 @@ fn decode_sysctl_values(key: &str, answers: &ReadResults) -> Values {
         persisted: Reading::Unknown(reason),
         files: SettingFiles::default(),
     };
-    let out = match answers.output(&Read::Sysctl { key: key.to_owned() }) {
+    let out = match answers.output(&Read::Sysctl {
+        key: key.to_owned(),
+    }) {
         Ok((0, out)) => out,
         Ok((code, _)) => return unknown(format!("the settings could not be read (exit {code})")),
         Err(reason) => return unknown(reason),
@@ -45,12 +57,20 @@ fn decode_sysctl_values(key: &str, answers: &ReadResults) -> Values {
     let running = match first.strip_prefix("running\t") {
         Some(value) => Reading::is(normal_value(value)),
         None if first == "none" => Reading::Absent,
-        None if first.starts_with("denied\t") => Reading::Unknown(rights::describe_denied_access(&first["denied\t".len()..])),
+        None if first.starts_with("denied\t") => {
+            Reading::Unknown(rights::describe_denied_access(&first["denied\t".len()..]))
+        }
         None => Reading::Unknown("the setting cannot be read".to_owned()),
     };
     let files = SettingFiles::decode(out);
-    let persisted = files.effective(&key_path(key)).map_or(Reading::Absent, |effective| Reading::is(effective.value));
-    Values { running, persisted, files }
+    let persisted = files
+        .effective(&key_path(key))
+        .map_or(Reading::Absent, |effective| Reading::is(effective.value));
+    Values {
+        running,
+        persisted,
+        files,
+    }
 }
 
 impl ResourceKind for Sysctl {
@@ -66,53 +86,104 @@ impl ResourceKind for Sysctl {
         let mut errors = check_fields(body, "", FIELDS);
         if let Some(key) = body.get("key").and_then(Value::as_str) {
             let path = key_path(key);
-            let clean =
-                is_word(key, "._-/:@") && path.contains('/') && path.split('/').all(|part| !part.is_empty() && part != "." && part != "..");
-            require_condition(&mut errors, clean, "/key", "this is no kernel setting", "write it as net.core.rmem_max");
+            let clean = is_word(key, "._-/:@")
+                && path.contains('/')
+                && path
+                    .split('/')
+                    .all(|part| !part.is_empty() && part != "." && part != "..");
+            require_condition(
+                &mut errors,
+                clean,
+                "/key",
+                "this is no kernel setting",
+                "write it as net.core.rmem_max",
+            );
         }
         if let Some(value) = read_scalar_field(body, "value") {
-            let clean = !value.trim().is_empty() && !value.chars().any(|c| c.is_control() && c != '\t');
-            require_condition(&mut errors, clean, "/value", "the value must be one line that is not empty", "for example 1");
+            let clean =
+                !value.trim().is_empty() && !value.chars().any(|c| c.is_control() && c != '\t');
+            require_condition(
+                &mut errors,
+                clean,
+                "/value",
+                "the value must be one line that is not empty",
+                "for example 1",
+            );
         }
         errors
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
         let key = wish.text("key").unwrap_or_default();
-        vec![Read::Sysctl { key: key.to_owned() }, Read::File { path: drop_in(key) }]
+        vec![
+            Read::Sysctl {
+                key: key.to_owned(),
+            },
+            Read::File { path: drop_in(key) },
+        ]
     }
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let key = wish.text("key").unwrap_or_default();
         let value = normal_value(&read_scalar_field(&wish.body, "value").unwrap_or_default());
-        let (found, own) = (decode_sysctl_values(key, answers), FileState::at(&drop_in(key), answers));
-        let content = format!("# Written by railwright; a change by hand is drift.\n{key} = {value}\n");
+        let (found, own) = (
+            decode_sysctl_values(key, answers),
+            FileState::at(&drop_in(key), answers),
+        );
+        let content =
+            format!("# Written by railwright; a change by hand is drift.\n{key} = {value}\n");
         let mut assessment = Assessment {
             before: json!({ "running": found.running.value(), "persisted": found.persisted.value(), "drop_in": own.remember() }),
             ..Assessment::default()
         };
         let wanted = Reading::is(value.clone());
         if found.persisted != wanted {
-            assessment.actions.push(build_config_file_action(&drop_in(key), content.clone()));
-            let later = found.files.with(&drop_in(key), &content).effective(&key_path(key)).filter(|e| e.value != value);
-            assessment.refusal =
-                later.map(|e| format!("{} sets {key} to {} and is read after our file; change or remove that line first", e.file, e.value));
+            assessment
+                .actions
+                .push(build_config_file_action(&drop_in(key), content.clone()));
+            let later = found
+                .files
+                .with(&drop_in(key), &content)
+                .effective(&key_path(key))
+                .filter(|e| e.value != value);
+            assessment.refusal = later.map(|e| {
+                format!(
+                    "{} sets {key} to {} and is read after our file; change or remove that line \
+                     first",
+                    e.file, e.value
+                )
+            });
         }
         if let (Reading::Absent, Some(step)) = (&found.running, wish.naming()) {
             assessment.known_after = Some(step);
             assessment.announced = ["set_sysctl", "write_file"].map(str::to_owned).to_vec();
             assessment.actions.clear();
         } else if found.running != wanted {
-            assessment.actions.push(Action::SetSysctl { key: key.to_owned(), value });
+            assessment.actions.push(Action::SetSysctl {
+                key: key.to_owned(),
+                value,
+            });
         }
-        let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), found.persisted).and(Plane::Running, wanted, found.running);
+        let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), found.persisted).and(
+            Plane::Running,
+            wanted,
+            found.running,
+        );
         assessment.attributes.insert("value".to_owned(), attribute);
         assessment
     }
 
-    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+    fn undo(
+        &self,
+        last_applied: &DesiredResource,
+        before: &Value,
+        answers: &ReadResults,
+    ) -> Assessment {
         let key = last_applied.text("key").unwrap_or_default();
-        let (found, now) = (decode_sysctl_values(key, answers), FileState::at(&drop_in(key), answers));
+        let (found, now) = (
+            decode_sysctl_values(key, answers),
+            FileState::at(&drop_in(key), answers),
+        );
         let kept = FileState::remembered(before.get("drop_in"));
         let (mut actions, residue) = kept.restore(&drop_in(key), &now);
         let mut residue: Vec<_> = residue.into_iter().collect();
@@ -120,31 +191,57 @@ impl ResourceKind for Sysctl {
         // What other files say has moved on without us, and counts once ours is as it was.
         let files = match &kept {
             FileState::Absent { .. } => found.files.without(&drop_in(key)),
-            kept => kept.text().map_or_else(|| found.files.clone(), |text| found.files.with(&drop_in(key), text)),
+            kept => kept.text().map_or_else(
+                || found.files.clone(),
+                |text| found.files.with(&drop_in(key), text),
+            ),
         };
         let persisted = match &found.persisted {
             unknown @ Reading::Unknown(_) => unknown.clone(),
-            _ => files.effective(&key_path(key)).map_or(Reading::Absent, |effective| Reading::is(effective.value)),
+            _ => files
+                .effective(&key_path(key))
+                .map_or(Reading::Absent, |effective| Reading::is(effective.value)),
         };
-        let by_others = Some(&persisted).filter(|now| matches!(now, Reading::Is(_)) && earlier("persisted").as_ref() != Some(now));
+        let by_others = Some(&persisted).filter(|now| {
+            matches!(now, Reading::Is(_)) && earlier("persisted").as_ref() != Some(now)
+        });
         let running = by_others.cloned().or_else(|| earlier("running"));
         let wanted_running = running.clone().unwrap_or_else(|| found.running.clone());
         match running {
             Some(Reading::Is(Value::String(value))) if found.running != wanted_running => {
-                actions.push(Action::SetSysctl { key: key.to_owned(), value });
+                actions.push(Action::SetSysctl {
+                    key: key.to_owned(),
+                    value,
+                });
             }
             Some(_) => {}
-            None => residue.push(format!("the running value of {key} stays until the next boot: what it was before is not known")),
+            None => residue.push(format!(
+                "the running value of {key} stays until the next boot: what it was before is not \
+                 known"
+            )),
         }
-        let forwards = matches!(&*key_path(key), "net/ipv4/ip_forward" | "net/ipv4/conf/all/forwarding");
+        let forwards = matches!(
+            &*key_path(key),
+            "net/ipv4/ip_forward" | "net/ipv4/conf/all/forwarding"
+        );
         if forwards && found.running != wanted_running {
             residue.push(
-                "net.ipv4.conf.all.accept_redirects is set by the kernel together with it: look whether it is as it should be".to_owned(),
+                "net.ipv4.conf.all.accept_redirects is set by the kernel together with it: look \
+                 whether it is as it should be"
+                    .to_owned(),
             );
         }
-        let attribute =
-            Attribute::in_plane(Plane::Persisted, persisted, found.persisted).and(Plane::Running, wanted_running, found.running);
-        Assessment { attributes: [("value".to_owned(), attribute)].into(), actions, residue, ..Assessment::default() }
+        let attribute = Attribute::in_plane(Plane::Persisted, persisted, found.persisted).and(
+            Plane::Running,
+            wanted_running,
+            found.running,
+        );
+        Assessment {
+            attributes: [("value".to_owned(), attribute)].into(),
+            actions,
+            residue,
+            ..Assessment::default()
+        }
     }
 
     fn after_kinds(&self) -> &'static [&'static str] {
@@ -158,9 +255,18 @@ mod tests {
     use crate::test_support::{answered, wish};
 
     fn assess(out: &str) -> Assessment {
-        let wish = wish(&Sysctl, json!({ "key": "net.core.rmem_max", "value": 16777216 }));
+        let wish = wish(
+            &Sysctl,
+            json!({ "key": "net.core.rmem_max", "value": 16777216 }),
+        );
         let reads = Sysctl.reads(&wish);
-        Sysctl.assess(&wish, &answered(&[(&reads[0], 0, out), (&reads[1], 1, "folder /etc/sysctl.d\n")]))
+        Sysctl.assess(
+            &wish,
+            &answered(&[
+                (&reads[0], 0, out),
+                (&reads[1], 1, "folder /etc/sysctl.d\n"),
+            ]),
+        )
     }
 
     #[test]
@@ -168,37 +274,77 @@ mod tests {
         for (key, name) in [
             ("net.core.rmem_max", "net.core.rmem_max"),
             ("net/core/rmem_max", "net.core.rmem_max"),
-            ("net.ipv4.conf.eth0/100.rp_filter", "net.ipv4.conf.eth0/100.rp_filter"),
-            ("net/ipv4/conf/eth0.100/rp_filter", "net.ipv4.conf.eth0/100.rp_filter"),
+            (
+                "net.ipv4.conf.eth0/100.rp_filter",
+                "net.ipv4.conf.eth0/100.rp_filter",
+            ),
+            (
+                "net/ipv4/conf/eth0.100/rp_filter",
+                "net.ipv4.conf.eth0/100.rp_filter",
+            ),
         ] {
             let [named, again] = [key, name].map(|key| Sysctl.address_name(&json!({ "key": key })));
-            assert_eq!((named.as_deref(), again.as_deref()), (Some(name), Some(name)), "{key}");
-            assert_eq!((key_path(key), drop_in(key)), (key_path(name), drop_in(name)), "{key}");
+            assert_eq!(
+                (named.as_deref(), again.as_deref()),
+                (Some(name), Some(name)),
+                "{key}"
+            );
+            assert_eq!(
+                (key_path(key), drop_in(key)),
+                (key_path(name), drop_in(name)),
+                "{key}"
+            );
         }
     }
 
     #[test]
     fn planes_are_judged_apart() {
         let words = |a: &Assessment| a.actions.iter().map(Action::word).collect::<Vec<_>>();
-        assert_eq!(words(&assess("running\t212992\n")), ["write_file", "set_sysctl"]);
+        assert_eq!(
+            words(&assess("running\t212992\n")),
+            ["write_file", "set_sysctl"]
+        );
         let other = "file\t/etc/sysctl.d/50-x.conf\nline\t/etc/sysctl.d/50-x.conf:net.core.rmem_max=16777216\n";
-        assert_eq!(words(&assess(&format!("running\t212992\n{other}"))), ["set_sysctl"]);
+        assert_eq!(
+            words(&assess(&format!("running\t212992\n{other}"))),
+            ["set_sysctl"]
+        );
         assert!(assess(&format!("running\t16777216\n{other}")).is_met());
         assert_eq!(words(&assess("running\t16777216\n")), ["write_file"]);
     }
 
     #[test]
     fn a_later_file_that_says_otherwise_is_refused_by_name() {
-        let late = "running\t212992\nfile\t/etc/sysctl.d/99-sysctl.conf\nline\t/etc/sysctl.d/99-sysctl.conf:net.core.rmem_max = 4096\n";
-        assert!(assess(late).refusal.unwrap().starts_with("/etc/sysctl.d/99-sysctl.conf sets net.core.rmem_max to 4096"));
+        let late = "running\t212992\nfile\t/etc/sysctl.d/99-sysctl.conf\nline\t/etc/sysctl.d/99-sysctl.conf:net.core.rmem_max \
+                    = 4096\n";
+        assert!(
+            assess(late)
+                .refusal
+                .unwrap()
+                .starts_with("/etc/sysctl.d/99-sysctl.conf sets net.core.rmem_max to 4096")
+        );
     }
 
     #[test]
     fn a_list_of_numbers_is_compared_without_its_tabs() {
-        let wish = wish(&Sysctl, json!({ "key": "net.ipv4.tcp_rmem", "value": "4096 87380  16777216" }));
+        let wish = wish(
+            &Sysctl,
+            json!({ "key": "net.ipv4.tcp_rmem", "value": "4096 87380  16777216" }),
+        );
         let reads = Sysctl.reads(&wish);
-        let found = Sysctl.assess(&wish, &answered(&[(&reads[0], 0, "running\t4096 87380 16777216\n"), (&reads[1], 1, "")]));
-        assert_eq!(found.actions.len(), 1, "only the file is missing: {:?}", found.actions);
+        let found = Sysctl.assess(
+            &wish,
+            &answered(&[
+                (&reads[0], 0, "running\t4096 87380 16777216\n"),
+                (&reads[1], 1, ""),
+            ]),
+        );
+        assert_eq!(
+            found.actions.len(),
+            1,
+            "only the file is missing: {:?}",
+            found.actions
+        );
     }
 
     #[test]
@@ -208,18 +354,59 @@ mod tests {
         let before = json!({ "running": "1", "persisted": null, "drop_in": { "absent": { "folder": "/etc/sysctl.d" } } });
         let own = drop_in("net.core.rmem_max");
         let now = format!("running\t2\nfile\t{own}\nline\t{own}:net.core.rmem_max = 2\n");
-        let undone = Sysctl.undo(&wish, &before, &answered(&[(&reads[0], 0, &now), (&reads[1], 0, "644 root root 3 regular file\nx\n")]));
+        let undone = Sysctl.undo(
+            &wish,
+            &before,
+            &answered(&[
+                (&reads[0], 0, &now),
+                (&reads[1], 0, "644 root root 3 regular file\nx\n"),
+            ]),
+        );
         assert_eq!(
             undone.actions,
-            [Action::RemoveFile { path: own, below: None }, Action::SetSysctl { key: "net.core.rmem_max".into(), value: "1".into() }]
+            [
+                Action::RemoveFile {
+                    path: own,
+                    below: None
+                },
+                Action::SetSysctl {
+                    key: "net.core.rmem_max".into(),
+                    value: "1".into()
+                }
+            ]
         );
         // Somebody has set it since, in a file that counts once ours is gone.
-        let theirs = format!("{now}file\t/etc/sysctl.d/95-admin.conf\nline\t/etc/sysctl.d/95-admin.conf:net.core.rmem_max = 7\n");
-        let undone =
-            Sysctl.undo(&wish, &before, &answered(&[(&reads[0], 0, &theirs), (&reads[1], 0, "644 root root 3 regular file\nx\n")]));
-        assert_eq!(undone.actions[1], Action::SetSysctl { key: "net.core.rmem_max".into(), value: "7".into() });
-        assert_eq!(undone.attributes["value"].wanted.persisted, Some(Reading::is("7")));
-        let done = Sysctl.undo(&wish, &before, &answered(&[(&reads[0], 0, "running\t1\n"), (&reads[1], 1, "folder /etc/sysctl.d\n")]));
+        let theirs = format!(
+            "{now}file\t/etc/sysctl.d/95-admin.conf\nline\t/etc/sysctl.d/95-admin.conf:net.core.rmem_max \
+             = 7\n"
+        );
+        let undone = Sysctl.undo(
+            &wish,
+            &before,
+            &answered(&[
+                (&reads[0], 0, &theirs),
+                (&reads[1], 0, "644 root root 3 regular file\nx\n"),
+            ]),
+        );
+        assert_eq!(
+            undone.actions[1],
+            Action::SetSysctl {
+                key: "net.core.rmem_max".into(),
+                value: "7".into()
+            }
+        );
+        assert_eq!(
+            undone.attributes["value"].wanted.persisted,
+            Some(Reading::is("7"))
+        );
+        let done = Sysctl.undo(
+            &wish,
+            &before,
+            &answered(&[
+                (&reads[0], 0, "running\t1\n"),
+                (&reads[1], 1, "folder /etc/sysctl.d\n"),
+            ]),
+        );
         assert!(done.is_met() && done.actions.is_empty());
     }
 }

@@ -14,8 +14,12 @@ pub struct FoundUnit {
 impl FoundUnit {
     /// The unit by the answers; the error fits after "unknown:".
     pub fn of(name: &str, answers: &ReadResults) -> Result<Self, String> {
-        match answers.output(&Read::Unit { name: name.to_owned() })? {
-            (0, out) => Self::decode(out).ok_or_else(|| "systemd's answer makes no sense".to_owned()),
+        match answers.output(&Read::Unit {
+            name: name.to_owned(),
+        })? {
+            (0, out) => {
+                Self::decode(out).ok_or_else(|| "systemd's answer makes no sense".to_owned())
+            }
             (69, _) => Err("systemd does not run on this host".to_owned()),
             (code, _) => Err(format!("systemctl ended with status {code}")),
         }
@@ -48,7 +52,8 @@ impl FoundUnit {
 
     /// Linked to /dev/null.
     pub fn is_masked(&self) -> bool {
-        self.property("LoadState") == "masked" || self.property("UnitFileState").starts_with("masked")
+        self.property("LoadState") == "masked"
+            || self.property("UnitFileState").starts_with("masked")
     }
 
     /// What `enabled` is found to be.
@@ -58,24 +63,32 @@ impl FoundUnit {
         }
         match self.property("UnitFileState") {
             "enabled" | "alias" => Reading::is(true),
-            "disabled" | "enabled-runtime" | "linked" | "linked-runtime" | "masked" | "masked-runtime" => Reading::is(false),
-            // no unit file of its own, or one without [Install]: something else decides when it starts
-            word @ ("static" | "generated" | "transient" | "indirect") => {
-                Reading::NotApplicable(format!("the unit is {word}; it cannot be enabled by itself"))
-            }
+            "disabled" | "enabled-runtime" | "linked" | "linked-runtime" | "masked"
+            | "masked-runtime" => Reading::is(false),
+            // no unit file of its own, or one without [Install]: something else decides when it
+            // starts
+            word @ ("static" | "generated" | "transient" | "indirect") => Reading::NotApplicable(
+                format!("the unit is {word}; it cannot be enabled by itself"),
+            ),
             "" => Reading::Absent,
-            other => Reading::Unknown(format!("its state is `{}`", railwright_base::text::one_line(other, 40))),
+            other => Reading::Unknown(format!(
+                "its state is `{}`",
+                railwright_base::text::one_line(other, 40)
+            )),
         }
     }
 
-    /// What `active` is found to be. A oneshot that does not remain after its exit counts when it has run with success
-    /// since boot.
+    /// What `active` is found to be. A oneshot that does not remain after its exit counts when it
+    /// has run with success since boot.
     pub fn active(&self) -> Reading {
         if self.is_missing() {
             return Reading::Absent;
         }
         if self.property("Type") == "oneshot" && self.property("RemainAfterExit") == "no" {
-            return Reading::is(self.property("Result") == "success" && self.seconds("ExecMainExitTimestamp").is_some());
+            return Reading::is(
+                self.property("Result") == "success"
+                    && self.seconds("ExecMainExitTimestamp").is_some(),
+            );
         }
         match self.property("ActiveState") {
             "active" | "reloading" => Reading::is(true),
@@ -85,11 +98,14 @@ impl FoundUnit {
         }
     }
 
-    /// When it became active, in whole seconds since 1970; none while it is not active. It is systemd's own note of the clock that
-    /// files are stamped by: counted from the time of boot, which is in whole seconds and moves when the clock is set, a unit could
-    /// seem to have started seconds before a file that it has read.
+    /// When it became active, in whole seconds since 1970; none while it is not active. It is
+    /// systemd's own note of the clock that files are stamped by: counted from the time of boot,
+    /// which is in whole seconds and moves when the clock is set, a unit could seem to have started
+    /// seconds before a file that it has read.
     pub fn active_since_s(&self) -> Option<i64> {
-        let since = self.seconds("ActiveEnterTimestamp").or_else(|| self.seconds("ExecMainExitTimestamp"));
+        let since = self
+            .seconds("ActiveEnterTimestamp")
+            .or_else(|| self.seconds("ExecMainExitTimestamp"));
         since.filter(|_| self.active() == Reading::is(true))
     }
 
@@ -101,10 +117,20 @@ impl FoundUnit {
     }
 }
 
-/// Modification times from `Read::Modified`, in seconds since 1970, by path. A path that is not there is left out.
-pub fn decode_modification_times(paths: &[String], answers: &ReadResults) -> Result<BTreeMap<String, i64>, String> {
-    let (_, out) = answers.output(&Read::Modified { paths: paths.to_vec() })?;
-    Ok(out.lines().filter_map(|line| line.split_once(' ')).filter_map(|(time, path)| Some((path.to_owned(), time.parse().ok()?))).collect())
+/// Modification times from `Read::Modified`, in seconds since 1970, by path. A path that is not
+/// there is left out.
+pub fn decode_modification_times(
+    paths: &[String],
+    answers: &ReadResults,
+) -> Result<BTreeMap<String, i64>, String> {
+    let (_, out) = answers.output(&Read::Modified {
+        paths: paths.to_vec(),
+    })?;
+    Ok(out
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .filter_map(|(time, path)| Some((path.to_owned(), time.parse().ok()?)))
+        .collect())
 }
 
 #[cfg(test)]
@@ -112,27 +138,56 @@ mod tests {
     use super::*;
 
     // `systemctl show` of systemd 252 (Debian 12)
-    const OPENIBD: &str = "Type=oneshot\nRemainAfterExit=yes\nResult=success\nLoadState=loaded\nActiveState=active\nSubState=exited\n\
-        UnitFileState=enabled\nNeedDaemonReload=no\nActiveEnterTimestamp=Thu 1970-01-01 00:16:45 UTC\nExecMainExitTimestamp=Thu 1970-01-01 00:16:44 UTC\n";
+    const OPENIBD: &str = "Type=oneshot\nRemainAfterExit=yes\nResult=success\nLoadState=loaded\nActiveState=active\nSubState=exited\nUnitFileState=enabled\nNeedDaemonReload=no\nActiveEnterTimestamp=Thu \
+                           1970-01-01 00:16:45 UTC\nExecMainExitTimestamp=Thu 1970-01-01 00:16:44 \
+                           UTC\n";
 
     #[test]
     fn each_sort_of_unit() {
         let with = |changes: &[(&str, &str)]| {
-            let text = changes.iter().fold(OPENIBD.to_owned(), |text, (from, to)| text.replace(from, to));
+            let text = changes.iter().fold(OPENIBD.to_owned(), |text, (from, to)| {
+                text.replace(from, to)
+            });
             let unit = FoundUnit::decode(&text).unwrap();
             (unit.enabled(), unit.active(), unit.active_since_s())
         };
-        assert_eq!(with(&[]), (Reading::is(true), Reading::is(true), Some(1005)));
+        assert_eq!(
+            with(&[]),
+            (Reading::is(true), Reading::is(true), Some(1005))
+        );
         let once = ("RemainAfterExit=yes", "RemainAfterExit=no");
         let inactive = ("ActiveState=active", "ActiveState=inactive");
         assert_eq!(with(&[once, inactive]).1, Reading::is(true));
-        assert_eq!(with(&[("ActiveEnterTimestamp=Thu 1970-01-01 00:16:45 UTC", "ActiveEnterTimestamp=")]).2, Some(1004));
-        assert_eq!(with(&[(" UTC", " CEST")]).2, None, "no other zone is taken for UTC");
-        assert_eq!(with(&[once, inactive, ("Result=success", "Result=exit-code")]).1, Reading::is(false));
+        assert_eq!(
+            with(&[(
+                "ActiveEnterTimestamp=Thu 1970-01-01 00:16:45 UTC",
+                "ActiveEnterTimestamp="
+            )])
+            .2,
+            Some(1004)
+        );
+        assert_eq!(
+            with(&[(" UTC", " CEST")]).2,
+            None,
+            "no other zone is taken for UTC"
+        );
+        assert_eq!(
+            with(&[once, inactive, ("Result=success", "Result=exit-code")]).1,
+            Reading::is(false)
+        );
         assert_eq!(with(&[inactive]).1, Reading::is(false));
-        assert_eq!(with(&[("ActiveState=active", "ActiveState=failed")]).1, Reading::is("failed"));
-        assert_eq!(with(&[("LoadState=loaded", "LoadState=not-found")]).1, Reading::Absent);
-        assert!(matches!(with(&[("UnitFileState=enabled", "UnitFileState=static")]).0, Reading::NotApplicable(_)));
+        assert_eq!(
+            with(&[("ActiveState=active", "ActiveState=failed")]).1,
+            Reading::is("failed")
+        );
+        assert_eq!(
+            with(&[("LoadState=loaded", "LoadState=not-found")]).1,
+            Reading::Absent
+        );
+        assert!(matches!(
+            with(&[("UnitFileState=enabled", "UnitFileState=static")]).0,
+            Reading::NotApplicable(_)
+        ));
         assert!(FoundUnit::decode("System has not been booted with systemd\n").is_none());
     }
 }

@@ -1,6 +1,7 @@
-//! `systemd_unit`: a unit, its file and drop-ins (persisted), whether it starts at boot (next boot) and whether it runs
-//! (running). A restart that is owed is no event: it is the difference between when a watched file changed and when the
-//! unit became active, and it plans itself until it is done.
+//! `systemd_unit`: a unit, its file and drop-ins (persisted), whether it starts at boot (next boot)
+//! and whether it runs (running). A restart that is owed is no event: it is the difference between
+//! when a watched file changed and when the unit became active, and it plans itself until it is
+//! done.
 
 pub mod found;
 pub mod script;
@@ -9,11 +10,14 @@ mod undo;
 use super::action::UnitVerb;
 use super::assessment::WatchedFiles;
 use super::body::{
-    FieldShape, check_fields, is_clean_path, is_word, new_body_error, new_optional_field, new_required_field, read_flag_field,
-    read_text_list_field, require_condition,
+    FieldShape, check_fields, is_clean_path, is_word, new_body_error, new_optional_field,
+    new_required_field, read_flag_field, read_text_list_field, require_condition,
 };
 use super::file::found::{FileState, build_config_file_action};
-use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Plane, Read, ReadResults, Reading, ResourceKind};
+use super::{
+    Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Plane, Read,
+    ReadResults, Reading, ResourceKind,
+};
 use found::{FoundUnit, decode_modification_times};
 use serde_json::{Map, Value, json};
 
@@ -31,7 +35,16 @@ const FIELDS: &[super::body::BodyField] = &[
     new_optional_field("guard", FieldShape::Flag),
 ];
 
-const SUFFIXES: [&str; 8] = [".service", ".socket", ".target", ".timer", ".mount", ".path", ".slice", ".automount"];
+const SUFFIXES: [&str; 8] = [
+    ".service",
+    ".socket",
+    ".target",
+    ".timer",
+    ".mount",
+    ".path",
+    ".slice",
+    ".automount",
+];
 
 fn extract_unit_name(wish: &DesiredResource) -> &str {
     wish.text("name").unwrap_or_default()
@@ -40,10 +53,19 @@ fn extract_unit_name(wish: &DesiredResource) -> &str {
 /// The files of ours: attribute, path, content.
 fn list_unit_files(wish: &DesiredResource) -> Vec<(String, String, String)> {
     let unit = extract_unit_name(wish);
-    let own = wish.text("content").map(|content| ("content".to_owned(), format!("/etc/systemd/system/{unit}"), content.to_owned()));
+    let own = wish.text("content").map(|content| {
+        (
+            "content".to_owned(),
+            format!("/etc/systemd/system/{unit}"),
+            content.to_owned(),
+        )
+    });
     let dropins = wish.body.get("dropins").and_then(Value::as_object);
     let dropins = dropins.into_iter().flatten().filter_map(|(file, content)| {
-        let path = format!("/etc/systemd/system/{unit}.d/{}.conf", file.trim_end_matches(".conf"));
+        let path = format!(
+            "/etc/systemd/system/{unit}.d/{}.conf",
+            file.trim_end_matches(".conf")
+        );
         Some((format!("dropin {file}"), path, content.as_str()?.to_owned()))
     });
     own.into_iter().chain(dropins).collect()
@@ -51,11 +73,18 @@ fn list_unit_files(wish: &DesiredResource) -> Vec<(String, String, String)> {
 
 /// Every path whose change makes a restart owed.
 fn list_restart_triggers(wish: &DesiredResource) -> Vec<String> {
-    list_unit_files(wish).into_iter().map(|(_, path, _)| path).chain(read_text_list_field(&wish.body, "restart_on")).collect()
+    list_unit_files(wish)
+        .into_iter()
+        .map(|(_, path, _)| path)
+        .chain(read_text_list_field(&wish.body, "restart_on"))
+        .collect()
 }
 
 fn new_unit_action(wish: &DesiredResource, verb: UnitVerb) -> Action {
-    Action::Unit { name: extract_unit_name(wish).to_owned(), verb }
+    Action::Unit {
+        name: extract_unit_name(wish).to_owned(),
+        verb,
+    }
 }
 
 /// The state of the unit as far as undoing needs it.
@@ -84,7 +113,11 @@ impl<'a> UnitComparison<'a> {
             _ if watched.is_empty() => Ok(Vec::new()),
             Ok(unit) => decode_modification_times(&watched, answers).map(|times| {
                 let since = unit.active_since_s().unwrap_or(i64::MAX);
-                times.into_iter().filter(|(_, time)| *time > since).map(|(path, _)| path).collect()
+                times
+                    .into_iter()
+                    .filter(|(_, time)| *time > since)
+                    .map(|(path, _)| path)
+                    .collect()
             }),
             Err(reason) => Err(reason.clone()),
         };
@@ -92,21 +125,40 @@ impl<'a> UnitComparison<'a> {
     }
 
     fn reading(&self, of: impl Fn(&FoundUnit) -> Reading) -> Reading {
-        self.unit.as_ref().map_or_else(|reason| Reading::Unknown(reason.clone()), of)
+        self.unit
+            .as_ref()
+            .map_or_else(|reason| Reading::Unknown(reason.clone()), of)
     }
 
     fn judge(&self, assessment: &mut Assessment) {
         let mut add = |name: &str, plane, wanted: bool, found: Reading| {
             // a unit that is not there is neither enabled nor active nor masked
-            let found = if !wanted && found == Reading::Absent { Reading::is(false) } else { found };
-            assessment.attributes.insert(name.to_owned(), Attribute::in_plane(plane, Reading::is(wanted), found));
+            let found = if !wanted && found == Reading::Absent {
+                Reading::is(false)
+            } else {
+                found
+            };
+            assessment.attributes.insert(
+                name.to_owned(),
+                Attribute::in_plane(plane, Reading::is(wanted), found),
+            );
         };
         let body = &self.wish.body;
         if let Some(masked) = read_flag_field(body, "masked") {
-            add("masked", Plane::NextBoot, masked, self.reading(|unit| Reading::is(unit.is_masked())));
+            add(
+                "masked",
+                Plane::NextBoot,
+                masked,
+                self.reading(|unit| Reading::is(unit.is_masked())),
+            );
         }
         if let Some(enabled) = read_flag_field(body, "enabled") {
-            add("enabled", Plane::NextBoot, enabled, self.reading(FoundUnit::enabled));
+            add(
+                "enabled",
+                Plane::NextBoot,
+                enabled,
+                self.reading(FoundUnit::enabled),
+            );
         }
         if let Some(active) = read_flag_field(body, "active") {
             let found = match self.reading(FoundUnit::active) {
@@ -120,7 +172,9 @@ impl<'a> UnitComparison<'a> {
             false => Reading::is(!unit.is_stale()),
         };
         add("loaded", Plane::Running, true, self.reading(loaded));
-        if read_flag_field(body, "active") == Some(true) && !list_restart_triggers(self.wish).is_empty() {
+        if read_flag_field(body, "active") == Some(true)
+            && !list_restart_triggers(self.wish).is_empty()
+        {
             let found = match &self.newer {
                 Ok(newer) if newer.is_empty() => Reading::is(true),
                 Ok(newer) => Reading::is(format!("{} changed since it started", newer.join(", "))),
@@ -132,31 +186,61 @@ impl<'a> UnitComparison<'a> {
 }
 
 fn has_attribute_difference(assessment: &Assessment, attribute: &str) -> bool {
-    assessment.attributes.get(attribute).is_some_and(|attribute| !attribute.differences().is_empty())
+    assessment
+        .attributes
+        .get(attribute)
+        .is_some_and(|attribute| !attribute.differences().is_empty())
 }
 
 /// The verbs that mend what differs, in the order that systemd needs.
-fn plan_unit_actions(wish: &DesiredResource, files_change: bool, unit_runs: bool, assessment: &mut Assessment) {
+fn plan_unit_actions(
+    wish: &DesiredResource,
+    files_change: bool,
+    unit_runs: bool,
+    assessment: &mut Assessment,
+) {
     if files_change || has_attribute_difference(assessment, "loaded") {
         assessment.actions.push(Action::ReloadSystemd);
         assessment.disruption = Disruption::Reload;
     }
     let wants = |field: &str| read_flag_field(&wish.body, field);
-    for (attribute, yes, no) in [("masked", UnitVerb::Mask, UnitVerb::Unmask), ("enabled", UnitVerb::Enable, UnitVerb::Disable)] {
+    for (attribute, yes, no) in [
+        ("masked", UnitVerb::Mask, UnitVerb::Unmask),
+        ("enabled", UnitVerb::Enable, UnitVerb::Disable),
+    ] {
         if has_attribute_difference(assessment, attribute) {
-            assessment.actions.push(new_unit_action(wish, if wants(attribute) == Some(true) { yes } else { no }));
+            assessment.actions.push(new_unit_action(
+                wish,
+                if wants(attribute) == Some(true) {
+                    yes
+                } else {
+                    no
+                },
+            ));
         }
     }
     match wants("active") {
-        Some(true) if has_attribute_difference(assessment, "active") => assessment.actions.push(new_unit_action(wish, UnitVerb::Start)),
-        Some(true) if unit_runs && (files_change || has_attribute_difference(assessment, "restarted")) => {
-            assessment.actions.push(new_unit_action(wish, UnitVerb::Restart));
-            assessment.interrupts.push(format!("{} restarts", extract_unit_name(wish)));
+        Some(true) if has_attribute_difference(assessment, "active") => assessment
+            .actions
+            .push(new_unit_action(wish, UnitVerb::Start)),
+        Some(true)
+            if unit_runs && (files_change || has_attribute_difference(assessment, "restarted")) =>
+        {
+            assessment
+                .actions
+                .push(new_unit_action(wish, UnitVerb::Restart));
+            assessment
+                .interrupts
+                .push(format!("{} restarts", extract_unit_name(wish)));
             assessment.disruption = Disruption::Restart;
         }
         Some(false) if has_attribute_difference(assessment, "active") => {
-            assessment.actions.push(new_unit_action(wish, UnitVerb::Stop));
-            assessment.interrupts.push(format!("{} stops", extract_unit_name(wish)));
+            assessment
+                .actions
+                .push(new_unit_action(wish, UnitVerb::Stop));
+            assessment
+                .interrupts
+                .push(format!("{} stops", extract_unit_name(wish)));
             assessment.disruption = Disruption::Restart;
         }
         _ => {}
@@ -182,8 +266,15 @@ fn check_files(body: &Value, errors: &mut Vec<BodyError>) {
             "leave one of the two out",
         );
     }
-    for (file, content) in body.get("dropins").and_then(Value::as_object).into_iter().flatten() {
-        let is_alone = !body["dropins"].get(format!("{file}.conf")).is_some_and(Value::is_string);
+    for (file, content) in body
+        .get("dropins")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
+        let is_alone = !body["dropins"]
+            .get(format!("{file}.conf"))
+            .is_some_and(Value::is_string);
         require_condition(
             errors,
             is_alone,
@@ -201,7 +292,13 @@ fn check_files(body: &Value, errors: &mut Vec<BodyError>) {
         );
     }
     for path in read_text_list_field(body, "restart_on") {
-        require_condition(errors, is_clean_path(&path), "/restart_on", "this is no absolute path", "for example /etc/service.conf");
+        require_condition(
+            errors,
+            is_clean_path(&path),
+            "/restart_on",
+            "this is no absolute path",
+            "for example /etc/service.conf",
+        );
     }
 }
 
@@ -217,11 +314,20 @@ impl ResourceKind for SystemdUnit {
     fn check(&self, body: &Value) -> Vec<BodyError> {
         let mut errors = check_fields(body, "", FIELDS);
         if let Some(name) = body.get("name").and_then(Value::as_str) {
-            let unit = is_word(name, "._@:\\-") && SUFFIXES.iter().any(|suffix| name.ends_with(suffix));
-            require_condition(&mut errors, unit, "/name", "this is no unit name", "write it with its suffix, such as openibd.service");
+            let unit =
+                is_word(name, "._@:\\-") && SUFFIXES.iter().any(|suffix| name.ends_with(suffix));
+            require_condition(
+                &mut errors,
+                unit,
+                "/name",
+                "this is no unit name",
+                "write it with its suffix, such as openibd.service",
+            );
         }
         check_files(body, &mut errors);
-        let wishes = ["content", "dropins", "enabled", "active", "masked"].iter().any(|field| body.get(*field).is_some());
+        let wishes = ["content", "dropins", "enabled", "active", "masked"]
+            .iter()
+            .any(|field| body.get(*field).is_some());
         if body.is_object() && !wishes {
             errors.push(new_body_error(
                 "",
@@ -233,8 +339,14 @@ impl ResourceKind for SystemdUnit {
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let mut reads = vec![Read::Unit { name: extract_unit_name(wish).to_owned() }];
-        reads.extend(list_unit_files(wish).into_iter().map(|(_, path, _)| Read::File { path }));
+        let mut reads = vec![Read::Unit {
+            name: extract_unit_name(wish).to_owned(),
+        }];
+        reads.extend(
+            list_unit_files(wish)
+                .into_iter()
+                .map(|(_, path, _)| Read::File { path }),
+        );
         let paths = list_restart_triggers(wish);
         if !paths.is_empty() {
             reads.push(Read::Modified { paths });
@@ -251,17 +363,25 @@ impl ResourceKind for SystemdUnit {
             let found = FileState::at(&path, answers);
             kept.insert(path.clone(), found.remember());
             // A mask is such a link, and it may be wished away.
-            let is_lifted = masked && read_flag_field(&wish.body, "masked") == Some(false) && attribute == "content";
+            let is_lifted = masked
+                && read_flag_field(&wish.body, "masked") == Some(false)
+                && attribute == "content";
             if let (FileState::Other { what }, false) = (&found, is_lifted) {
                 assessment.refusal = Some(format!(
-                    "there is a {what} at {path}; railwright replaces only regular files (take it away, or leave `{attribute}` out)"
+                    "there is a {what} at {path}; railwright replaces only regular files (take it \
+                     away, or leave `{attribute}` out)"
                 ));
             }
             let (wanted, shown) = (Reading::is(content.as_str()), found.content_reading());
             if wanted != shown {
-                assessment.actions.push(build_config_file_action(&path, content));
+                assessment
+                    .actions
+                    .push(build_config_file_action(&path, content));
             }
-            assessment.attributes.insert(attribute, Attribute::in_plane(Plane::Persisted, wanted, shown));
+            assessment.attributes.insert(
+                attribute,
+                Attribute::in_plane(Plane::Persisted, wanted, shown),
+            );
         }
         judged.judge(&mut assessment);
         let files_change = !assessment.actions.is_empty();
@@ -270,20 +390,37 @@ impl ResourceKind for SystemdUnit {
         if masked
             && read_flag_field(&wish.body, "masked") != Some(false)
             && assessment.refusal.is_none()
-            && (read_flag_field(&wish.body, "active") == Some(true) || read_flag_field(&wish.body, "enabled") == Some(true))
+            && (read_flag_field(&wish.body, "active") == Some(true)
+                || read_flag_field(&wish.body, "enabled") == Some(true))
         {
-            assessment.refusal = Some(format!("{} is masked; say `masked: false` to lift that", extract_unit_name(wish)));
+            assessment.refusal = Some(format!(
+                "{} is masked; say `masked: false` to lift that",
+                extract_unit_name(wish)
+            ));
         }
         assessment.before = json!({ "unit": build_unit_snapshot(&judged.unit), "files": kept });
         let paths = read_text_list_field(&wish.body, "restart_on");
-        if runs && read_flag_field(&wish.body, "active") == Some(true) && !paths.is_empty() && assessment.disruption < Disruption::Restart {
+        if runs
+            && read_flag_field(&wish.body, "active") == Some(true)
+            && !paths.is_empty()
+            && assessment.disruption < Disruption::Restart
+        {
             let interrupts = format!("{} restarts", extract_unit_name(wish));
-            assessment.watch = Some(WatchedFiles { paths, disruption: Disruption::Restart, interrupts });
+            assessment.watch = Some(WatchedFiles {
+                paths,
+                disruption: Disruption::Restart,
+                interrupts,
+            });
         }
         assessment
     }
 
-    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+    fn undo(
+        &self,
+        last_applied: &DesiredResource,
+        before: &Value,
+        answers: &ReadResults,
+    ) -> Assessment {
         undo::plan_systemd_unit_undo(last_applied, before, answers)
     }
 
@@ -301,8 +438,8 @@ mod tests {
     use super::*;
     use crate::test_support::{answered, wish};
 
-    const RUNS: &str = "Type=simple\nRemainAfterExit=no\nResult=success\nLoadState=loaded\nActiveState=active\nSubState=running\n\
-        UnitFileState=enabled\nNeedDaemonReload=no\nActiveEnterTimestamp=Thu 1970-01-01 00:16:45 UTC\n";
+    const RUNS: &str = "Type=simple\nRemainAfterExit=no\nResult=success\nLoadState=loaded\nActiveState=active\nSubState=running\nUnitFileState=enabled\nNeedDaemonReload=no\nActiveEnterTimestamp=Thu \
+                        1970-01-01 00:16:45 UTC\n";
 
     fn unit() -> DesiredResource {
         let content = "[Service]\nExecStart=/x\n[Install]\nWantedBy=multi-user.target\n";
@@ -314,11 +451,18 @@ mod tests {
 
     fn answers(show: &str, file: (i32, &str), times: &str) -> ReadResults {
         let reads = SystemdUnit.reads(&unit());
-        answered(&[(&reads[0], 0, show), (&reads[1], file.0, file.1), (&reads[2], 0, times)])
+        answered(&[
+            (&reads[0], 0, show),
+            (&reads[1], file.0, file.1),
+            (&reads[2], 0, times),
+        ])
     }
 
     fn there() -> String {
-        format!("644 root root 50 regular file\n{}", unit().text("content").unwrap())
+        format!(
+            "644 root root 50 regular file\n{}",
+            unit().text("content").unwrap()
+        )
     }
 
     fn words(assessment: &Assessment) -> String {
@@ -326,18 +470,40 @@ mod tests {
             Action::Unit { verb, .. } => format!("{verb:?}").to_lowercase(),
             other => other.word(),
         };
-        assessment.actions.iter().map(word).collect::<Vec<_>>().join(" ")
+        assessment
+            .actions
+            .iter()
+            .map(word)
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     #[test]
     fn a_restart_is_owed_until_it_has_happened() {
         let file = there();
-        let owed = SystemdUnit.assess(&unit(), &answers(RUNS, (0, &file), "900 /etc/systemd/system/q.service\n1006 /etc/q.conf\n"));
-        assert_eq!((words(&owed).as_str(), owed.disruption), ("restart", Disruption::Restart));
+        let owed = SystemdUnit.assess(
+            &unit(),
+            &answers(
+                RUNS,
+                (0, &file),
+                "900 /etc/systemd/system/q.service\n1006 /etc/q.conf\n",
+            ),
+        );
+        assert_eq!(
+            (words(&owed).as_str(), owed.disruption),
+            ("restart", Disruption::Restart)
+        );
         let found = owed.attributes["restarted"].found.running.clone();
-        assert_eq!(found, Some(Reading::is("/etc/q.conf changed since it started")));
+        assert_eq!(
+            found,
+            Some(Reading::is("/etc/q.conf changed since it started"))
+        );
         let paid = RUNS.replace("00:16:45", "00:16:46");
-        assert!(SystemdUnit.assess(&unit(), &answers(&paid, (0, &file), "1006 /etc/q.conf\n")).is_met());
+        assert!(
+            SystemdUnit
+                .assess(&unit(), &answers(&paid, (0, &file), "1006 /etc/q.conf\n"))
+                .is_met()
+        );
     }
 
     #[test]
@@ -345,80 +511,185 @@ mod tests {
         let file = there();
         for (changes, file, actions) in [
             (
-                vec![("LoadState=loaded", "LoadState=not-found"), ("UnitFileState=enabled", "UnitFileState=")],
+                vec![
+                    ("LoadState=loaded", "LoadState=not-found"),
+                    ("UnitFileState=enabled", "UnitFileState="),
+                ],
                 (1, "folder /etc/systemd/system\n"),
                 "write_file reload_systemd enable start",
             ),
-            (vec![], (0, "644 root root 2 regular file\nx\n"), "write_file reload_systemd restart"),
-            (vec![("Reload=no", "Reload=yes")], (0, file.as_str()), "reload_systemd"),
-            (vec![("ActiveState=active", "ActiveState=failed")], (0, &file), "start"),
-            (vec![("UnitFileState=enabled", "UnitFileState=disabled")], (0, &file), "enable"),
+            (
+                vec![],
+                (0, "644 root root 2 regular file\nx\n"),
+                "write_file reload_systemd restart",
+            ),
+            (
+                vec![("Reload=no", "Reload=yes")],
+                (0, file.as_str()),
+                "reload_systemd",
+            ),
+            (
+                vec![("ActiveState=active", "ActiveState=failed")],
+                (0, &file),
+                "start",
+            ),
+            (
+                vec![("UnitFileState=enabled", "UnitFileState=disabled")],
+                (0, &file),
+                "enable",
+            ),
             (vec![], (0, &file), ""),
         ] {
-            let show = changes.iter().fold(RUNS.to_owned(), |text, (from, to)| text.replace(from, to));
-            assert_eq!(words(&SystemdUnit.assess(&unit(), &answers(&show, file, ""))), actions, "{changes:?}");
+            let show = changes
+                .iter()
+                .fold(RUNS.to_owned(), |text, (from, to)| text.replace(from, to));
+            assert_eq!(
+                words(&SystemdUnit.assess(&unit(), &answers(&show, file, ""))),
+                actions,
+                "{changes:?}"
+            );
         }
     }
 
     #[test]
     fn a_link_in_the_place_of_a_file_is_left_alone() {
         let link = (0, "777 root root 9 symbolic link\n");
-        let masked = RUNS.replace("LoadState=loaded", "LoadState=masked").replace("UnitFileState=enabled", "UnitFileState=masked");
+        let masked = RUNS
+            .replace("LoadState=loaded", "LoadState=masked")
+            .replace("UnitFileState=enabled", "UnitFileState=masked");
         for show in [RUNS, &masked] {
-            let refused = SystemdUnit.assess(&unit(), &answers(show, link, "")).refusal.unwrap();
-            assert!(refused.starts_with("there is a symbolic link at /etc/systemd/system/q.service"), "{refused}");
+            let refused = SystemdUnit
+                .assess(&unit(), &answers(show, link, ""))
+                .refusal
+                .unwrap();
+            assert!(
+                refused.starts_with("there is a symbolic link at /etc/systemd/system/q.service"),
+                "{refused}"
+            );
         }
         let mut body = unit().body.clone();
         body["masked"] = json!(false);
         let lifted = SystemdUnit.assess(&wish(&SystemdUnit, body), &answers(&masked, link, ""));
-        assert!(lifted.refusal.is_none() && words(&lifted).starts_with("write_file reload_systemd unmask"), "{lifted:?}");
+        assert!(
+            lifted.refusal.is_none()
+                && words(&lifted).starts_with("write_file reload_systemd unmask"),
+            "{lifted:?}"
+        );
     }
 
     #[test]
     fn what_runs_with_a_drop_in_is_restarted_without_it() {
         let undone = |active: bool| {
             let mut body = json!({ "name": "q.service", "dropins": { "a": "[Service]\nLimitMEMLOCK=infinity\n" } });
-            body.as_object_mut().unwrap().extend(active.then(|| ("active".to_owned(), json!(true))));
+            body.as_object_mut()
+                .unwrap()
+                .extend(active.then(|| ("active".to_owned(), json!(true))));
             let wish = wish(&SystemdUnit, body);
             let reads = SystemdUnit.reads(&wish);
-            let asked = |file: (i32, &str)| answered(&[(&reads[0], 0, RUNS), (&reads[1], file.0, file.1), (&reads[2], 0, "")]);
-            let before = SystemdUnit.assess(&wish, &asked((1, "folder /etc/systemd/system\n"))).before;
-            SystemdUnit.undo(&wish, &before, &asked((0, "644 root root 2 regular file\nx\n")))
+            let asked = |file: (i32, &str)| {
+                answered(&[
+                    (&reads[0], 0, RUNS),
+                    (&reads[1], file.0, file.1),
+                    (&reads[2], 0, ""),
+                ])
+            };
+            let before = SystemdUnit
+                .assess(&wish, &asked((1, "folder /etc/systemd/system\n")))
+                .before;
+            SystemdUnit.undo(
+                &wish,
+                &before,
+                &asked((0, "644 root root 2 regular file\nx\n")),
+            )
         };
         let (ours, theirs) = (undone(true), undone(false));
-        assert_eq!((words(&ours).as_str(), ours.disruption), ("remove_file reload_systemd restart", Disruption::Restart));
+        assert_eq!(
+            (words(&ours).as_str(), ours.disruption),
+            ("remove_file reload_systemd restart", Disruption::Restart)
+        );
         assert_eq!(words(&theirs), "remove_file reload_systemd");
-        assert!(theirs.residue[0].contains("until it is restarted"), "{theirs:?}");
+        assert!(
+            theirs.residue[0].contains("until it is restarted"),
+            "{theirs:?}"
+        );
     }
 
     #[test]
     fn undo_stops_and_disables_before_the_file_goes() {
-        let missing =
-            RUNS.replace("=loaded", "=not-found").replace("=active", "=inactive").replace("UnitFileState=enabled", "UnitFileState=");
-        let before = SystemdUnit.assess(&unit(), &answers(&missing, (1, "folder /etc/systemd/system\n"), "")).before;
+        let missing = RUNS
+            .replace("=loaded", "=not-found")
+            .replace("=active", "=inactive")
+            .replace("UnitFileState=enabled", "UnitFileState=");
+        let before = SystemdUnit
+            .assess(
+                &unit(),
+                &answers(&missing, (1, "folder /etc/systemd/system\n"), ""),
+            )
+            .before;
         let undone = SystemdUnit.undo(&unit(), &before, &answers(RUNS, (0, &there()), ""));
         assert_eq!(words(&undone), "disable stop remove_file reload_systemd");
-        let again = SystemdUnit.undo(&unit(), &before, &answers(&missing, (1, "folder /etc/systemd/system\n"), ""));
+        let again = SystemdUnit.undo(
+            &unit(),
+            &before,
+            &answers(&missing, (1, "folder /etc/systemd/system\n"), ""),
+        );
         assert!(again.is_met() && again.actions.is_empty(), "{again:?}");
-        let cut_short = missing.replace("=not-found", "=loaded").replace("Reload=no", "Reload=yes");
-        let rest = SystemdUnit.undo(&unit(), &before, &answers(&cut_short, (1, "folder /etc/systemd/system\n"), ""));
-        assert!(!rest.is_met() && words(&rest) == "reload_systemd", "{rest:?}");
+        let cut_short = missing
+            .replace("=not-found", "=loaded")
+            .replace("Reload=no", "Reload=yes");
+        let rest = SystemdUnit.undo(
+            &unit(),
+            &before,
+            &answers(&cut_short, (1, "folder /etc/systemd/system\n"), ""),
+        );
+        assert!(
+            !rest.is_met() && words(&rest) == "reload_systemd",
+            "{rest:?}"
+        );
     }
 
     #[test]
     fn a_unit_that_is_gone_since_is_not_brought_back() {
-        let wish = wish(&SystemdUnit, json!({ "name": "q.service", "enabled": false, "active": false }));
+        let wish = wish(
+            &SystemdUnit,
+            json!({ "name": "q.service", "enabled": false, "active": false }),
+        );
         let asked = |out: &str| answered(&[(&SystemdUnit.reads(&wish)[0], 0, out)]);
         let before = SystemdUnit.assess(&wish, &asked(RUNS)).before;
-        let stopped = RUNS.replace("ActiveState=active", "ActiveState=inactive").replace("=enabled", "=disabled");
-        assert_eq!(words(&SystemdUnit.undo(&wish, &before, &asked(&stopped))), "enable start");
-        let gone = SystemdUnit.undo(&wish, &before, &asked(&stopped.replace("=loaded", "=not-found").replace("=disabled", "=")));
-        assert!(gone.is_met() && gone.actions.is_empty() && gone.residue[0].contains("its unit file is gone since"), "{gone:?}");
+        let stopped = RUNS
+            .replace("ActiveState=active", "ActiveState=inactive")
+            .replace("=enabled", "=disabled");
+        assert_eq!(
+            words(&SystemdUnit.undo(&wish, &before, &asked(&stopped))),
+            "enable start"
+        );
+        let gone = SystemdUnit.undo(
+            &wish,
+            &before,
+            &asked(
+                &stopped
+                    .replace("=loaded", "=not-found")
+                    .replace("=disabled", "="),
+            ),
+        );
+        assert!(
+            gone.is_met()
+                && gone.actions.is_empty()
+                && gone.residue[0].contains("its unit file is gone since"),
+            "{gone:?}"
+        );
     }
 
     #[test]
     fn a_unit_that_cannot_be_enabled_is_an_error_of_the_body() {
-        let errors = SystemdUnit.check(&json!({ "name": "q", "content": "[Service]\n", "enabled": true }));
-        assert_eq!(errors.iter().map(|e| e.pointer.as_str()).collect::<Vec<_>>(), ["/name", "/content"]);
+        let errors =
+            SystemdUnit.check(&json!({ "name": "q", "content": "[Service]\n", "enabled": true }));
+        assert_eq!(
+            errors
+                .iter()
+                .map(|e| e.pointer.as_str())
+                .collect::<Vec<_>>(),
+            ["/name", "/content"]
+        );
     }
 }

@@ -1,43 +1,74 @@
-//! Takes a unit back to how it stood before us: its files, whether it starts at boot and whether it runs.
+//! Takes a unit back to how it stood before us: its files, whether it starts at boot and whether it
+//! runs.
 
 use super::found::FoundUnit;
 use super::{extract_unit_name, list_unit_files, new_unit_action};
 use crate::action::UnitVerb;
 use crate::body::read_flag_field;
 use crate::file::found::FileState;
-use crate::{Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading};
+use crate::{
+    Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading,
+};
 use serde_json::Value;
 
 /// What is to be done for that, and what cannot be.
-pub(super) fn plan_systemd_unit_undo(last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+pub(super) fn plan_systemd_unit_undo(
+    last_applied: &DesiredResource,
+    before: &Value,
+    answers: &ReadResults,
+) -> Assessment {
     let unit = FoundUnit::of(extract_unit_name(last_applied), answers);
     let earlier = &before["unit"];
     let mut assessment = Assessment::default();
     let own_file = format!("/etc/systemd/system/{}", extract_unit_name(last_applied));
-    let comes_back = matches!(FileState::remembered(before["files"].get(&own_file)), FileState::Regular(_));
+    let comes_back = matches!(
+        FileState::remembered(before["files"].get(&own_file)),
+        FileState::Regular(_)
+    );
     if unit.as_ref().is_ok_and(FoundUnit::is_missing) && earlier["there"] == true && !comes_back {
-        assessment.residue.push(format!("{} stays as it is: its unit file is gone since", extract_unit_name(last_applied)));
+        assessment.residue.push(format!(
+            "{} stays as it is: its unit file is gone since",
+            extract_unit_name(last_applied)
+        ));
     } else if earlier.is_null() {
-        assessment.residue.push(format!("{} stays as it is: how it stood before is not recorded", extract_unit_name(last_applied)));
+        assessment.residue.push(format!(
+            "{} stays as it is: how it stood before is not recorded",
+            extract_unit_name(last_applied)
+        ));
     } else {
         undo_unit(last_applied, earlier, &unit, &mut assessment);
     }
     let late = std::mem::take(&mut assessment.actions);
     let mut files_change = false;
     for (attribute, path, _) in list_unit_files(last_applied) {
-        let (kept, now) = (FileState::remembered(before["files"].get(&path)), FileState::at(&path, answers));
+        let (kept, now) = (
+            FileState::remembered(before["files"].get(&path)),
+            FileState::at(&path, answers),
+        );
         let (actions, residue) = kept.restore(&path, &now);
         files_change |= !actions.is_empty();
         assessment.actions.extend(actions);
         assessment.residue.extend(residue);
-        assessment.attributes.insert(attribute, Attribute::in_plane(Plane::Persisted, kept.restored_reading(&now), now.content_reading()));
+        assessment.attributes.insert(
+            attribute,
+            Attribute::in_plane(
+                Plane::Persisted,
+                kept.restored_reading(&now),
+                now.content_reading(),
+            ),
+        );
     }
     // Files that went in an attempt that was cut short: systemd still has them until it reads anew.
     if unit.as_ref().is_ok_and(FoundUnit::is_stale) {
         files_change = true;
-        assessment.attributes.insert("loaded".to_owned(), Attribute::in_plane(Plane::Running, Reading::is(true), Reading::is(false)));
+        assessment.attributes.insert(
+            "loaded".to_owned(),
+            Attribute::in_plane(Plane::Running, Reading::is(true), Reading::is(false)),
+        );
     }
-    let runs_on = unit.as_ref().is_ok_and(|unit| unit.active() == Reading::is(true))
+    let runs_on = unit
+        .as_ref()
+        .is_ok_and(|unit| unit.active() == Reading::is(true))
         && !late.contains(&new_unit_action(last_applied, UnitVerb::Stop));
     order_undo(last_applied, late, files_change, &mut assessment);
     if runs_on && files_change {
@@ -49,20 +80,43 @@ pub(super) fn plan_systemd_unit_undo(last_applied: &DesiredResource, before: &Va
 /// It runs with what is taken away, and is restarted where we had it restarted for that.
 fn plan_unit_restart(wish: &DesiredResource, assessment: &mut Assessment) {
     if read_flag_field(&wish.body, "active") == Some(true) {
-        assessment.actions.push(new_unit_action(wish, UnitVerb::Restart));
-        assessment.interrupts.push(format!("{} restarts", extract_unit_name(wish)));
+        assessment
+            .actions
+            .push(new_unit_action(wish, UnitVerb::Restart));
+        assessment
+            .interrupts
+            .push(format!("{} restarts", extract_unit_name(wish)));
         assessment.disruption = Disruption::Restart;
     } else {
-        assessment.residue.push(format!("{} goes on as it was started until it is restarted", extract_unit_name(wish)));
+        assessment.residue.push(format!(
+            "{} goes on as it was started until it is restarted",
+            extract_unit_name(wish)
+        ));
     }
 }
 
 /// Stop and disable come before the file goes, start and enable after it is back.
-fn order_undo(wish: &DesiredResource, unit_actions: Vec<Action>, files_change: bool, assessment: &mut Assessment) {
-    let early = |action: &Action| matches!(action, Action::Unit { verb: UnitVerb::Stop | UnitVerb::Disable, .. });
+fn order_undo(
+    wish: &DesiredResource,
+    unit_actions: Vec<Action>,
+    files_change: bool,
+    assessment: &mut Assessment,
+) {
+    let early = |action: &Action| {
+        matches!(
+            action,
+            Action::Unit {
+                verb: UnitVerb::Stop | UnitVerb::Disable,
+                ..
+            }
+        )
+    };
     let (mut first, later): (Vec<_>, Vec<_>) = unit_actions.into_iter().partition(early);
     if !first.is_empty() {
-        assessment.interrupts.push(format!("{} stops or no longer starts at boot", extract_unit_name(wish)));
+        assessment.interrupts.push(format!(
+            "{} stops or no longer starts at boot",
+            extract_unit_name(wish)
+        ));
         assessment.disruption = Disruption::Restart;
     }
     first.append(&mut assessment.actions);
@@ -74,16 +128,42 @@ fn order_undo(wish: &DesiredResource, unit_actions: Vec<Action>, files_change: b
     assessment.actions = first;
 }
 
-fn undo_unit(wish: &DesiredResource, earlier: &Value, unit: &Result<FoundUnit, String>, assessment: &mut Assessment) {
+fn undo_unit(
+    wish: &DesiredResource,
+    earlier: &Value,
+    unit: &Result<FoundUnit, String>,
+    assessment: &mut Assessment,
+) {
     let Ok(unit) = unit else {
-        assessment.residue.push(format!("{} could not be asked; it stays as it is", extract_unit_name(wish)));
+        assessment.residue.push(format!(
+            "{} could not be asked; it stays as it is",
+            extract_unit_name(wish)
+        ));
         return;
     };
     let now = |reading: Reading| reading == Reading::is(true);
     let states = [
-        ("masked", Plane::NextBoot, unit.is_masked(), UnitVerb::Mask, UnitVerb::Unmask),
-        ("enabled", Plane::NextBoot, now(unit.enabled()), UnitVerb::Enable, UnitVerb::Disable),
-        ("active", Plane::Running, now(unit.active()), UnitVerb::Start, UnitVerb::Stop),
+        (
+            "masked",
+            Plane::NextBoot,
+            unit.is_masked(),
+            UnitVerb::Mask,
+            UnitVerb::Unmask,
+        ),
+        (
+            "enabled",
+            Plane::NextBoot,
+            now(unit.enabled()),
+            UnitVerb::Enable,
+            UnitVerb::Disable,
+        ),
+        (
+            "active",
+            Plane::Running,
+            now(unit.active()),
+            UnitVerb::Start,
+            UnitVerb::Stop,
+        ),
     ];
     for (field, plane, now, yes, no) in states {
         if read_flag_field(&wish.body, field).is_none() {
@@ -91,8 +171,13 @@ fn undo_unit(wish: &DesiredResource, earlier: &Value, unit: &Result<FoundUnit, S
         }
         let back = earlier.get(field).and_then(Value::as_bool).unwrap_or(false);
         if back != now {
-            assessment.actions.push(new_unit_action(wish, if back { yes } else { no }));
+            assessment
+                .actions
+                .push(new_unit_action(wish, if back { yes } else { no }));
         }
-        assessment.attributes.insert(field.to_owned(), Attribute::in_plane(plane, Reading::is(back), Reading::is(now)));
+        assessment.attributes.insert(
+            field.to_owned(),
+            Attribute::in_plane(plane, Reading::is(back), Reading::is(now)),
+        );
     }
 }

@@ -5,13 +5,23 @@ use crate::action::NetworkManagerKind;
 use crate::link::layers::{OnDisk, RunningLinkLayers};
 use crate::link::owner::{HEAD, Handle, own_file};
 use crate::link::{Owner, link_state};
-use crate::{Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading};
+use crate::{
+    Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading,
+};
 use railwright_base::quote::quote_for_shell;
 use serde_json::Value;
 
 /// What there is not yet comes with the wish for it, or never.
-pub(super) fn wait_for_parent(body: &VlanBody, wish: &DesiredResource, assessment: &mut Assessment, reason: impl FnOnce() -> String) {
-    let first = wish.after.iter().find(|after| matches!(after.kind(), "bond" | "vlan") && after.name() == body.parent);
+pub(super) fn wait_for_parent(
+    body: &VlanBody,
+    wish: &DesiredResource,
+    assessment: &mut Assessment,
+    reason: impl FnOnce() -> String,
+) {
+    let first = wish
+        .after
+        .iter()
+        .find(|after| matches!(after.kind(), "bond" | "vlan") && after.name() == body.parent);
     match first {
         Some(first) if wish.text("known_after").is_none() => {
             assessment.known_after = Some(first.within_target());
@@ -21,42 +31,63 @@ pub(super) fn wait_for_parent(body: &VlanBody, wish: &DesiredResource, assessmen
     }
 }
 
-/// The files of ours that make it at boot, with their modes: systemd.netdev(5) and systemd.network(5), netplan(5),
-/// interfaces(5). A reason where the manager takes none.
-fn render_vlan_boot_files(body: &VlanBody, on_disk: &OnDisk) -> Result<Vec<(String, &'static str, String)>, String> {
+/// The files of ours that make it at boot, with their modes: systemd.netdev(5) and
+/// systemd.network(5), netplan(5), interfaces(5). A reason where the manager takes none.
+fn render_vlan_boot_files(
+    body: &VlanBody,
+    on_disk: &OnDisk,
+) -> Result<Vec<(String, &'static str, String)>, String> {
     let VlanBody { netdev, parent, id } = body;
     match on_disk.manager {
         Some(NetworkManagerKind::Networkd) => {
             if let Owner::Managed(view) = &on_disk.below
-                && let Handle::Networkd { shared: Some(reason), .. } = &view.handle
+                && let Handle::Networkd {
+                    shared: Some(reason),
+                    ..
+                } = &view.handle
             {
                 return Err(reason.clone());
             }
             let Some(file) = &on_disk.network_file else {
-                return Err(format!("systemd-networkd applies no file to {parent} that the VLAN could be added to"));
+                return Err(format!(
+                    "systemd-networkd applies no file to {parent} that the VLAN could be added to"
+                ));
             };
             let made = format!("{HEAD}[NetDev]\nName={netdev}\nKind=vlan\n[VLAN]\nId={id}\n");
             let added = format!("{HEAD}[Network]\nVLAN={netdev}\n");
-            Ok(vec![(netdev_file(netdev), "0644", made), (drop_in(netdev, file), "0644", added)])
+            Ok(vec![
+                (netdev_file(netdev), "0644", made),
+                (drop_in(netdev, file), "0644", added),
+            ])
         }
         Some(NetworkManagerKind::Netplan) => {
-            let Some(link) = &on_disk.netplan_id else { return Err(by_hand(body)) };
+            let Some(link) = &on_disk.netplan_id else {
+                return Err(by_hand(body));
+            };
             let (name, link) = (Value::from(netdev.as_str()), Value::from(link.as_str()));
-            let text = format!("{HEAD}network:\n  version: 2\n  vlans:\n    {name}:\n      id: {id}\n      link: {link}\n");
+            let text = format!(
+                "{HEAD}network:\n  version: 2\n  vlans:\n    {name}:\n      id: {id}\n      link: \
+                 {link}\n"
+            );
             Ok(vec![(netplan_file(netdev), "0600", text)])
         }
         Some(NetworkManagerKind::Ifupdown) => {
-            let Owner::Managed(view) = &on_disk.below else { return Err(by_hand(body)) };
-            let Handle::Ifupdown(stanzas) = &view.handle else { return Err(by_hand(body)) };
+            let Owner::Managed(view) = &on_disk.below else {
+                return Err(by_hand(body));
+            };
+            let Handle::Ifupdown(stanzas) = &view.handle else {
+                return Err(by_hand(body));
+            };
             if !stanzas.reads_folder {
-                let missing =
-                    "/etc/network/interfaces does not read /etc/network/interfaces.d; add the line `source /etc/network/interfaces.d/*`";
+                let missing = "/etc/network/interfaces does not read /etc/network/interfaces.d; \
+                               add the line `source /etc/network/interfaces.d/*`";
                 return Err(missing.to_owned());
             }
             let (n, p) = (quote_for_shell(netdev), quote_for_shell(parent));
             let text = format!(
-                "{HEAD}auto {netdev}\niface {netdev} inet manual\n    vlan-raw-device {parent}\n    vlan-id {id}\n    \
-                 pre-up [ -e /sys/class/net/{n} ] || ip link add link {p} name {n} type vlan id {id}\n    post-down ip link del dev {n}\n"
+                "{HEAD}auto {netdev}\niface {netdev} inet manual\n    vlan-raw-device {parent}\n    \
+                 vlan-id {id}\n    pre-up [ -e /sys/class/net/{n} ] || ip link add link {p} name \
+                 {n} type vlan id {id}\n    post-down ip link del dev {n}\n"
             );
             Ok(vec![(interfaces_file(netdev), "0644", text)])
         }
@@ -79,32 +110,56 @@ fn netplan_file(netdev: &str) -> String {
 
 /// Without a dot in its name, which `source-directory` of interfaces(5) would leave out.
 fn interfaces_file(netdev: &str) -> String {
-    format!("/etc/network/interfaces.d/89-railwright-{}", netdev.replace(['.', '@'], "_"))
+    format!(
+        "/etc/network/interfaces.d/89-railwright-{}",
+        netdev.replace(['.', '@'], "_")
+    )
 }
 
 fn by_hand(body: &VlanBody) -> String {
     let VlanBody { netdev, parent, id } = body;
     format!(
-        "nobody whose files railwright writes for a VLAN manages {parent} (systemd-networkd, netplan, ifupdown); with NetworkManager make it by hand: \
-         nmcli connection add type vlan con-name {netdev} ifname {netdev} dev {parent} id {id} ipv4.method disabled ipv6.method link-local"
+        "nobody whose files railwright writes for a VLAN manages {parent} (systemd-networkd, \
+         netplan, ifupdown); with NetworkManager make it by hand: nmcli connection add type vlan \
+         con-name {netdev} ifname {netdev} dev {parent} id {id} ipv4.method disabled ipv6.method \
+         link-local"
     )
 }
 
 type Made = (Vec<Action>, Option<NetworkManagerKind>);
 
-/// What makes it: files and a reload where the manager makes netdevs by itself, else `ip` for now and files for the boot.
-pub(super) fn plan_vlan_creation(body: &VlanBody, disk: bool, now: bool, on_disk: &OnDisk) -> Result<Made, String> {
+/// What makes it: files and a reload where the manager makes netdevs by itself, else `ip` for now
+/// and files for the boot.
+pub(super) fn plan_vlan_creation(
+    body: &VlanBody,
+    disk: bool,
+    now: bool,
+    on_disk: &OnDisk,
+) -> Result<Made, String> {
     let mut actions = Vec::new();
     let mut reload = None;
     if disk {
         let written = render_vlan_boot_files(body, on_disk)?;
-        actions.extend(written.into_iter().map(|(path, mode, text)| own_file(&path, mode, text)));
-        reload = on_disk.manager.filter(|manager| *manager != NetworkManagerKind::Ifupdown);
+        actions.extend(
+            written
+                .into_iter()
+                .map(|(path, mode, text)| own_file(&path, mode, text)),
+        );
+        reload = on_disk
+            .manager
+            .filter(|manager| *manager != NetworkManagerKind::Ifupdown);
     }
     if let Some(manager) = reload {
-        actions.push(Action::ReloadLink { netdev: body.parent.clone(), manager });
+        actions.push(Action::ReloadLink {
+            netdev: body.parent.clone(),
+            manager,
+        });
     } else if now {
-        actions.push(Action::AddVlan { netdev: body.netdev.clone(), parent: body.parent.clone(), id: body.id });
+        actions.push(Action::AddVlan {
+            netdev: body.netdev.clone(),
+            parent: body.parent.clone(),
+            id: body.id,
+        });
     }
     Ok((actions, reload))
 }
@@ -119,12 +174,26 @@ pub(super) fn record_vlan_disruption(
     if reload.is_none() {
         return;
     }
-    let state = link_state(answers, &body.parent).ok().flatten().unwrap_or_default();
-    let has_addresses = state.addresses.iter().flatten().any(|address| address.scope != "link");
-    assessment.disruption = if has_addresses { Disruption::LinkBlip } else { Disruption::Reload };
+    let state = link_state(answers, &body.parent)
+        .ok()
+        .flatten()
+        .unwrap_or_default();
+    let has_addresses = state
+        .addresses
+        .iter()
+        .flatten()
+        .any(|address| address.scope != "link");
+    assessment.disruption = if has_addresses {
+        Disruption::LinkBlip
+    } else {
+        Disruption::Reload
+    };
     assessment.interrupts_netdevs = vec![body.parent.clone()];
     if has_addresses {
-        assessment.interrupts.push(format!("systemd-networkd sets the addresses of {} anew, and its RDMA GIDs with them", body.parent));
+        assessment.interrupts.push(format!(
+            "systemd-networkd sets the addresses of {} anew, and its RDMA GIDs with them",
+            body.parent
+        ));
     }
 }
 
@@ -136,29 +205,62 @@ pub(super) fn take_back(
     on_disk: &OnDisk,
     answers: &ReadResults,
 ) -> Assessment {
-    let mut assessment = Assessment { before: serde_json::to_value(before).unwrap_or_default(), ..Assessment::default() };
-    let there = |is: bool| if is { Reading::is("in place") } else { Reading::Absent };
+    let mut assessment = Assessment {
+        before: serde_json::to_value(before).unwrap_or_default(),
+        ..Assessment::default()
+    };
+    let there = |is: bool| {
+        if is {
+            Reading::is("in place")
+        } else {
+            Reading::Absent
+        }
+    };
     let mut gone = Attribute::default();
-    let ours = running.is_some_and(|running| running.kind.as_deref() == Some("vlan") && running.settings == body.wanted());
+    let ours = running.is_some_and(|running| {
+        running.kind.as_deref() == Some("vlan") && running.settings == body.wanted()
+    });
     if !before.persisted {
-        gone = gone.and(Plane::Persisted, Reading::Absent, there(!on_disk.settings.is_empty()));
+        gone = gone.and(
+            Plane::Persisted,
+            Reading::Absent,
+            there(!on_disk.settings.is_empty()),
+        );
     }
     if !before.running {
         gone = gone.and(Plane::Running, Reading::Absent, there(ours));
     }
     if !before.persisted && !on_disk.settings.is_empty() {
         match render_vlan_boot_files(body, on_disk) {
-            Ok(files) => assessment.actions.extend(files.into_iter().map(|(path, ..)| Action::RemoveFile { path, below: None })),
-            Err(_) => assessment.residue.push(format!("{} in the configuration of its manager, which has changed since", body.netdev)),
+            Ok(files) => assessment.actions.extend(
+                files
+                    .into_iter()
+                    .map(|(path, ..)| Action::RemoveFile { path, below: None }),
+            ),
+            Err(_) => assessment.residue.push(format!(
+                "{} in the configuration of its manager, which has changed since",
+                body.netdev
+            )),
         }
-        let reload = on_disk.manager.filter(|manager| *manager != NetworkManagerKind::Ifupdown && !assessment.actions.is_empty());
-        assessment.actions.extend(reload.map(|manager| Action::ReloadLink { netdev: body.parent.clone(), manager }));
+        let reload = on_disk.manager.filter(|manager| {
+            *manager != NetworkManagerKind::Ifupdown && !assessment.actions.is_empty()
+        });
+        assessment
+            .actions
+            .extend(reload.map(|manager| Action::ReloadLink {
+                netdev: body.parent.clone(),
+                manager,
+            }));
         record_vlan_disruption(body, reload, answers, &mut assessment);
     }
     if !before.running && ours {
-        assessment.actions.push(Action::RemoveVlan { netdev: body.netdev.clone() });
+        assessment.actions.push(Action::RemoveVlan {
+            netdev: body.netdev.clone(),
+        });
         assessment.disruption = assessment.disruption.max(Disruption::LinkBlip);
-        assessment.interrupts.push(format!("all traffic on {} ends", body.netdev));
+        assessment
+            .interrupts
+            .push(format!("all traffic on {} ends", body.netdev));
         assessment.interrupts_netdevs.push(body.netdev.clone());
     }
     assessment.attributes.insert("vlan".to_owned(), gone);
@@ -176,5 +278,8 @@ pub fn add_script(netdev: &str, parent: &str, id: u16) -> String {
 
 /// Removes it; one that is not there is no error.
 pub fn remove_script(netdev: &str) -> String {
-    format!("[ ! -e /proc/net/vlan/{n} ] || ip link del dev {n}\n", n = quote_for_shell(netdev))
+    format!(
+        "[ ! -e /proc/net/vlan/{n} ] || ip link del dev {n}\n",
+        n = quote_for_shell(netdev)
+    )
 }

@@ -1,14 +1,17 @@
-//! `vlan`: a VLAN netdev on a parent, running now and made at boot by the manager that owns the parent. Its name is the
-//! netdev's. MTU, state and addresses are a `link` of the same name, which comes after it.
+//! `vlan`: a VLAN netdev on a parent, running now and made at boot by the manager that owns the
+//! parent. Its name is the netdev's. MTU, state and addresses are a `link` of the same name, which
+//! comes after it.
 //!
-//! What is not there is made; what is there and means something else is never torn down, because addresses and
-//! connections would go with it: it is refused with what to do by hand.
+//! What is not there is made; what is there and means something else is never torn down, because
+//! addresses and connections would go with it: it is refused with what to do by hand.
 
 pub mod change;
 
 use super::fields::{Fields, is_netdev};
 use super::link::layers::{self, OnDisk, RunningLinkLayers, Settings};
-use super::{Assessment, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind};
+use super::{
+    Assessment, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
+};
 use crate::link::Owner;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -31,7 +34,11 @@ impl VlanBody {
     }
 
     fn wanted(&self) -> Settings {
-        [("id".to_owned(), json!(self.id)), ("parent".to_owned(), json!(self.parent))].into()
+        [
+            ("id".to_owned(), json!(self.id)),
+            ("parent".to_owned(), json!(self.parent)),
+        ]
+        .into()
     }
 }
 
@@ -59,12 +66,20 @@ impl ResourceKind for Vlan {
         let netdev = fields.netdev(true);
         let parent = fields.text("parent", true);
         if parent.is_some_and(|parent| !is_netdev(parent) || Some(parent) == netdev) {
-            fields.error("/parent", "`parent` must be the name of another netdev", None);
+            fields.error(
+                "/parent",
+                "`parent` must be the name of another netdev",
+                None,
+            );
         }
         // 0 means a tag with a priority alone, 4095 is reserved (IEEE 802.1Q)
         fields.number("id", 1..=4094);
         if fields.get("id").is_none() {
-            fields.error("", "`id` is missing", Some("the VLAN's number, 1 to 4094".to_owned()));
+            fields.error(
+                "",
+                "`id` is missing",
+                Some("the VLAN's number, 1 to 4094".to_owned()),
+            );
         }
         fields.resource("known_after");
         fields.finish()
@@ -73,7 +88,9 @@ impl ResourceKind for Vlan {
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
         let body = VlanBody::of(wish);
         let mut all = layers::build_layer_reads(&body.netdev, std::slice::from_ref(&body.parent));
-        all.push(Read::Link { netdev: body.parent });
+        all.push(Read::Link {
+            netdev: body.parent,
+        });
         all
     }
 
@@ -85,11 +102,22 @@ impl ResourceKind for Vlan {
         }
     }
 
-    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+    fn undo(
+        &self,
+        last_applied: &DesiredResource,
+        before: &Value,
+        answers: &ReadResults,
+    ) -> Assessment {
         let body = VlanBody::of(last_applied);
-        let before: PriorVlanState = serde_json::from_value(before.clone()).unwrap_or(PriorVlanState { running: true, persisted: true });
+        let before: PriorVlanState =
+            serde_json::from_value(before.clone()).unwrap_or(PriorVlanState {
+                running: true,
+                persisted: true,
+            });
         match decode_vlan_state(&body, answers) {
-            Ok((running, on_disk)) => change::take_back(&body, before, running.as_ref(), &on_disk, answers),
+            Ok((running, on_disk)) => {
+                change::take_back(&body, before, running.as_ref(), &on_disk, answers)
+            }
             Err(reason) => build_unknown_vlan_diff(&body, reason),
         }
     }
@@ -99,9 +127,20 @@ impl ResourceKind for Vlan {
     }
 }
 
-fn decode_vlan_state(body: &VlanBody, answers: &ReadResults) -> Result<(Option<RunningLinkLayers>, OnDisk), String> {
+fn decode_vlan_state(
+    body: &VlanBody,
+    answers: &ReadResults,
+) -> Result<(Option<RunningLinkLayers>, OnDisk), String> {
     let running = layers::decode_running_layers(answers, &body.netdev)?;
-    Ok((running, layers::on_disk(answers, &body.netdev, "vlan", std::slice::from_ref(&body.parent))?))
+    Ok((
+        running,
+        layers::on_disk(
+            answers,
+            &body.netdev,
+            "vlan",
+            std::slice::from_ref(&body.parent),
+        )?,
+    ))
 }
 
 fn build_unknown_vlan_diff(body: &VlanBody, reason: String) -> Assessment {
@@ -115,14 +154,25 @@ fn diff_vlan(
     running: Option<&RunningLinkLayers>,
     on_disk: &OnDisk,
 ) -> Assessment {
-    let read = |settings: &Settings, word: &str| settings.get(word).cloned().map_or(Reading::Absent, Reading::Is);
-    let mut assessment = layers::diff_layer_settings(&body.wanted(), |word, plane| match (plane, running) {
-        (Plane::Persisted, _) => read(&on_disk.settings, word),
-        (_, Some(running)) if !running.is_told => Reading::Unknown("`ip -d` gave no details of it".to_owned()),
-        (_, Some(running)) => read(&running.settings, word),
-        (_, None) => Reading::Absent,
-    });
-    let before = PriorVlanState { running: running.is_some(), persisted: !on_disk.settings.is_empty() };
+    let read = |settings: &Settings, word: &str| {
+        settings
+            .get(word)
+            .cloned()
+            .map_or(Reading::Absent, Reading::Is)
+    };
+    let mut assessment =
+        layers::diff_layer_settings(&body.wanted(), |word, plane| match (plane, running) {
+            (Plane::Persisted, _) => read(&on_disk.settings, word),
+            (_, Some(running)) if !running.is_told => {
+                Reading::Unknown("`ip -d` gave no details of it".to_owned())
+            }
+            (_, Some(running)) => read(&running.settings, word),
+            (_, None) => Reading::Absent,
+        });
+    let before = PriorVlanState {
+        running: running.is_some(),
+        persisted: !on_disk.settings.is_empty(),
+    };
     assessment.before = serde_json::to_value(before).unwrap_or_default();
     if !assessment.is_met() && !assessment.has_unknown() {
         plan_vlan_fix(body, wish, answers, running, on_disk, &mut assessment);
@@ -131,7 +181,12 @@ fn diff_vlan(
 }
 
 fn has_plane_difference(assessment: &Assessment, plane: Plane) -> bool {
-    assessment.attributes.values().any(|attribute| attribute.differences().iter().any(|(other, ..)| *other == plane))
+    assessment.attributes.values().any(|attribute| {
+        attribute
+            .differences()
+            .iter()
+            .any(|(other, ..)| *other == plane)
+    })
 }
 
 fn plan_vlan_fix(
@@ -142,14 +197,23 @@ fn plan_vlan_fix(
     on_disk: &OnDisk,
     assessment: &mut Assessment,
 ) {
-    let (disk, now) = (has_plane_difference(assessment, Plane::Persisted), has_plane_difference(assessment, Plane::Running));
+    let (disk, now) = (
+        has_plane_difference(assessment, Plane::Persisted),
+        has_plane_difference(assessment, Plane::Running),
+    );
     if let Some(running) = running.filter(|_| now) {
         return assessment.refusal = Some(in_the_way(body, running));
     }
     let wanted = body.wanted();
-    if disk && on_disk.settings.iter().any(|(word, value)| wanted.get(word).is_some_and(|wanted| wanted != value)) {
+    if disk
+        && on_disk
+            .settings
+            .iter()
+            .any(|(word, value)| wanted.get(word).is_some_and(|wanted| wanted != value))
+    {
         return assessment.refusal = Some(format!(
-            "{} is on disk as {}, and {} is wanted; change it there, because what goes by it (addresses, routes) would go along",
+            "{} is on disk as {}, and {} is wanted; change it there, because what goes by it \
+             (addresses, routes) would go along",
             body.netdev,
             describe_vlan_settings(&on_disk.settings),
             describe_vlan_settings(&wanted)
@@ -158,12 +222,20 @@ fn plan_vlan_fix(
     match super::link::link_state(answers, &body.parent) {
         Ok(Some(_)) => {}
         Ok(None) => {
-            let reason = || format!("there is no netdev {} for VLAN {} to sit on", body.parent, body.id);
+            let reason = || {
+                format!(
+                    "there is no netdev {} for VLAN {} to sit on",
+                    body.parent, body.id
+                )
+            };
             return change::wait_for_parent(body, wish, assessment, reason);
         }
         Err(reason) => return assessment.refusal = Some(reason),
     }
-    let waits = wish.after.iter().any(|after| after.kind() == "link" && after.name() == body.parent);
+    let waits = wish
+        .after
+        .iter()
+        .any(|after| after.kind() == "link" && after.name() == body.parent);
     if disk && waits && matches!(on_disk.below, Owner::Nobody { .. }) {
         assessment.known_after = Some(format!("link/{}", body.parent));
         assessment.announced = ANNOUNCED.map(str::to_owned).to_vec();
@@ -181,7 +253,14 @@ fn plan_vlan_fix(
 /// `{"id":100,"parent":"ens1"}` in words.
 fn describe_vlan_settings(settings: &Settings) -> String {
     let word = |word: &str| {
-        settings.get(word).map_or_else(|| "none".to_owned(), |value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+        settings.get(word).map_or_else(
+            || "none".to_owned(),
+            |value| {
+                value
+                    .as_str()
+                    .map_or_else(|| value.to_string(), str::to_owned)
+            },
+        )
     };
     format!("VLAN {} on {}", word("id"), word("parent"))
 }
@@ -193,8 +272,9 @@ fn in_the_way(body: &VlanBody, running: &RunningLinkLayers) -> String {
         None => "a NIC".to_owned(),
     };
     format!(
-        "{} is there as {what}, and VLAN {} on {} is wanted; it is not torn down, because addresses and connections would go with it: \
-         remove it by hand (ip link del dev {}) once nobody uses it",
+        "{} is there as {what}, and VLAN {} on {} is wanted; it is not torn down, because \
+         addresses and connections would go with it: remove it by hand (ip link del dev {}) once \
+         nobody uses it",
         body.netdev, body.id, body.parent, body.netdev
     )
 }

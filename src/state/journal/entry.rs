@@ -125,7 +125,8 @@ pub enum JournalEntry {
         node: String,
         /// The name of the guard on the host.
         guard: String,
-        /// It was confirmed over a new connection; otherwise the host put back what was there before.
+        /// It was confirmed over a new connection; otherwise the host put back what was there
+        /// before.
         confirmed: bool,
         /// What could not be put back.
         #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -149,7 +150,8 @@ pub enum JournalEntry {
         /// The exit status; nothing when it is not known.
         code: Option<i32>,
     },
-    /// A step ends without anything done to its host, which is in service as it was: its node could not be emptied, and takes pods again.
+    /// A step ends without anything done to its host, which is in service as it was: its node could
+    /// not be emptied, and takes pods again.
     HostLeftAsItWas {
         /// The node's id.
         node: String,
@@ -256,7 +258,10 @@ impl JournalEntry {
         JournalEntry::RunStarted {
             format_version: super::FORMAT_VERSION.to_owned(),
             run: run.to_owned(),
-            cluster: ClusterIdentity { id: "0123456789abcdef0123456789abcdef".parse().unwrap(), name: "c".to_owned() },
+            cluster: ClusterIdentity {
+                id: "0123456789abcdef0123456789abcdef".parse().unwrap(),
+                name: "c".to_owned(),
+            },
             plan: String::new(),
             inventory: InventoryOrigin::default(),
             who: "a \"quoted\" name".to_owned(),

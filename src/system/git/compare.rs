@@ -40,7 +40,8 @@ struct CommitComparison<'a> {
     is_read: &'a dyn Fn(&TrackedPath<'_>) -> bool,
 }
 
-/// Whether these files of a folder are those of the commit; nothing where its objects cannot be read.
+/// Whether these files of a folder are those of the commit; nothing where its objects cannot be
+/// read.
 pub fn compare_with_commit(
     repository: &GitRepository,
     folder: &Path,
@@ -53,9 +54,25 @@ pub fn compare_with_commit(
     let mut prefix = String::new();
     for name in folder.strip_prefix(&repository.top).ok()?.iter() {
         let name = name.to_str()?;
-        match objects.tree(&tree)?.into_iter().find(|(of, _)| of == name.as_bytes()) {
-            Some((_, TreeEntry { kind: GitTreeEntryKind::Folder, id })) => tree = id,
-            Some((_, TreeEntry { kind: GitTreeEntryKind::Link | GitTreeEntryKind::Submodule, .. })) => return Some(WorkTreeState::Unknown),
+        match objects
+            .tree(&tree)?
+            .into_iter()
+            .find(|(of, _)| of == name.as_bytes())
+        {
+            Some((
+                _,
+                TreeEntry {
+                    kind: GitTreeEntryKind::Folder,
+                    id,
+                },
+            )) => tree = id,
+            Some((
+                _,
+                TreeEntry {
+                    kind: GitTreeEntryKind::Link | GitTreeEntryKind::Submodule,
+                    ..
+                },
+            )) => return Some(WorkTreeState::Unknown),
             Some(_) | None => return Some(WorkTreeState::Changed),
         }
         prefix.push_str(&format!("{name}/"));
@@ -64,7 +81,15 @@ pub fn compare_with_commit(
     for file in files {
         read.add(file.path, file.bytes);
     }
-    Some(CommitComparison { repository, objects, prefix, is_read }.folder(&tree, &read, ""))
+    Some(
+        CommitComparison {
+            repository,
+            objects,
+            prefix,
+            is_read,
+        }
+        .folder(&tree, &read, ""),
+    )
 }
 
 /// The last of these in the order of certainty; what comes after a change is not looked at.
@@ -89,21 +114,52 @@ impl<'a> ReadFolder<'a> {
 }
 
 impl CommitComparison<'_> {
-    /// A folder beside a tree; `below` is its path with `/` at the end. What surely changed goes before what is not known.
+    /// A folder beside a tree; `below` is its path with `/` at the end. What surely changed goes
+    /// before what is not known.
     fn folder(&self, tree: &Id, read: &ReadFolder<'_>, below: &str) -> WorkTreeState {
-        let Some(entries) = self.objects.tree(tree) else { return WorkTreeState::Unknown };
+        let Some(entries) = self.objects.tree(tree) else {
+            return WorkTreeState::Unknown;
+        };
         let entries: BTreeMap<Vec<u8>, TreeEntry> = entries.into_iter().collect();
-        let of_files = read.files.iter().map(|(name, bytes)| match entries.get(name.as_bytes()) {
-            Some(TreeEntry { kind: GitTreeEntryKind::File, id }) => self.file(id, bytes, &format!("{below}{name}")),
-            Some(TreeEntry { kind: GitTreeEntryKind::Link | GitTreeEntryKind::Submodule, .. }) => WorkTreeState::Unknown,
-            Some(TreeEntry { kind: GitTreeEntryKind::Folder, .. }) | None => WorkTreeState::Changed,
-        });
-        let of_folders = read.folders.iter().map(|(name, read)| match entries.get(name.as_bytes()) {
-            Some(TreeEntry { kind: GitTreeEntryKind::Folder, id }) => self.folder(id, read, &format!("{below}{name}/")),
-            Some(TreeEntry { kind: GitTreeEntryKind::Link | GitTreeEntryKind::Submodule, .. }) => WorkTreeState::Unknown,
-            Some(TreeEntry { kind: GitTreeEntryKind::File, .. }) | None => WorkTreeState::Changed,
-        });
-        let of_missing = entries.iter().map(|(name, entry)| self.unread(name, *entry, read, below));
+        let of_files = read
+            .files
+            .iter()
+            .map(|(name, bytes)| match entries.get(name.as_bytes()) {
+                Some(TreeEntry {
+                    kind: GitTreeEntryKind::File,
+                    id,
+                }) => self.file(id, bytes, &format!("{below}{name}")),
+                Some(TreeEntry {
+                    kind: GitTreeEntryKind::Link | GitTreeEntryKind::Submodule,
+                    ..
+                }) => WorkTreeState::Unknown,
+                Some(TreeEntry {
+                    kind: GitTreeEntryKind::Folder,
+                    ..
+                })
+                | None => WorkTreeState::Changed,
+            });
+        let of_folders =
+            read.folders
+                .iter()
+                .map(|(name, read)| match entries.get(name.as_bytes()) {
+                    Some(TreeEntry {
+                        kind: GitTreeEntryKind::Folder,
+                        id,
+                    }) => self.folder(id, read, &format!("{below}{name}/")),
+                    Some(TreeEntry {
+                        kind: GitTreeEntryKind::Link | GitTreeEntryKind::Submodule,
+                        ..
+                    }) => WorkTreeState::Unknown,
+                    Some(TreeEntry {
+                        kind: GitTreeEntryKind::File,
+                        ..
+                    })
+                    | None => WorkTreeState::Changed,
+                });
+        let of_missing = entries
+            .iter()
+            .map(|(name, entry)| self.unread(name, *entry, read, below));
         find_worst_state(of_files.chain(of_folders).chain(of_missing))
     }
 
@@ -112,19 +168,36 @@ impl CommitComparison<'_> {
         let is_converted = || with_unix_line_ends(bytes).is_some_and(|bytes| is_same(&bytes));
         match is_same(bytes) {
             true => WorkTreeState::AsCommitted,
-            false if is_converted() || may_convert(self.repository, &format!("{}{path}", self.prefix)) => WorkTreeState::Unknown,
+            false
+                if is_converted()
+                    || may_convert(self.repository, &format!("{}{path}", self.prefix)) =>
+            {
+                WorkTreeState::Unknown
+            }
             false => WorkTreeState::Changed,
         }
     }
 
     /// An entry of the commit that was not read, and should have been.
-    fn unread(&self, name: &[u8], entry: TreeEntry, read: &ReadFolder<'_>, below: &str) -> WorkTreeState {
+    fn unread(
+        &self,
+        name: &[u8],
+        entry: TreeEntry,
+        read: &ReadFolder<'_>,
+        below: &str,
+    ) -> WorkTreeState {
         let name = String::from_utf8_lossy(name);
         if read.files.contains_key(&*name) || read.folders.contains_key(&*name) {
             return WorkTreeState::AsCommitted;
         }
-        let is_folder = matches!(entry.kind, GitTreeEntryKind::Folder | GitTreeEntryKind::Submodule);
-        match (self.is_read)(&TrackedPath { path: &format!("{below}{name}"), is_folder }) {
+        let is_folder = matches!(
+            entry.kind,
+            GitTreeEntryKind::Folder | GitTreeEntryKind::Submodule
+        );
+        match (self.is_read)(&TrackedPath {
+            path: &format!("{below}{name}"),
+            is_folder,
+        }) {
             true if entry.kind == GitTreeEntryKind::Submodule => WorkTreeState::Unknown,
             true => WorkTreeState::Changed,
             false => WorkTreeState::AsCommitted,

@@ -1,4 +1,5 @@
-//! Commits and trees of a repository, each believed only when its content has the hash that names it.
+//! Commits and trees of a repository, each believed only when its content has the hash that names
+//! it.
 
 use super::pack;
 use crate::rooted::RootedFolder;
@@ -96,7 +97,8 @@ impl UnpackBudget {
         UnpackBudget(Cell::new(bytes))
     }
 
-    /// Exactly so many bytes that are unpacked from these; nothing where there are more or fewer, or too many in all.
+    /// Exactly so many bytes that are unpacked from these; nothing where there are more or fewer,
+    /// or too many in all.
     pub fn unpack(&self, packed: impl Read, size: u64) -> Option<Vec<u8>> {
         let bytes = self.up_to(packed, size)?;
         (bytes.len() as u64 == size).then_some(bytes)
@@ -105,7 +107,9 @@ impl UnpackBudget {
     fn up_to(&self, packed: impl Read, most: u64) -> Option<Vec<u8>> {
         let most = Some(most).filter(|most| *most <= OBJECT_MAX_BYTES && *most <= self.0.get())?;
         let mut bytes = Vec::new();
-        let read = ZlibDecoder::new(packed).take(most + 1).read_to_end(&mut bytes);
+        let read = ZlibDecoder::new(packed)
+            .take(most + 1)
+            .read_to_end(&mut bytes);
         self.0.set(self.0.get().saturating_sub(bytes.len() as u64));
         read.ok()?;
         (bytes.len() as u64 <= most).then_some(bytes)
@@ -121,7 +125,10 @@ impl UnpackBudget {
 impl<'a> Objects<'a> {
     /// Those of the folder `.git`.
     pub fn new(files: &'a RootedFolder) -> Self {
-        Objects { files, budget: UnpackBudget::of(UNPACKED_MAX_BYTES) }
+        Objects {
+            files,
+            budget: UnpackBudget::of(UNPACKED_MAX_BYTES),
+        }
     }
 
     /// The tree of a commit.
@@ -161,22 +168,40 @@ impl<'a> Objects<'a> {
         (Id::of(kind, &content) == *id).then_some(content)
     }
 
-    /// An object with a file of its own: `KIND SIZE`, a zero byte, the content; nothing where there is none.
+    /// An object with a file of its own: `KIND SIZE`, a zero byte, the content; nothing where there
+    /// is none.
     fn loose(&self, id: &Id, kind: GitObjectKind) -> Option<Option<Vec<u8>>> {
         let digits = id.digits();
-        let Some(file) = self.files.open_file(&format!("objects/{}/{}", &digits[..2], &digits[2..])).ok()? else { return Some(None) };
+        let Some(file) = self
+            .files
+            .open_file(&format!("objects/{}/{}", &digits[..2], &digits[2..]))
+            .ok()?
+        else {
+            return Some(None);
+        };
         let whole = self.budget.up_to(file, OBJECT_MAX_BYTES)?;
         let end = whole.iter().position(|byte| *byte == 0)?;
         let head = std::str::from_utf8(&whole[..end]).ok()?;
-        (head == format!("{} {}", kind.word(), whole.len() - end - 1)).then(|| Some(whole[end + 1..].to_vec()))
+        (head == format!("{} {}", kind.word(), whole.len() - end - 1))
+            .then(|| Some(whole[end + 1..].to_vec()))
     }
 
     fn packed(&self, id: &Id, kind: GitObjectKind) -> Option<Vec<u8>> {
         for name in self.files.names("objects/pack", PACKS_MAX).ok()? {
-            let Some(stem) = name.strip_suffix(".idx") else { continue };
-            let index = self.files.open_file(&format!("objects/pack/{name}")).ok()??;
-            let Some(offset) = pack::find_object_offset(&index, id) else { continue };
-            let pack = self.files.open_file(&format!("objects/pack/{stem}.pack")).ok()??;
+            let Some(stem) = name.strip_suffix(".idx") else {
+                continue;
+            };
+            let index = self
+                .files
+                .open_file(&format!("objects/pack/{name}"))
+                .ok()??;
+            let Some(offset) = pack::find_object_offset(&index, id) else {
+                continue;
+            };
+            let pack = self
+                .files
+                .open_file(&format!("objects/pack/{stem}.pack"))
+                .ok()??;
             let (found, content) = pack::read_packed_object(&pack, &index, offset, &self.budget)?;
             return (found == kind).then_some(content);
         }

@@ -1,5 +1,6 @@
-//! Packs of objects: the index of version 2, and entries that stand whole or as the difference from another (gitformat-pack(5)).
-//! A pack may have been written to hurt its reader: every number in it is checked before it is used, and nothing is read without an end.
+//! Packs of objects: the index of version 2, and entries that stand whole or as the difference from
+//! another (gitformat-pack(5)). A pack may have been written to hurt its reader: every number in it
+//! is checked before it is used, and nothing is read without an end.
 
 use super::object::{GitObjectKind, Id, UnpackBudget};
 use std::fs::File;
@@ -8,7 +9,8 @@ use std::os::unix::fs::FileExt as _;
 
 /// The first bytes of an index, and its version.
 const INDEX_HEAD: [u8; 8] = [0xff, b't', b'O', b'c', 0, 0, 0, 2];
-/// Where the 256 sums begin that say how many ids begin with a byte up to this one, and where the ids begin.
+/// Where the 256 sums begin that say how many ids begin with a byte up to this one, and where the
+/// ids begin.
 const SUMS: u64 = 8;
 const IDS: u64 = SUMS + 256 * 4;
 /// Differences from each other; git makes at most 50, and made 250 when it was told to be thorough.
@@ -22,17 +24,32 @@ pub fn find_object_offset(index: &File, id: &Id) -> Option<u64> {
     let first = u64::from(id.0[0]);
     let sum = |byte: u64| read_u32_at(index, SUMS + byte * 4);
     let count = u64::from(sum(255)?);
-    let (mut from, mut to) = (if first == 0 { 0 } else { u64::from(sum(first - 1)?) }, u64::from(sum(first)?));
+    let (mut from, mut to) = (
+        if first == 0 {
+            0
+        } else {
+            u64::from(sum(first - 1)?)
+        },
+        u64::from(sum(first)?),
+    );
     while from < to {
         let middle = from + (to - from) / 2;
         match read_bytes_at::<20>(index, IDS + middle * 20)?.cmp(&id.0) {
             std::cmp::Ordering::Less => from = middle + 1,
             std::cmp::Ordering::Greater => to = middle,
-            // After the ids there are their checksums, then offsets of 31 bits, then those of 64 bits that did not fit.
+            // After the ids there are their checksums, then offsets of 31 bits, then those of 64
+            // bits that did not fit.
             std::cmp::Ordering::Equal => {
                 let short = read_u32_at(index, IDS + count * 24 + middle * 4)?;
-                let long = |place: u32| read_bytes_at::<8>(index, IDS + count * 28 + u64::from(place) * 8).map(u64::from_be_bytes);
-                return if short >> 31 == 0 { Some(short.into()) } else { long(short & 0x7fff_ffff) };
+                let long = |place: u32| {
+                    read_bytes_at::<8>(index, IDS + count * 28 + u64::from(place) * 8)
+                        .map(u64::from_be_bytes)
+                };
+                return if short >> 31 == 0 {
+                    Some(short.into())
+                } else {
+                    long(short & 0x7fff_ffff)
+                };
             }
         }
     }
@@ -40,7 +57,12 @@ pub fn find_object_offset(index: &File, id: &Id) -> Option<u64> {
 }
 
 /// The object that begins at an offset.
-pub fn read_packed_object(pack: &File, index: &File, offset: u64, budget: &UnpackBudget) -> Option<(GitObjectKind, Vec<u8>)> {
+pub fn read_packed_object(
+    pack: &File,
+    index: &File,
+    offset: u64,
+    budget: &UnpackBudget,
+) -> Option<(GitObjectKind, Vec<u8>)> {
     let mut differences = Vec::new();
     let mut at = offset;
     loop {
@@ -55,14 +77,31 @@ pub fn read_packed_object(pack: &File, index: &File, offset: u64, budget: &Unpac
                 } else {
                     find_base_offset(pack, index, &mut next)?
                 };
-                differences.push(budget.unpack(From { file: pack, at: next }, size)?);
+                differences.push(budget.unpack(
+                    From {
+                        file: pack,
+                        at: next,
+                    },
+                    size,
+                )?);
                 at = base;
                 continue;
             }
             _ => return None,
         };
-        let whole = budget.unpack(From { file: pack, at: next }, size)?;
-        let content = differences.iter().rev().try_fold(whole, |base, difference| apply_delta(&base, difference, budget))?;
+        let whole = budget.unpack(
+            From {
+                file: pack,
+                at: next,
+            },
+            size,
+        )?;
+        let content = differences
+            .iter()
+            .rev()
+            .try_fold(whole, |base, difference| {
+                apply_delta(&base, difference, budget)
+            })?;
         return Some((kind, content));
     }
 }
@@ -85,7 +124,10 @@ fn read_base_distance(pack: &File, at: &mut u64) -> Option<u64> {
     let mut distance = u64::from(last & 0x7f);
     while last & 0x80 != 0 {
         last = read_next_byte(pack, at)?;
-        distance = distance.checked_add(1)?.checked_mul(128)?.checked_add(u64::from(last & 0x7f))?;
+        distance = distance
+            .checked_add(1)?
+            .checked_mul(128)?
+            .checked_add(u64::from(last & 0x7f))?;
     }
     Some(distance).filter(|distance| *distance > 0)
 }
@@ -109,7 +151,9 @@ fn apply_delta(base: &[u8], difference: &[u8], budget: &UnpackBudget) -> Option<
     while let [order, after @ ..] = rest {
         rest = after;
         let piece = if order & 0x80 == 0 {
-            let (piece, after) = rest.split_at_checked(usize::from(*order)).filter(|(piece, _)| !piece.is_empty())?;
+            let (piece, after) = rest
+                .split_at_checked(usize::from(*order))
+                .filter(|(piece, _)| !piece.is_empty())?;
             rest = after;
             piece
         } else {
@@ -205,14 +249,48 @@ mod tests {
         // Copies 0x1000 bytes from place 0.
         let copy = [0xa0_u8, 0x10];
         let difference = |size: u64, times: usize| [sizes(size), copy.repeat(times)].concat();
-        assert_eq!(apply_delta(&base, &difference(0x3000, 3), &budget).map(|made| made.len()), Some(0x3000));
-        assert_eq!(apply_delta(&base, &difference(0x3000, 4), &budget), None, "more than it says");
-        assert_eq!(apply_delta(&base, &difference(0x3000, 2), &budget), None, "less than it says");
-        assert_eq!(apply_delta(&base, &difference(1 << 40, 1), &budget), None, "more than there is room for");
-        assert_eq!(apply_delta(&base[1..], &difference(0x3000, 3), &budget), None, "another base");
-        assert_eq!(apply_delta(&base, &[sizes(1), vec![0]].concat(), &budget), None, "an order without a meaning");
-        assert_eq!(apply_delta(&base, &[sizes(2), vec![2, 1]].concat(), &budget), None, "it ends too early");
-        assert_eq!(apply_delta(&base, &[sizes(0x10000), vec![0x80]].concat(), &budget), None, "beyond the base");
-        assert_eq!(apply_delta(&base, &[sizes(3), vec![3, 1, 2, 3]].concat(), &budget).as_deref(), Some(&[1, 2, 3][..]));
+        assert_eq!(
+            apply_delta(&base, &difference(0x3000, 3), &budget).map(|made| made.len()),
+            Some(0x3000)
+        );
+        assert_eq!(
+            apply_delta(&base, &difference(0x3000, 4), &budget),
+            None,
+            "more than it says"
+        );
+        assert_eq!(
+            apply_delta(&base, &difference(0x3000, 2), &budget),
+            None,
+            "less than it says"
+        );
+        assert_eq!(
+            apply_delta(&base, &difference(1 << 40, 1), &budget),
+            None,
+            "more than there is room for"
+        );
+        assert_eq!(
+            apply_delta(&base[1..], &difference(0x3000, 3), &budget),
+            None,
+            "another base"
+        );
+        assert_eq!(
+            apply_delta(&base, &[sizes(1), vec![0]].concat(), &budget),
+            None,
+            "an order without a meaning"
+        );
+        assert_eq!(
+            apply_delta(&base, &[sizes(2), vec![2, 1]].concat(), &budget),
+            None,
+            "it ends too early"
+        );
+        assert_eq!(
+            apply_delta(&base, &[sizes(0x10000), vec![0x80]].concat(), &budget),
+            None,
+            "beyond the base"
+        );
+        assert_eq!(
+            apply_delta(&base, &[sizes(3), vec![3, 1, 2, 3]].concat(), &budget).as_deref(),
+            Some(&[1, 2, 3][..])
+        );
     }
 }

@@ -15,7 +15,8 @@ const SYMBOLIC_MAX: usize = 5;
 pub enum Around {
     /// No repository.
     Nothing,
-    /// A `.git` that is a link, or a file that names another place (a linked work tree, a submodule): it is not followed.
+    /// A `.git` that is a link, or a file that names another place (a linked work tree, a
+    /// submodule): it is not followed.
     NotUnderstood,
     Repository(GitRepository),
 }
@@ -36,18 +37,25 @@ pub enum GitHead {
     Commit(String),
 }
 
-/// The nearest repository at or above a folder. A folder that looks like a bare repository is a folder: its files may have come from
-/// whoever wrote the rest of it.
+/// The nearest repository at or above a folder. A folder that looks like a bare repository is a
+/// folder: its files may have come from whoever wrote the rest of it.
 pub fn find_enclosing_repository(folder: &Path) -> Around {
     for top in folder.ancestors() {
         let git = top.join(".git");
-        let Ok(found) = fs::symlink_metadata(&git) else { continue };
+        let Ok(found) = fs::symlink_metadata(&git) else {
+            continue;
+        };
         if !found.is_dir() {
             return Around::NotUnderstood;
         }
-        let Ok(files) = RootedFolder::open(&git) else { return Around::NotUnderstood };
+        let Ok(files) = RootedFolder::open(&git) else {
+            return Around::NotUnderstood;
+        };
         if matches!(files.beginning("HEAD", 1), Ok(Some(_))) {
-            return Around::Repository(GitRepository { files, top: top.to_owned() });
+            return Around::Repository(GitRepository {
+                files,
+                top: top.to_owned(),
+            });
         }
     }
     Around::Nothing
@@ -58,7 +66,9 @@ impl GitRepository {
     pub fn head(&self) -> Option<GitHead> {
         let mut name = "HEAD".to_owned();
         for _ in 0..SYMBOLIC_MAX {
-            let Some(said) = self.reference(&name)? else { return self.unborn() };
+            let Some(said) = self.reference(&name)? else {
+                return self.unborn();
+            };
             match said.strip_prefix("ref:").map(str::trim) {
                 Some(next) if next.starts_with("refs/") => name = next.to_owned(),
                 Some(_) => return None,
@@ -79,12 +89,21 @@ impl GitRepository {
 
     /// Lines `ID NAME` of `packed-refs`.
     fn packed(&self, name: &str) -> Option<Option<String>> {
-        let Some(bytes) = self.files.beginning("packed-refs", PACKED_LIMIT_BYTES).ok()? else { return Some(None) };
+        let Some(bytes) = self
+            .files
+            .beginning("packed-refs", PACKED_LIMIT_BYTES)
+            .ok()?
+        else {
+            return Some(None);
+        };
         if bytes.len() as u64 == PACKED_LIMIT_BYTES {
             return None;
         }
         let text = String::from_utf8_lossy(&bytes);
-        let found = text.lines().filter_map(|line| line.split_once(' ')).find(|(_, named)| *named == name);
+        let found = text
+            .lines()
+            .filter_map(|line| line.split_once(' '))
+            .find(|(_, named)| *named == name);
         Some(found.map(|(id, _)| id.to_owned()))
     }
 
@@ -96,5 +115,8 @@ impl GitRepository {
 
 /// A hash in hexadecimal digits: SHA-1, or SHA-256 of newer repositories.
 fn is_id(text: &str) -> bool {
-    matches!(text.len(), 40 | 64) && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    matches!(text.len(), 40 | 64)
+        && text
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }

@@ -1,5 +1,5 @@
-//! One connection to the API of a switch: a socket, TLS with a pinned certificate, and one HTTP/1.1 request after the other, each bounded
-//! in time and size.
+//! One connection to the API of a switch: a socket, TLS with a pinned certificate, and one HTTP/1.1
+//! request after the other, each bounded in time and size.
 
 use super::ApiAccess;
 use super::pin::Verifier;
@@ -54,7 +54,8 @@ pub(super) struct SwitchApiServer {
 /// An open connection.
 struct HttpsSession(SendRequest<String>);
 
-/// A server with the connections to it that nobody uses at the moment. It begins with one, so that a client is a proof of a way there.
+/// A server with the connections to it that nobody uses at the moment. It begins with one, so that
+/// a client is a proof of a way there.
 pub(super) struct SwitchApiClient {
     /// The server.
     pub server: SwitchApiServer,
@@ -82,18 +83,27 @@ pub(super) enum SwitchApiFailure {
 impl SwitchApiServer {
     /// From what is known of the switch; no connection is made yet.
     pub fn new(access: &HostAccess, api: &ApiAccess) -> Result<Self, TransportError> {
-        let local = |reason: String| TransportError::Local { reason: format!("{}: {reason}", access.name) };
+        let local = |reason: String| TransportError::Local {
+            reason: format!("{}: {reason}", access.name),
+        };
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let address = format_endpoint(&access.address, access.port);
-        let verifier = Arc::new(Verifier::new(&access.name, address.clone(), &api.pin, provider.clone())?);
+        let verifier = Arc::new(Verifier::new(
+            &access.name,
+            address.clone(),
+            &api.pin,
+            provider.clone(),
+        )?);
         let tls = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| local(error.to_string()))?
             .dangerous()
             .with_custom_certificate_verifier(verifier.clone())
             .with_no_client_auth();
-        let credentials = base64::encode_base64_text(format!("{}:{}", access.user, api.password.0).as_bytes());
-        let mut authorization = HeaderValue::from_str(&format!("Basic {credentials}")).map_err(|error| local(error.to_string()))?;
+        let credentials =
+            base64::encode_base64_text(format!("{}:{}", access.user, api.password.0).as_bytes());
+        let mut authorization = HeaderValue::from_str(&format!("Basic {credentials}"))
+            .map_err(|error| local(error.to_string()))?;
         authorization.set_sensitive(true);
         let credentials = Redaction::of([("login", credentials)]);
         Ok(SwitchApiServer {
@@ -112,36 +122,62 @@ impl SwitchApiServer {
 
     /// Why it cannot be reached.
     pub fn unreachable(&self, reason: String) -> TransportError {
-        TransportError::Unreachable { host: self.switch.clone(), address: self.address.clone(), reason }
+        TransportError::Unreachable {
+            host: self.switch.clone(),
+            address: self.address.clone(),
+            reason,
+        }
     }
 
     /// A new connection; `api` is what should be there.
     async fn connect(&self, api: &'static str) -> Result<HttpsSession, TransportError> {
         match tokio::time::timeout(self.timeout, self.meet(api)).await {
             Ok(session) => session,
-            Err(_) => Err(self.unreachable(format!("no answer within {} s", self.timeout.as_secs()))),
+            Err(_) => {
+                Err(self.unreachable(format!("no answer within {} s", self.timeout.as_secs())))
+            }
         }
     }
 
     async fn meet(&self, api: &'static str) -> Result<HttpsSession, TransportError> {
-        let no_api = |reason: String| TransportError::NoApi { switch: self.switch.clone(), address: self.address.clone(), api, reason };
-        let name = ServerName::try_from(self.to.clone()).map_err(|_| self.unreachable("its address is no name of a host".to_owned()))?;
-        let socket = TcpStream::connect((self.to.as_str(), self.port)).await.map_err(|error| match error.kind() {
-            ErrorKind::ConnectionRefused => no_api("nobody listens there".to_owned()),
-            _ => self.unreachable(one_line(&error.to_string(), 200)),
-        })?;
+        let no_api = |reason: String| TransportError::NoApi {
+            switch: self.switch.clone(),
+            address: self.address.clone(),
+            api,
+            reason,
+        };
+        let name = ServerName::try_from(self.to.clone())
+            .map_err(|_| self.unreachable("its address is no name of a host".to_owned()))?;
+        let socket = TcpStream::connect((self.to.as_str(), self.port))
+            .await
+            .map_err(|error| match error.kind() {
+                ErrorKind::ConnectionRefused => no_api("nobody listens there".to_owned()),
+                _ => self.unreachable(one_line(&error.to_string(), 200)),
+            })?;
         // A small exchange waits for nothing.
-        socket.set_nodelay(true).map_err(|error| self.unreachable(error.to_string()))?;
-        let stream = TlsConnector::from(self.tls.clone()).connect(name, socket).await.map_err(|error| {
-            let speaks_no_tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-            match (self.verifier.refused(), speaks_no_tls) {
-                (Some(refused), _) => refused,
-                (None, Some(rustls::Error::InvalidMessage(_))) => no_api("what answers there does not speak TLS".to_owned()),
-                (None, _) => self.unreachable(format!("TLS: {}", one_line(&error.to_string(), 200))),
-            }
-        })?;
-        let (sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(|error| self.unreachable(one_line(&error.to_string(), 200)))?;
+        socket
+            .set_nodelay(true)
+            .map_err(|error| self.unreachable(error.to_string()))?;
+        let stream = TlsConnector::from(self.tls.clone())
+            .connect(name, socket)
+            .await
+            .map_err(|error| {
+                let speaks_no_tls = error
+                    .get_ref()
+                    .and_then(|inner| inner.downcast_ref::<rustls::Error>());
+                match (self.verifier.refused(), speaks_no_tls) {
+                    (Some(refused), _) => refused,
+                    (None, Some(rustls::Error::InvalidMessage(_))) => {
+                        no_api("what answers there does not speak TLS".to_owned())
+                    }
+                    (None, _) => {
+                        self.unreachable(format!("TLS: {}", one_line(&error.to_string(), 200)))
+                    }
+                }
+            })?;
+        let (sender, connection) = http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(|error| self.unreachable(one_line(&error.to_string(), 200)))?;
         // It ends with the sender.
         tokio::spawn(async move {
             let _ = connection.await;
@@ -149,7 +185,12 @@ impl SwitchApiServer {
         Ok(HttpsSession(sender))
     }
 
-    fn request(&self, method: Method, path: &str, body: String) -> Result<Request<String>, http::Error> {
+    fn request(
+        &self,
+        method: Method,
+        path: &str,
+        body: String,
+    ) -> Result<Request<String>, http::Error> {
         Request::builder()
             .method(method)
             .uri(path)
@@ -159,21 +200,43 @@ impl SwitchApiServer {
             .body(body)
     }
 
-    async fn ask(&self, session: &mut HttpsSession, method: Method, path: &str, body: String) -> Result<SwitchApiReply, SwitchApiFailure> {
-        let request = self.request(method, path, body).map_err(|error| SwitchApiFailure::NotTaken(self.unreachable(error.to_string())))?;
-        session.0.ready().await.map_err(|error| SwitchApiFailure::NotTaken(self.unreachable(describe_http_error(&error))))?;
-        let response = session.0.send_request(request).await.map_err(|error| match error.is_canceled() {
-            true => SwitchApiFailure::NotTaken(self.unreachable(describe_http_error(&error))),
-            false => SwitchApiFailure::Lost(describe_http_error(&error)),
+    async fn ask(
+        &self,
+        session: &mut HttpsSession,
+        method: Method,
+        path: &str,
+        body: String,
+    ) -> Result<SwitchApiReply, SwitchApiFailure> {
+        let request = self
+            .request(method, path, body)
+            .map_err(|error| SwitchApiFailure::NotTaken(self.unreachable(error.to_string())))?;
+        session.0.ready().await.map_err(|error| {
+            SwitchApiFailure::NotTaken(self.unreachable(describe_http_error(&error)))
         })?;
+        let response =
+            session
+                .0
+                .send_request(request)
+                .await
+                .map_err(|error| match error.is_canceled() {
+                    true => {
+                        SwitchApiFailure::NotTaken(self.unreachable(describe_http_error(&error)))
+                    }
+                    false => SwitchApiFailure::Lost(describe_http_error(&error)),
+                })?;
         let status = response.status().as_u16();
         let (taken, kept) = match status {
             200..=299 => (ANSWER_LIMIT, usize::MAX),
             _ => (REFUSAL_KEPT + ROOM_BYTES, REFUSAL_KEPT),
         };
         let body = read_body_prefix(response.into_body(), taken).await?;
-        let said = self.credentials.apply_to_first(&String::from_utf8_lossy(&body), kept);
-        Ok(SwitchApiReply { status, body: said.into_bytes() })
+        let said = self
+            .credentials
+            .apply_to_first(&String::from_utf8_lossy(&body), kept);
+        Ok(SwitchApiReply {
+            status,
+            body: said.into_bytes(),
+        })
     }
 }
 
@@ -181,21 +244,42 @@ impl SwitchApiClient {
     /// Connects; `api` is what should be there.
     pub async fn open(server: SwitchApiServer, api: &'static str) -> Result<Self, TransportError> {
         let session = server.connect(api).await?;
-        Ok(SwitchApiClient { server, api, idle: Mutex::new(vec![(session, Instant::now())]) })
+        Ok(SwitchApiClient {
+            server,
+            api,
+            idle: Mutex::new(vec![(session, Instant::now())]),
+        })
     }
 
     /// One request, and its answer, whatever it says.
-    pub async fn ask(&self, method: Method, path: &str, body: String) -> Result<SwitchApiReply, SwitchApiFailure> {
+    pub async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: String,
+    ) -> Result<SwitchApiReply, SwitchApiFailure> {
         let mut session = match self.idle() {
             Some(session) => session,
-            None => self.server.connect(self.api).await.map_err(SwitchApiFailure::NotTaken)?,
+            None => self
+                .server
+                .connect(self.api)
+                .await
+                .map_err(SwitchApiFailure::NotTaken)?,
         };
         let asked = self.server.ask(&mut session, method, path, body);
         let reply = match tokio::time::timeout(REQUEST_LIMIT, asked).await {
             Ok(reply) => reply?,
-            Err(_) => return Err(SwitchApiFailure::Lost(format!("no answer within {} s", REQUEST_LIMIT.as_secs()))),
+            Err(_) => {
+                return Err(SwitchApiFailure::Lost(format!(
+                    "no answer within {} s",
+                    REQUEST_LIMIT.as_secs()
+                )));
+            }
         };
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push((session, Instant::now()));
+        self.idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push((session, Instant::now()));
         match reply.status {
             401 | 403 => Err(SwitchApiFailure::NotTaken(TransportError::LoginRefused {
                 switch: self.server.switch.clone(),
@@ -203,7 +287,10 @@ impl SwitchApiClient {
                 reason: reply.said(),
             })),
             // Of a server before the API, which gave up waiting for it.
-            502 | 504 => Err(SwitchApiFailure::Lost(format!("the server before the {} answers {}", self.api, reply.status))),
+            502 | 504 => Err(SwitchApiFailure::Lost(format!(
+                "the server before the {} answers {}",
+                self.api, reply.status
+            ))),
             _ => Ok(reply),
         }
     }
@@ -218,16 +305,24 @@ impl SwitchApiClient {
     /// That there is no such API.
     pub fn none_here(&self, reason: String) -> TransportError {
         let (switch, address) = (self.server.switch.clone(), self.server.address.clone());
-        TransportError::NoApi { switch, address, api: self.api, reason }
+        TransportError::NoApi {
+            switch,
+            address,
+            api: self.api,
+            reason,
+        }
     }
 }
 
-/// The first bytes of a body. The rest is read and dropped, so that the connection can be used again.
+/// The first bytes of a body. The rest is read and dropped, so that the connection can be used
+/// again.
 async fn read_body_prefix(mut body: Incoming, limit: usize) -> Result<Vec<u8>, SwitchApiFailure> {
     let (mut taken, mut seen) = (Vec::new(), 0);
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| SwitchApiFailure::Lost(describe_http_error(&error)))?;
-        let Ok(data) = frame.into_data() else { continue };
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
         seen += data.len();
         if seen > ANSWER_LIMIT {
             return Err(SwitchApiFailure::TooMuch);
@@ -244,8 +339,13 @@ fn describe_http_error(error: &hyper::Error) -> String {
     while let Some(source) = innermost.source() {
         innermost = source;
     }
-    let broke = innermost.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
-    let is_gone = matches!(broke, Some(ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe));
+    let broke = innermost
+        .downcast_ref::<std::io::Error>()
+        .map(std::io::Error::kind);
+    let is_gone = matches!(
+        broke,
+        Some(ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)
+    );
     if is_gone || error.is_incomplete_message() || error.is_closed() {
         return "the server closed the connection".to_owned();
     }
@@ -283,27 +383,47 @@ mod tests {
     /// What is left of an answer of a switch that knows us as `root:poison-password`.
     async fn reply(status: &str, body: &str) -> Result<SwitchApiReply, SwitchApiFailure> {
         let pin = CertificatePin::File("/nonexistent/pin".into());
-        let api = ApiAccess { kind: ApiKind::Nvue, pin, password: Password("poison-password".to_owned()) };
-        let server = SwitchApiServer::new(&crate::sim::new_simulated_access("leaf1"), &api).unwrap();
+        let api = ApiAccess {
+            kind: ApiKind::Nvue,
+            pin,
+            password: Password("poison-password".to_owned()),
+        };
+        let server =
+            SwitchApiServer::new(&crate::sim::new_simulated_access("leaf1"), &api).unwrap();
         let (ours, mut theirs) = tokio::io::duplex(1 << 16);
         let (sender, connection) = http1::handshake(TokioIo::new(ours)).await.unwrap();
         tokio::spawn(connection);
-        let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        let answer = format!(
+            "HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
         tokio::spawn(async move {
             assert!(theirs.read(&mut [0; 1024]).await.unwrap() > 0);
             let _ = theirs.write_all(answer.as_bytes()).await;
         });
-        server.ask(&mut HttpsSession(sender), Method::GET, "/", String::new()).await
+        server
+            .ask(&mut HttpsSession(sender), Method::GET, "/", String::new())
+            .await
     }
 
     #[tokio::test]
     async fn of_a_switch_that_refuses_only_so_much_is_kept_and_nothing_of_the_login() {
         let (before, after) = ("x".repeat(REFUSAL_KEPT - 8), "y".repeat(1 << 20));
-        let body = format!("{before}{}{after}", base64::encode_base64_text(b"root:poison-password"));
-        let Ok(refused) = reply("404 Not Found", &body).await else { panic!("it is an answer") };
+        let body = format!(
+            "{before}{}{after}",
+            base64::encode_base64_text(b"root:poison-password")
+        );
+        let Ok(refused) = reply("404 Not Found", &body).await else {
+            panic!("it is an answer")
+        };
         assert!(refused.body == format!("{before}[secret login]").into_bytes());
-        let Ok(well) = reply("200 OK", &body).await else { panic!("it is an answer") };
+        let Ok(well) = reply("200 OK", &body).await else {
+            panic!("it is an answer")
+        };
         assert!(well.body == format!("{before}[secret login]{after}").into_bytes());
-        assert!(matches!(reply("404 Not Found", &"x".repeat(ANSWER_LIMIT + 1)).await, Err(SwitchApiFailure::TooMuch)));
+        assert!(matches!(
+            reply("404 Not Found", &"x".repeat(ANSWER_LIMIT + 1)).await,
+            Err(SwitchApiFailure::TooMuch)
+        ));
     }
 }

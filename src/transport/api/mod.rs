@@ -1,7 +1,9 @@
 //! Switches over their own APIs, which are HTTPS with a user and a password.
 //!
-//! The way of a connection: `pin` (whose certificate is taken) -> `https` (socket, TLS, one request after the other) -> `eapi` (the shell of
-//! Arista EOS behind its JSON-RPC) or `nvue` (the REST API of Cumulus Linux). Where no pin is, or another certificate is shown, nothing is sent: the password least of all.
+//! The way of a connection: `pin` (whose certificate is taken) -> `https` (socket, TLS, one request
+//! after the other) -> `eapi` (the shell of Arista EOS behind its JSON-RPC) or `nvue` (the REST API
+//! of Cumulus Linux). Where no pin is, or another certificate is shown, nothing is sent: the
+//! password least of all.
 
 mod diagnose;
 mod eapi;
@@ -29,7 +31,8 @@ pub struct ApiAccess {
     pub password: Password,
 }
 
-/// A password, or the mark of one that is filled in where the connection is made. What it is stands in no message.
+/// A password, or the mark of one that is filled in where the connection is made. What it is stands
+/// in no message.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(String);
 
@@ -59,14 +62,21 @@ pub struct ApiConnector {
 }
 
 impl Connector for ApiConnector {
-    fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
+    fn connect<'a>(
+        &'a self,
+        access: &'a HostAccess,
+    ) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
         Box::pin(async {
             let api = access.api.as_ref();
-            let api = api.ok_or_else(|| TransportError::Local { reason: format!("{} is not reached over an API", access.name) })?;
+            let api = api.ok_or_else(|| TransportError::Local {
+                reason: format!("{} is not reached over an API", access.name),
+            })?;
             let server = https::SwitchApiServer::new(access, api)?;
             match api.kind {
                 ApiKind::Eapi => eapi::open_eapi_link(server, access.read_only).await,
-                ApiKind::Nvue => nvue::open_nvue_link(server, access.read_only, self.guards.clone()).await,
+                ApiKind::Nvue => {
+                    nvue::open_nvue_link(server, access.read_only, self.guards.clone()).await
+                }
             }
         })
     }

@@ -1,5 +1,5 @@
-//! Whose certificate is taken: the very one that is pinned, whatever it says of names and days, or one that a pinned authority signed for the
-//! address and for today.
+//! Whose certificate is taken: the very one that is pinned, whatever it says of names and days, or
+//! one that a pinned authority signed for the address and for today.
 
 use crate::TransportError;
 use railwright_base::Fingerprint;
@@ -28,7 +28,8 @@ pub enum CertificatePin {
 }
 
 impl CertificatePin {
-    /// As the spec has it: a fingerprint, or a path that is made absolute. What looks like a fingerprint and is none pins nothing.
+    /// As the spec has it: a fingerprint, or a path that is made absolute. What looks like a
+    /// fingerprint and is none pins nothing.
     pub fn of(text: &str, absolute: impl FnOnce(&str) -> String) -> Self {
         match Fingerprint::digits_of(text).and_then(Fingerprint::parse) {
             Some(fingerprint) => CertificatePin::Fingerprint(fingerprint),
@@ -70,17 +71,32 @@ pub(super) struct Verifier {
 
 impl Verifier {
     /// For a switch at an address, for messages; reads the file that pins.
-    pub fn new(switch: &str, address: String, pin: &CertificatePin, provider: Arc<CryptoProvider>) -> Result<Self, TransportError> {
+    pub fn new(
+        switch: &str,
+        address: String,
+        pin: &CertificatePin,
+        provider: Arc<CryptoProvider>,
+    ) -> Result<Self, TransportError> {
         let pins = match pin {
             CertificatePin::Fingerprint(fingerprint) => CertificatePins::Fingerprint(*fingerprint),
             CertificatePin::File(file) => load_certificate_pins(switch, file, &provider)?,
         };
-        Ok(Verifier { switch: switch.to_owned(), address, pin: pin.clone(), pins, provider, refused: Mutex::default() })
+        Ok(Verifier {
+            switch: switch.to_owned(),
+            address,
+            pin: pin.clone(),
+            pins,
+            provider,
+            refused: Mutex::default(),
+        })
     }
 
     /// Why a certificate was refused, if one was.
     pub fn refused(&self) -> Option<TransportError> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.refused
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Why this one is refused; nothing where it is taken.
@@ -95,16 +111,29 @@ impl Verifier {
         let reason = match &self.pins {
             CertificatePins::Fingerprint(pinned) if *pinned == fingerprint => return None,
             CertificatePins::Fingerprint(_) => String::new(),
-            CertificatePins::Certificates { exact, .. } if exact.iter().any(|one| one.as_ref() == shown.as_ref()) => return None,
+            CertificatePins::Certificates { exact, .. }
+                if exact.iter().any(|one| one.as_ref() == shown.as_ref()) =>
+            {
+                return None;
+            }
             CertificatePins::Certificates { signed: None, .. } => String::new(),
-            CertificatePins::Certificates { signed: Some(signed), .. } => match signed.verify_server_cert(shown, between, name, &[], now) {
+            CertificatePins::Certificates {
+                signed: Some(signed),
+                ..
+            } => match signed.verify_server_cert(shown, between, name, &[], now) {
                 Ok(_) => return None,
                 Err(error) => describe_certificate_error(&error),
             },
             CertificatePins::Nothing => return Some(self.unknown(fingerprint)),
         };
         let (switch, address) = (self.switch.clone(), self.address.clone());
-        Some(TransportError::CertificateRefused { switch, address, fingerprint: fingerprint.to_string(), pin: self.pin.words(), reason })
+        Some(TransportError::CertificateRefused {
+            switch,
+            address,
+            fingerprint: fingerprint.to_string(),
+            pin: self.pin.words(),
+            reason,
+        })
     }
 
     fn unknown(&self, fingerprint: Fingerprint) -> TransportError {
@@ -117,37 +146,50 @@ impl Verifier {
     }
 }
 
-fn load_certificate_pins(switch: &str, file: &Path, provider: &Arc<CryptoProvider>) -> Result<CertificatePins, TransportError> {
-    let unusable = |why: String| TransportError::Local { reason: format!("{switch}: the certificate {} {why}", file.display()) };
+fn load_certificate_pins(
+    switch: &str,
+    file: &Path,
+    provider: &Arc<CryptoProvider>,
+) -> Result<CertificatePins, TransportError> {
+    let unusable = |why: String| TransportError::Local {
+        reason: format!("{switch}: the certificate {} {why}", file.display()),
+    };
     let bytes = match files::read_ordinary(file, FILE_LIMIT) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(CertificatePins::Nothing),
         Err(error) => return Err(unusable(format!("cannot be read: {error}"))),
     };
-    let exact: Vec<CertificateDer<'static>> =
-        CertificateDer::pem_slice_iter(&bytes).collect::<Result<_, _>>().map_err(|error| unusable(format!("is no PEM file: {error}")))?;
+    let exact: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&bytes)
+        .collect::<Result<_, _>>()
+        .map_err(|error| unusable(format!("is no PEM file: {error}")))?;
     if exact.is_empty() {
-        return Err(unusable("holds no certificate in PEM form (-----BEGIN CERTIFICATE-----)".to_owned()));
+        return Err(unusable(
+            "holds no certificate in PEM form (-----BEGIN CERTIFICATE-----)".to_owned(),
+        ));
     }
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(exact.iter().cloned());
-    let signed = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build().ok();
+    let signed = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+        .build()
+        .ok();
     Ok(CertificatePins::Certificates { exact, signed })
 }
 
 /// In the words of a person; nothing where it is simply another certificate.
 fn describe_certificate_error(error: &rustls::Error) -> String {
     match error {
-        rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => String::new(),
-        rustls::Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
-            "which has expired".to_owned()
-        }
-        rustls::Error::InvalidCertificate(CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }) => {
-            "which is not valid yet".to_owned()
-        }
-        rustls::Error::InvalidCertificate(CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }) => {
-            "which the pinned authority signed for another name".to_owned()
-        }
+        rustls::Error::InvalidCertificate(
+            CertificateError::UnknownIssuer | CertificateError::BadSignature,
+        ) => String::new(),
+        rustls::Error::InvalidCertificate(
+            CertificateError::Expired | CertificateError::ExpiredContext { .. },
+        ) => "which has expired".to_owned(),
+        rustls::Error::InvalidCertificate(
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. },
+        ) => "which is not valid yet".to_owned(),
+        rustls::Error::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        ) => "which the pinned authority signed for another name".to_owned(),
         rustls::Error::InvalidCertificate(CertificateError::Other(_)) => String::new(),
         other => format!("which does not hold: {}", one_line(&other.to_string(), 120)),
     }
@@ -166,19 +208,27 @@ impl ServerCertVerifier for Verifier {
             None => Ok(ServerCertVerified::assertion()),
             Some(error) => {
                 *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                Err(rustls::Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
+                Err(rustls::Error::InvalidCertificate(
+                    CertificateError::ApplicationVerificationFailure,
+                ))
             }
         }
     }
 
-    // That whoever shows the certificate has its key is proven here: a pin alone would prove nothing.
+    // That whoever shows the certificate has its key is proven here: a pin alone would prove
+    // nothing.
     fn verify_tls12_signature(
         &self,
         message: &[u8],
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+        verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.provider.signature_verification_algorithms,
+        )
     }
 
     fn verify_tls13_signature(
@@ -187,11 +237,18 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+        verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.provider.signature_verification_algorithms,
+        )
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
     }
 }
 
@@ -199,16 +256,28 @@ impl ServerCertVerifier for Verifier {
 mod tests {
     use super::*;
 
-    /// Waited for where connections are made, nothing else would go on, not even the end that somebody asks for.
+    /// Waited for where connections are made, nothing else would go on, not even the end that
+    /// somebody asks for.
     #[test]
     fn a_certificate_that_is_no_file_is_not_waited_for() {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
-        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(&pipe)
+                .status()
+                .unwrap()
+                .success()
+        );
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         for file in [pipe.as_path(), Path::new("/dev/zero")] {
-            let refused = load_certificate_pins("leaf1", file, &provider).map(drop).unwrap_err();
-            assert!(refused.to_string().contains("no ordinary file"), "{refused}");
+            let refused = load_certificate_pins("leaf1", file, &provider)
+                .map(drop)
+                .unwrap_err();
+            assert!(
+                refused.to_string().contains("no ordinary file"),
+                "{refused}"
+            );
         }
     }
 }

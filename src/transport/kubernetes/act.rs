@@ -1,5 +1,6 @@
-//! The actions for an API server: apply a whole wish, delete an object (`write`), make one (`create`), edit what others own (`edit`). Exit 0 is
-//! necessary, never sufficient: the object is read again.
+//! The actions for an API server: apply a whole wish, delete an object (`write`), make one
+//! (`create`), edit what others own (`edit`). Exit 0 is necessary, never sufficient: the object is
+//! read again.
 
 use super::answer;
 use super::fault::KubernetesRequestError;
@@ -26,11 +27,14 @@ pub(super) enum KubernetesActionStop {
 
 impl From<KubernetesRequestError> for KubernetesActionStop {
     fn from(trouble: KubernetesRequestError) -> Self {
-        trouble.performed().map_or_else(KubernetesActionStop::Failed, KubernetesActionStop::Ended)
+        trouble
+            .performed()
+            .map_or_else(KubernetesActionStop::Failed, KubernetesActionStop::Ended)
     }
 }
 
-/// What is not known of one write, over all its tries: one whose outcome is not known leaves every later error so.
+/// What is not known of one write, over all its tries: one whose outcome is not known leaves every
+/// later error so.
 #[derive(Default)]
 pub(super) struct Doubt {
     /// Why, of the last such try.
@@ -51,7 +55,8 @@ impl Doubt {
         self.reason.is_some()
     }
 
-    /// What an error comes to after these tries. Of a lock that was lost nothing is said of the write.
+    /// What an error comes to after these tries. Of a lock that was lost nothing is said of the
+    /// write.
     pub fn over(&self, stop: KubernetesActionStop) -> KubernetesActionStop {
         match (&self.reason, stop) {
             (_, lost @ KubernetesActionStop::Failed(TransportError::LockLost { .. })) => lost,
@@ -70,24 +75,75 @@ impl Doubt {
 }
 
 impl KubernetesLink {
-    pub(super) async fn act(&self, action: &Action, token: &str) -> Result<ExecutionOutcome, TransportError> {
+    pub(super) async fn act(
+        &self,
+        action: &Action,
+        token: &str,
+    ) -> Result<ExecutionOutcome, TransportError> {
         let limit = Duration::from_secs(action.limit_s().into());
         let done = match action {
-            Action::ApplyObject { object, manifest, precondition } => self.apply(object, manifest, precondition, token).await,
+            Action::ApplyObject {
+                object,
+                manifest,
+                precondition,
+            } => self.apply(object, manifest, precondition, token).await,
             Action::CreateObject { object, manifest } => self.create(object, manifest).await,
-            Action::DeleteObject { object, precondition, anew } => self.delete(object, precondition, anew.then_some(limit)).await,
-            Action::UnmarkObject { object, precondition } => self.unmark(object, precondition).await,
-            Action::EditConfigMap { object, precondition, key, edits, mark } => {
-                self.edit(object, precondition, key, edits, mark.as_ref()).await
+            Action::DeleteObject {
+                object,
+                precondition,
+                anew,
+            } => {
+                self.delete(object, precondition, anew.then_some(limit))
+                    .await
             }
-            Action::MarkPodTemplate { object, precondition, mark } => self.mark(object, precondition, mark).await,
+            Action::UnmarkObject {
+                object,
+                precondition,
+            } => self.unmark(object, precondition).await,
+            Action::EditConfigMap {
+                object,
+                precondition,
+                key,
+                edits,
+                mark,
+            } => {
+                self.edit(object, precondition, key, edits, mark.as_ref())
+                    .await
+            }
+            Action::MarkPodTemplate {
+                object,
+                precondition,
+                mark,
+            } => self.mark(object, precondition, mark).await,
             Action::EditNodes { field, edits } => self.edit_nodes(field, edits).await,
             Action::CordonNode { node, mark } => self.cordon(node, mark).await,
             Action::UncordonNode { node } => self.uncordon(node).await,
-            Action::EvictPod { namespace, name, uid } => self.evict(namespace, name, uid).await,
-            Action::UpgradeRelease { release, looked_at, content } => self.upgrade_release(release, looked_at.as_ref(), content).await,
-            Action::UninstallRelease { name, namespace, looked_at, .. } => self.uninstall_release(name, namespace, looked_at).await,
-            _ => return Ok(performed_from_exit(NOT_HERE, "", &format_error_line("this is for a host, not for an API server"))),
+            Action::EvictPod {
+                namespace,
+                name,
+                uid,
+            } => self.evict(namespace, name, uid).await,
+            Action::UpgradeRelease {
+                release,
+                looked_at,
+                content,
+            } => {
+                self.upgrade_release(release, looked_at.as_ref(), content)
+                    .await
+            }
+            Action::UninstallRelease {
+                name,
+                namespace,
+                looked_at,
+                ..
+            } => self.uninstall_release(name, namespace, looked_at).await,
+            _ => {
+                return Ok(performed_from_exit(
+                    NOT_HERE,
+                    "",
+                    &format_error_line("this is for a host, not for an API server"),
+                ));
+            }
         };
         match done {
             Ok(performed) | Err(KubernetesActionStop::Ended(performed)) => Ok(performed),
@@ -95,13 +151,25 @@ impl KubernetesLink {
         }
     }
 
-    pub(super) async fn resource(&self, object: &ObjectName) -> Result<Option<ApiResource>, KubernetesActionStop> {
-        let mut groups = self.server.kinds.of(&self.server, std::iter::once(object)).await;
+    pub(super) async fn resource(
+        &self,
+        object: &ObjectName,
+    ) -> Result<Option<ApiResource>, KubernetesActionStop> {
+        let mut groups = self
+            .server
+            .kinds
+            .of(&self.server, std::iter::once(object))
+            .await;
         match groups.remove(&object.api_version) {
             Some(Ok(group)) => Ok(group.get(&object.kind).cloned()),
-            Some(Err(NotKnown::Trouble(trouble))) => Err(KubernetesActionStop::Failed(trouble.error(&self.server))),
+            Some(Err(NotKnown::Trouble(trouble))) => {
+                Err(KubernetesActionStop::Failed(trouble.error(&self.server)))
+            }
             Some(Err(NotKnown::Said(answer))) if answer.status == AnswerStatus::Denied => {
-                Err(stop_with_failure(&format!("nothing was changed; a rule is missing: {}", answer.out.trim())))
+                Err(stop_with_failure(&format!(
+                    "nothing was changed; a rule is missing: {}",
+                    answer.out.trim()
+                )))
             }
             Some(Err(NotKnown::Said(answer))) => Err(stop_with_failure(&answer.out)),
             None => Ok(None),
@@ -109,13 +177,19 @@ impl KubernetesLink {
     }
 
     /// A request that changes something and is sent once, while the lock is its writer's.
-    pub(super) async fn send(&self, call: &KubernetesRequest) -> Result<WriteRequestOutcome, KubernetesActionStop> {
+    pub(super) async fn send(
+        &self,
+        call: &KubernetesRequest,
+    ) -> Result<WriteRequestOutcome, KubernetesActionStop> {
         self.server.send_while(call, || self.confirm_lock()).await
     }
 
-    /// Goes on only while the lock is this writer's. Between this and what is written after it nothing holds but the write's own precondition.
+    /// Goes on only while the lock is this writer's. Between this and what is written after it
+    /// nothing holds but the write's own precondition.
     pub(super) async fn confirm_lock(&self) -> Result<(), KubernetesActionStop> {
-        let Some(fence) = &self.fence else { return Ok(()) };
+        let Some(fence) = &self.fence else {
+            return Ok(());
+        };
         match self.while_locked(fence).await {
             Ok(None) => Ok(()),
             Ok(Some(refused)) => Err(KubernetesActionStop::Ended(refused)),
@@ -124,13 +198,24 @@ impl KubernetesLink {
     }
 
     /// A request that changes something and may be repeated, whatever became of it.
-    pub(super) async fn change(&self, call: &KubernetesRequest) -> Result<KubernetesReply, KubernetesActionStop> {
+    pub(super) async fn change(
+        &self,
+        call: &KubernetesRequest,
+    ) -> Result<KubernetesReply, KubernetesActionStop> {
         let mut doubt = Doubt::default();
         for _ in 1..TRIES {
             match self.send(call).await.map_err(|stop| doubt.over(stop))? {
-                WriteRequestOutcome::Answered(reply) if !doubt.is_there() || reply.settles() => return Ok(reply),
-                WriteRequestOutcome::Answered(reply) => return Err(doubt.over(stop_with_failure(&reply.message()))),
-                WriteRequestOutcome::Unsure { reason, may_come, again_after } => {
+                WriteRequestOutcome::Answered(reply) if !doubt.is_there() || reply.settles() => {
+                    return Ok(reply);
+                }
+                WriteRequestOutcome::Answered(reply) => {
+                    return Err(doubt.over(stop_with_failure(&reply.message())));
+                }
+                WriteRequestOutcome::Unsure {
+                    reason,
+                    may_come,
+                    again_after,
+                } => {
                     doubt.add(reason, may_come);
                     clock::sleep_for(again_after).await;
                 }
@@ -147,7 +232,9 @@ pub(super) fn format_error_line(sentence: &str) -> String {
 
 /// Nobody knows whether it was done.
 pub(super) fn stop_with_unknown_outcome(reason: &str) -> KubernetesActionStop {
-    KubernetesActionStop::Ended(ExecutionOutcome::Unknown { reason: one_line(reason, 300) })
+    KubernetesActionStop::Ended(ExecutionOutcome::Unknown {
+        reason: one_line(reason, 300),
+    })
 }
 
 /// What an action goes by is no longer there, and nothing was changed.
@@ -159,7 +246,11 @@ pub(super) fn stop_with_failure(sentence: &str) -> KubernetesActionStop {
     KubernetesActionStop::Ended(performed_from_exit(1, "", &format_error_line(sentence)))
 }
 
-pub(super) fn stop_with_refusal(object: &ObjectName, resource: &ApiResource, reply: &KubernetesReply) -> KubernetesActionStop {
+pub(super) fn stop_with_refusal(
+    object: &ObjectName,
+    resource: &ApiResource,
+    reply: &KubernetesReply,
+) -> KubernetesActionStop {
     match answer::find_denied_verb(reply) {
         Some(verb) => stop_with_failure(&format!(
             "a rule is missing in the roles of this identity: {}",

@@ -1,5 +1,5 @@
-//! The digest of a chart as it lies on this machine: of an archive that of its bytes, of a folder that of every file in it with its place.
-//! Helm follows links in a folder, and so does this.
+//! The digest of a chart as it lies on this machine: of an archive that of its bytes, of a folder
+//! that of every file in it with its place. Helm follows links in a folder, and so does this.
 
 use railwright_base::Digest;
 use railwright_system::{files, folder};
@@ -22,13 +22,25 @@ pub fn digest_of(chart: &Path) -> io::Result<Digest> {
                 folders.push(path);
             } else {
                 // Helm refuses what is no ordinary file, where it does not ignore it.
-                let bytes = if folder::is_file(&path) { files::read_ordinary(&path, left)? } else { Vec::new() };
+                let bytes = if folder::is_file(&path) {
+                    files::read_ordinary(&path, left)?
+                } else {
+                    Vec::new()
+                };
                 left -= bytes.len() as u64;
-                let place = path.strip_prefix(chart).unwrap_or(&path).as_os_str().as_encoded_bytes().to_vec();
+                let place = path
+                    .strip_prefix(chart)
+                    .unwrap_or(&path)
+                    .as_os_str()
+                    .as_encoded_bytes()
+                    .to_vec();
                 found.insert(place, Digest::of_bytes(&bytes));
             }
             if found.len() + folders.len() > FILES_MAX {
-                return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {FILES_MAX} files")));
+                return Err(io::Error::new(
+                    io::ErrorKind::FileTooLarge,
+                    format!("it has more than {FILES_MAX} files"),
+                ));
             }
         }
     }
@@ -58,7 +70,13 @@ mod tests {
         seen.push(digest_of(&at("c")).unwrap());
         fs::rename(at("c/crds"), at("c/templates/crds")).unwrap();
         seen.push(digest_of(&at("c")).unwrap());
-        assert!((1..seen.len()).all(|n| !seen[..n].contains(&seen[n])), "{seen:?}");
-        assert_eq!(digest_of(&at("hook.yaml")).unwrap(), Digest::of_bytes(b"EVIL"));
+        assert!(
+            (1..seen.len()).all(|n| !seen[..n].contains(&seen[n])),
+            "{seen:?}"
+        );
+        assert_eq!(
+            digest_of(&at("hook.yaml")).unwrap(),
+            Digest::of_bytes(b"EVIL")
+        );
     }
 }

@@ -1,7 +1,10 @@
-//! Makes an object that nobody may have made before. A POST whose answer got lost may have made it: what is there then is known by the
-//! annotation that the manifest alone has.
+//! Makes an object that nobody may have made before. A POST whose answer got lost may have made it:
+//! what is there then is known by the annotation that the manifest alone has.
 
-use super::act::{Doubt, KubernetesActionStop, LOOK, TRIES, format_error_line, stop_with_failure, stop_with_refusal};
+use super::act::{
+    Doubt, KubernetesActionStop, LOOK, TRIES, format_error_line, stop_with_failure,
+    stop_with_refusal,
+};
 use super::kinds;
 use super::read::{create_path, no_kind};
 use super::server::{KubernetesRequest, WriteRequestOutcome};
@@ -14,14 +17,28 @@ use railwright_system::clock;
 use serde_json::Value;
 
 impl KubernetesLink {
-    pub(super) async fn create(&self, object: &ObjectName, manifest: &Value) -> Result<ExecutionOutcome, KubernetesActionStop> {
-        let resource = self
-            .resource(object)
-            .await?
-            .ok_or_else(|| KubernetesActionStop::Ended(performed_from_exit(NO_KIND, "", &format_error_line(&no_kind(object)))))?;
-        let collection = kinds::list_path(object, &resource).map_err(|reason| stop_with_failure(&reason))?;
-        let path = kinds::build_object_path(object, &resource).map_err(|reason| stop_with_failure(&reason))?;
-        let call = KubernetesRequest::with(Method::POST, create_path(&collection), "application/json", manifest.to_string());
+    pub(super) async fn create(
+        &self,
+        object: &ObjectName,
+        manifest: &Value,
+    ) -> Result<ExecutionOutcome, KubernetesActionStop> {
+        let resource = self.resource(object).await?.ok_or_else(|| {
+            KubernetesActionStop::Ended(performed_from_exit(
+                NO_KIND,
+                "",
+                &format_error_line(&no_kind(object)),
+            ))
+        })?;
+        let collection =
+            kinds::list_path(object, &resource).map_err(|reason| stop_with_failure(&reason))?;
+        let path = kinds::build_object_path(object, &resource)
+            .map_err(|reason| stop_with_failure(&reason))?;
+        let call = KubernetesRequest::with(
+            Method::POST,
+            create_path(&collection),
+            "application/json",
+            manifest.to_string(),
+        );
         let mut doubt = Doubt::default();
         for _ in 0..TRIES {
             let (refusal, pause) = match self.send(&call).await.map_err(|stop| doubt.over(stop))? {
@@ -30,7 +47,11 @@ impl KubernetesLink {
                 }
                 WriteRequestOutcome::Answered(reply) if reply.status == 409 => (None, LOOK),
                 WriteRequestOutcome::Answered(reply) => (Some(reply), LOOK),
-                WriteRequestOutcome::Unsure { reason, may_come, again_after } => {
+                WriteRequestOutcome::Unsure {
+                    reason,
+                    may_come,
+                    again_after,
+                } => {
                     doubt.add(reason, may_come);
                     (None, again_after)
                 }
@@ -40,25 +61,42 @@ impl KubernetesLink {
             }
             let looked = self.find(object, &path, &resource).await;
             match looked.map_err(|stop| doubt.over(stop))? {
-                Some(found) if is_of_same_submission(&found, manifest) => return Ok(performed_from_exit(0, "", "")),
+                Some(found) if is_of_same_submission(&found, manifest) => {
+                    return Ok(performed_from_exit(0, "", ""));
+                }
                 Some(found) => {
                     return Ok(performed_from_exit(
                         TAKEN,
                         "",
-                        &format_error_line(&format!("{object} is there already: {}", describe_object_owner(&found))),
+                        &format_error_line(&format!(
+                            "{object} is there already: {}",
+                            describe_object_owner(&found)
+                        )),
                     ));
                 }
                 None => match refusal {
-                    Some(reply) => return Err(doubt.over(stop_with_refusal(object, &resource, &reply))),
+                    Some(reply) => {
+                        return Err(doubt.over(stop_with_refusal(object, &resource, &reply)));
+                    }
                     None => clock::sleep_for(pause).await,
                 },
             }
         }
-        Err(doubt.given_up(stop_with_failure(&format!("the server says that {object} is there, and does not show it"))))
+        Err(doubt.given_up(stop_with_failure(&format!(
+            "the server says that {object} is there, and does not show it"
+        ))))
     }
 }
 
 fn is_of_same_submission(found: &Value, manifest: &Value) -> bool {
-    let word = |object: &Value| Some(object.pointer("/metadata/annotations")?.get(SUBMISSION)?.as_str()?.to_owned());
+    let word = |object: &Value| {
+        Some(
+            object
+                .pointer("/metadata/annotations")?
+                .get(SUBMISSION)?
+                .as_str()?
+                .to_owned(),
+        )
+    };
     word(manifest).is_some_and(|own| word(found) == Some(own))
 }

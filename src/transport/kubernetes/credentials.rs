@@ -1,5 +1,6 @@
-//! What each request shows to the server to prove who we are. It is known here before it is sent, wherever it comes from (the kubeconfig,
-//! a file that changes, a plugin, a provider), so that it can be taken out of whatever the server says.
+//! What each request shows to the server to prove who we are. It is known here before it is sent,
+//! wherever it comes from (the kubeconfig, a file that changes, a plugin, a provider), so that it
+//! can be taken out of whatever the server says.
 
 use http::HeaderValue;
 use http::header::AUTHORIZATION;
@@ -18,7 +19,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tower::BoxError;
 
-/// A token file is read again after this time; clusters give a new one long before the old one ends.
+/// A token file is read again after this time; clusters give a new one long before the old one
+/// ends.
 const FRESH_FOR: Duration = Duration::from_secs(50);
 
 /// So many of the latest are known: more than there are requests under way.
@@ -42,7 +44,11 @@ impl Credentials {
     /// Nothing was sent yet.
     pub fn new(handed: BTreeMap<String, String>) -> Self {
         let redaction = Arc::new(Redaction::of(&handed));
-        Credentials(Mutex::new(KnownCredentials { handed, sent: VecDeque::new(), redaction }))
+        Credentials(Mutex::new(KnownCredentials {
+            handed,
+            sent: VecDeque::new(),
+            redaction,
+        }))
     }
 
     /// Takes out what is known by now.
@@ -56,9 +62,13 @@ impl Credentials {
         if known.sent.contains(header) {
             return Ok(());
         }
-        if let Some((name, _)) = secrets_of(header).iter().find(|(_, secret)| (1..SHORTEST_BYTES).contains(&secret.trim().len())) {
+        if let Some((name, _)) = secrets_of(header)
+            .iter()
+            .find(|(_, secret)| (1..SHORTEST_BYTES).contains(&secret.trim().len()))
+        {
             return Err(format!(
-                "the {name} is shorter than {SHORTEST_BYTES} characters: it could not be told from other text and kept off screens, so it is not sent"
+                "the {name} is shorter than {SHORTEST_BYTES} characters: it could not be told from \
+                 other text and kept off screens, so it is not sent"
             ));
         }
         known.sent.push_back(header.clone());
@@ -66,8 +76,13 @@ impl Credentials {
             known.sent.pop_front();
         }
         let sent: Vec<(&str, String)> = known.sent.iter().flat_map(secrets_of).collect();
-        let handed = known.handed.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        known.redaction = Arc::new(Redaction::of(handed.chain(sent.iter().map(|(name, value)| (*name, value.as_str())))));
+        let handed = known
+            .handed
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()));
+        known.redaction = Arc::new(Redaction::of(
+            handed.chain(sent.iter().map(|(name, value)| (*name, value.as_str()))),
+        ));
         Ok(())
     }
 }
@@ -77,9 +92,14 @@ fn secrets_of(header: &HeaderValue) -> Vec<(&'static str, String)> {
     let text = String::from_utf8_lossy(header.as_bytes());
     let (scheme, value) = text.split_once(' ').unwrap_or(("", &text));
     let is_basic = scheme.eq_ignore_ascii_case("basic");
-    let pair = base64::decode_base64_text(value).filter(|_| is_basic).map(|pair| String::from_utf8_lossy(&pair).into_owned());
+    let pair = base64::decode_base64_text(value)
+        .filter(|_| is_basic)
+        .map(|pair| String::from_utf8_lossy(&pair).into_owned());
     match pair.as_deref().and_then(|pair| pair.split_once(':')) {
-        Some((_, password)) => vec![("basic password", password.to_owned()), ("name and password", value.to_owned())],
+        Some((_, password)) => vec![
+            ("basic password", password.to_owned()),
+            ("name and password", value.to_owned()),
+        ],
         None => vec![("bearer token", value.to_owned())],
     }
 }
@@ -94,10 +114,15 @@ struct TokenFile {
 impl TokenFile {
     fn open(path: PathBuf) -> Result<Self, String> {
         let header = header_of(&path)?;
-        Ok(TokenFile { path, header, fresh: Deadline::after(FRESH_FOR) })
+        Ok(TokenFile {
+            path,
+            header,
+            fresh: Deadline::after(FRESH_FOR),
+        })
     }
 
-    /// The token of now. Where it cannot be read any more the last one goes on: some take the file away once it was read.
+    /// The token of now. Where it cannot be read any more the last one goes on: some take the file
+    /// away once it was read.
     fn header(&mut self) -> HeaderValue {
         if self.fresh.left().is_zero() {
             self.header = header_of(&self.path).unwrap_or_else(|_| self.header.clone());
@@ -110,18 +135,26 @@ impl TokenFile {
 fn header_of(path: &Path) -> Result<HeaderValue, String> {
     let unfit = || format!("{} holds no token", path.display());
     let token = String::from_utf8(read_credential_file(path)?).map_err(|_| unfit())?;
-    let mut header = HeaderValue::try_from(format!("Bearer {}", token.trim())).map_err(|_| unfit())?;
+    let mut header =
+        HeaderValue::try_from(format!("Bearer {}", token.trim())).map_err(|_| unfit())?;
     header.set_sensitive(true);
     Ok(header)
 }
 
-/// A file that a kubeconfig names, or one itself. What is no file may give nothing for ever, or never end.
+/// A file that a kubeconfig names, or one itself. What is no file may give nothing for ever, or
+/// never end.
 pub fn read_credential_file(path: &Path) -> Result<Vec<u8>, String> {
     files::read_ordinary(path, LONGEST_BYTES).map_err(|error| match error.kind() {
         std::io::ErrorKind::FileTooLarge => {
-            format!("{} has more than {} MiB, which no kubeconfig, certificate or token has", path.display(), LONGEST_BYTES >> 20)
+            format!(
+                "{} has more than {} MiB, which no kubeconfig, certificate or token has",
+                path.display(),
+                LONGEST_BYTES >> 20
+            )
         }
-        std::io::ErrorKind::InvalidInput if error.raw_os_error().is_none() => format!("{} is no file", path.display()),
+        std::io::ErrorKind::InvalidInput if error.raw_os_error().is_none() => {
+            format!("{} is no file", path.display())
+        }
         _ => format!("{}: {error}", path.display()),
     })
 }
@@ -135,11 +168,15 @@ pub enum CredentialSource {
 }
 
 /// A client that shows nothing which is not known before. The inner error is the library's.
-pub fn build_kube_client(mut config: Config, source: CredentialSource, known: Arc<Credentials>) -> Result<kube::Result<Client>, String> {
+pub fn build_kube_client(
+    mut config: Config,
+    source: CredentialSource,
+    known: Arc<Credentials>,
+) -> Result<kube::Result<Client>, String> {
     let file = match source {
-        CredentialSource::File(path) => {
-            Some(Arc::new(Mutex::new(TokenFile::open(path).map_err(|error| format!("the token file {error}"))?)))
-        }
+        CredentialSource::File(path) => Some(Arc::new(Mutex::new(
+            TokenFile::open(path).map_err(|error| format!("the token file {error}"))?,
+        ))),
         CredentialSource::Library => None,
     };
     Ok(config.auth_layer().and_then(|layer| {
@@ -153,10 +190,14 @@ pub fn build_kube_client(mut config: Config, source: CredentialSource, known: Ar
             let (inner, known, file) = (inner.clone(), known.clone(), file.clone());
             async move {
                 if let Some(file) = file {
-                    request.headers_mut().insert(AUTHORIZATION, lock_ignoring_poison(&file).header());
+                    request
+                        .headers_mut()
+                        .insert(AUTHORIZATION, lock_ignoring_poison(&file).header());
                 }
                 if let Some(header) = request.headers().get(AUTHORIZATION) {
-                    known.learn(header).map_err(|why| kube::Error::Auth(AuthError::AuthExec(why)))?;
+                    known
+                        .learn(header)
+                        .map_err(|why| kube::Error::Auth(AuthError::AuthExec(why)))?;
                 }
                 inner.send(request).await.map_err(BoxError::from)
             }
@@ -171,5 +212,13 @@ pub fn build_kube_client(mut config: Config, source: CredentialSource, known: Ar
 
 /// What is left are the certificate of TLS and the headers that say for whom we ask.
 fn without_tokens(auth: AuthInfo) -> AuthInfo {
-    AuthInfo { username: None, password: None, token: None, token_file: None, auth_provider: None, exec: None, ..auth }
+    AuthInfo {
+        username: None,
+        password: None,
+        token: None,
+        token_file: None,
+        auth_provider: None,
+        exec: None,
+        ..auth
+    }
 }

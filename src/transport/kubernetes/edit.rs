@@ -1,7 +1,11 @@
-//! Edits of a text that others own in a ConfigMap. They are merge patches (RFC 7386): unlike an apply they never create what is gone, and
-//! they name nothing but what they change, besides the object and its version that they are for.
+//! Edits of a text that others own in a ConfigMap. They are merge patches (RFC 7386): unlike an
+//! apply they never create what is gone, and they name nothing but what they change, besides the
+//! object and its version that they are for.
 
-use super::act::{Doubt, KubernetesActionStop, LOOK, TRIES, stop_with_failure, stop_with_refusal, stop_with_stale_precondition};
+use super::act::{
+    Doubt, KubernetesActionStop, LOOK, TRIES, stop_with_failure, stop_with_refusal,
+    stop_with_stale_precondition,
+};
 use super::answer;
 use super::kinds::{self, ApiResource};
 use super::read::no_kind;
@@ -20,8 +24,9 @@ use serde_json::{Value, json};
 const MERGE: &str = "application/merge-patch+json";
 
 impl KubernetesLink {
-    /// Reads the text, edits what is as the edits say, and writes it if the object has not changed meanwhile; else again. What a request
-    /// left whose answer got lost is found by the edits themselves: they are made.
+    /// Reads the text, edits what is as the edits say, and writes it if the object has not changed
+    /// meanwhile; else again. What a request left whose answer got lost is found by the edits
+    /// themselves: they are made.
     pub(super) async fn edit(
         &self,
         object: &ObjectName,
@@ -33,46 +38,95 @@ impl KubernetesLink {
         let (path, resource) = self.place(object).await?;
         let mut doubt = Doubt::default();
         for turn in 1..=TRIES {
-            let live = self.live(object, &path, &resource).await.map_err(|stop| doubt.over(stop))?;
+            let live = self
+                .live(object, &path, &resource)
+                .await
+                .map_err(|stop| doubt.over(stop))?;
             if !precondition.holds_for(&live) {
-                return Err(doubt.over(stop_with_stale_precondition(&precondition.violated_by(object, &live))));
+                return Err(doubt.over(stop_with_stale_precondition(
+                    &precondition.violated_by(object, &live),
+                )));
             }
-            let text = live.pointer("/data").and_then(|data| data.get(key)).and_then(Value::as_str);
-            let text = text.ok_or_else(|| doubt.over(stop_with_stale_precondition(&format!("{object} has no text `{key}` by now"))))?;
-            if doubt.is_there() && are_made(text, edits) && mark.is_none_or(|mark| is_marked(&live, mark)) {
+            let text = live
+                .pointer("/data")
+                .and_then(|data| data.get(key))
+                .and_then(Value::as_str);
+            let text = text.ok_or_else(|| {
+                doubt.over(stop_with_stale_precondition(&format!(
+                    "{object} has no text `{key}` by now"
+                )))
+            })?;
+            if doubt.is_there()
+                && are_made(text, edits)
+                && mark.is_none_or(|mark| is_marked(&live, mark))
+            {
                 return Ok(performed_from_exit(0, "", ""));
             }
-            let new = apply_json_edits(text, edits)
-                .map_err(|reason| doubt.over(stop_with_stale_precondition(&format!("`{key}` of {object}: {reason}"))))?;
-            let mut patch = json!({ "metadata": build_version_precondition(&live), "data": { key: new } });
+            let new = apply_json_edits(text, edits).map_err(|reason| {
+                doubt.over(stop_with_stale_precondition(&format!(
+                    "`{key}` of {object}: {reason}"
+                )))
+            })?;
+            let mut patch =
+                json!({ "metadata": build_version_precondition(&live), "data": { key: new } });
             if let Some(mark) = mark {
                 patch["metadata"]["annotations"] = json!({ &mark.name: mark.value });
             }
-            match self.send(&new_merge_patch_request(&path, &patch)).await.map_err(|stop| doubt.over(stop))? {
+            match self
+                .send(&new_merge_patch_request(&path, &patch))
+                .await
+                .map_err(|stop| doubt.over(stop))?
+            {
                 WriteRequestOutcome::Answered(reply) if reply.status == 200 => {
                     return Ok(performed_from_exit(0, &reply.warnings.join("\n"), ""));
                 }
-                WriteRequestOutcome::Answered(reply) if reply.is_not_found() => return Err(doubt.over(stop_with_missing_object(object))),
-                WriteRequestOutcome::Answered(reply) if reply.status == 409 && turn < TRIES => clock::sleep_for(LOOK).await,
-                WriteRequestOutcome::Answered(reply) => return Err(doubt.over(stop_with_refusal(object, &resource, &reply))),
-                WriteRequestOutcome::Unsure { reason, may_come, again_after } => {
+                WriteRequestOutcome::Answered(reply) if reply.is_not_found() => {
+                    return Err(doubt.over(stop_with_missing_object(object)));
+                }
+                WriteRequestOutcome::Answered(reply) if reply.status == 409 && turn < TRIES => {
+                    clock::sleep_for(LOOK).await
+                }
+                WriteRequestOutcome::Answered(reply) => {
+                    return Err(doubt.over(stop_with_refusal(object, &resource, &reply)));
+                }
+                WriteRequestOutcome::Unsure {
+                    reason,
+                    may_come,
+                    again_after,
+                } => {
                     doubt.add(reason, may_come);
                     clock::sleep_for(again_after).await;
                 }
             }
         }
-        Err(doubt.over(stop_with_failure(&format!("{object} changes all the time; nothing was changed by us"))))
+        Err(doubt.over(stop_with_failure(&format!(
+            "{object} changes all the time; nothing was changed by us"
+        ))))
     }
 
-    pub(super) async fn place(&self, object: &ObjectName) -> Result<(String, ApiResource), KubernetesActionStop> {
-        let resource = self.resource(object).await?.ok_or_else(|| stop_with_failure(&no_kind(object)))?;
-        let path = kinds::build_object_path(object, &resource).map_err(|reason| stop_with_failure(&reason))?;
+    pub(super) async fn place(
+        &self,
+        object: &ObjectName,
+    ) -> Result<(String, ApiResource), KubernetesActionStop> {
+        let resource = self
+            .resource(object)
+            .await?
+            .ok_or_else(|| stop_with_failure(&no_kind(object)))?;
+        let path = kinds::build_object_path(object, &resource)
+            .map_err(|reason| stop_with_failure(&reason))?;
         Ok((path, resource))
     }
 
     /// The object, which has to be there.
-    pub(super) async fn live(&self, object: &ObjectName, path: &str, resource: &ApiResource) -> Result<Value, KubernetesActionStop> {
-        self.find(object, path, resource).await?.ok_or_else(|| stop_with_missing_object(object))
+    pub(super) async fn live(
+        &self,
+        object: &ObjectName,
+        path: &str,
+        resource: &ApiResource,
+    ) -> Result<Value, KubernetesActionStop> {
+        self.find(object, path, resource)
+            .await?
+            .ok_or_else(|| stop_with_missing_object(object))
     }
 
     /// The object as it is; nothing where it is not there.
@@ -82,7 +136,11 @@ impl KubernetesLink {
         path: &str,
         resource: &ApiResource,
     ) -> Result<Option<Value>, KubernetesActionStop> {
-        let reply: KubernetesReply = match self.server.ask(&KubernetesRequest::get(path.to_owned())).await {
+        let reply: KubernetesReply = match self
+            .server
+            .ask(&KubernetesRequest::get(path.to_owned()))
+            .await
+        {
             Ok(reply) => reply,
             // Nothing was asked to change yet.
             Err(trouble) => return Err(KubernetesActionStop::Failed(trouble.error(&self.server))),
@@ -92,9 +150,15 @@ impl KubernetesLink {
             (404, _) if reply.is_not_found() => Ok(None),
             (404, _) => match self.server.kinds.is_served(&self.server, object).await {
                 Ok(false) => Ok(None),
-                _ => Err(stop_with_failure(&format!("what answers there is no API server: {}", reply.message()))),
+                _ => Err(stop_with_failure(&format!(
+                    "what answers there is no API server: {}",
+                    reply.message()
+                ))),
             },
-            (200, _) => Err(stop_with_failure(&format!("what came is no {}, or too long a one", object.kind))),
+            (200, _) => Err(stop_with_failure(&format!(
+                "what came is no {}, or too long a one",
+                object.kind
+            ))),
             _ => Err(stop_with_refusal(object, resource, &reply)),
         }
     }
@@ -104,13 +168,19 @@ fn is_marked(object: &Value, mark: &RestartMark) -> bool {
     mark::find_mark_value(object, OF_OBJECT, &mark.name) == mark.value.as_deref()
 }
 
-/// What a patch carries so that the server refuses it for any other object, and for any other version of this one.
+/// What a patch carries so that the server refuses it for any other object, and for any other
+/// version of this one.
 pub(super) fn build_version_precondition(live: &Value) -> Value {
     json!({ "uid": live["metadata"]["uid"], "resourceVersion": live["metadata"]["resourceVersion"] })
 }
 
 pub(super) fn new_merge_patch_request(path: &str, patch: &Value) -> KubernetesRequest {
-    KubernetesRequest::with(Method::PATCH, format!("{path}?fieldManager={MANAGER}&fieldValidation=Strict"), MERGE, patch.to_string())
+    KubernetesRequest::with(
+        Method::PATCH,
+        format!("{path}?fieldManager={MANAGER}&fieldValidation=Strict"),
+        MERGE,
+        patch.to_string(),
+    )
 }
 
 fn stop_with_missing_object(object: &ObjectName) -> KubernetesActionStop {
@@ -137,32 +207,62 @@ mod tests {
                 match *method {
                     Method::GET if path == "/api/v1" => {
                         let kinds = json!([{ "name": "configmaps", "kind": "ConfigMap", "namespaced": true }]);
-                        (200, Vec::new(), crate::kubernetes::tests::kinds_of("v1", &kinds))
+                        (
+                            200,
+                            Vec::new(),
+                            crate::kubernetes::tests::kinds_of("v1", &kinds),
+                        )
                     }
                     Method::GET => {
                         let version = text.as_str().map(str::len);
-                        let object =
-                            json!({ "metadata": { "name": "c", "uid": "u", "resourceVersion": version }, "data": { "conf": *text } });
+                        let object = json!({ "metadata": { "name": "c", "uid": "u", "resourceVersion": version }, "data": { "conf": *text } });
                         (200, Vec::new(), object.to_string())
                     }
                     _ => {
-                        *text = serde_json::from_str::<Value>(body).unwrap()["data"]["conf"].clone();
+                        *text =
+                            serde_json::from_str::<Value>(body).unwrap()["data"]["conf"].clone();
                         says(status, "lost")
                     }
                 }
             });
-            let object = ObjectName { api_version: "v1".into(), kind: "ConfigMap".into(), namespace: Some("n".into()), name: "c".into() };
+            let object = ObjectName {
+                api_version: "v1".into(),
+                kind: "ConfigMap".into(),
+                namespace: Some("n".into()),
+                name: "c".into(),
+            };
             let edit = JsonEdit::Value {
                 pointer: "/a".to_owned(),
                 old: JsonPointerValue::Is(json!(1)),
                 new: JsonPointerValue::Is(json!(22)),
                 up_to: None,
             };
-            let precondition = ObjectPrecondition::Present { uid: "u".to_owned(), part_of: None, hands: None };
-            let action = Action::EditConfigMap { object, precondition, key: "conf".to_owned(), edits: vec![edit], mark: None };
-            assert_eq!(told(link.perform(&action, "t", None).await.unwrap()), (0, String::new(), String::new()), "{status}");
+            let precondition = ObjectPrecondition::Present {
+                uid: "u".to_owned(),
+                part_of: None,
+                hands: None,
+            };
+            let action = Action::EditConfigMap {
+                object,
+                precondition,
+                key: "conf".to_owned(),
+                edits: vec![edit],
+                mark: None,
+            };
+            assert_eq!(
+                told(link.perform(&action, "t", None).await.unwrap()),
+                (0, String::new(), String::new()),
+                "{status}"
+            );
             assert_eq!(*text.lock().unwrap(), json!(r#"{"a": 22}"#));
-            assert_eq!(asked.lines().iter().filter(|line| line.starts_with("PATCH")).count(), 1);
+            assert_eq!(
+                asked
+                    .lines()
+                    .iter()
+                    .filter(|line| line.starts_with("PATCH"))
+                    .count(),
+                1
+            );
         }
     }
 }

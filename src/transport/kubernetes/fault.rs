@@ -1,5 +1,5 @@
-//! Why a request has no answer, and whether the server may have taken it. What a kubeconfig or a plugin holds back never
-//! becomes part of a message.
+//! Why a request has no answer, and whether the server may have taken it. What a kubeconfig or a
+//! plugin holds back never becomes part of a message.
 
 use super::identity::IdentityDescription;
 use super::server::KubernetesServer;
@@ -25,7 +25,9 @@ impl KubernetesRequestError {
     pub fn error(self, server: &KubernetesServer) -> TransportError {
         match self {
             KubernetesRequestError::NotSent(error) => error,
-            KubernetesRequestError::Lost(_) | KubernetesRequestError::TimedOut { .. } => server.unreachable(self.reason()),
+            KubernetesRequestError::Lost(_) | KubernetesRequestError::TimedOut { .. } => {
+                server.unreachable(self.reason())
+            }
         }
     }
 
@@ -34,7 +36,9 @@ impl KubernetesRequestError {
         match self {
             KubernetesRequestError::NotSent(error) => Err(error),
             KubernetesRequestError::Lost(_) | KubernetesRequestError::TimedOut { .. } => {
-                Ok(ExecutionOutcome::Unknown { reason: self.reason() })
+                Ok(ExecutionOutcome::Unknown {
+                    reason: self.reason(),
+                })
             }
         }
     }
@@ -51,11 +55,16 @@ impl KubernetesRequestError {
 
 /// What the client says of a request without an answer.
 pub fn of_request(error: &kube::Error, server: &KubernetesServer) -> KubernetesRequestError {
-    if let Some(error) = list_error_sources(error).find_map(|link| link.downcast_ref::<AuthError>()) {
-        return KubernetesRequestError::NotSent(TransportError::Local { reason: describe_auth_error(error, &server.words) });
+    if let Some(error) = list_error_sources(error).find_map(|link| link.downcast_ref::<AuthError>())
+    {
+        return KubernetesRequestError::NotSent(TransportError::Local {
+            reason: describe_auth_error(error, &server.words),
+        });
     }
     let reason = describe_root_cause(error);
-    let never_sent = list_error_sources(error).filter_map(|link| link.downcast_ref::<ClientError>()).any(ClientError::is_connect);
+    let never_sent = list_error_sources(error)
+        .filter_map(|link| link.downcast_ref::<ClientError>())
+        .any(ClientError::is_connect);
     if !never_sent {
         return KubernetesRequestError::Lost(reason);
     }
@@ -63,7 +72,11 @@ pub fn of_request(error: &kube::Error, server: &KubernetesServer) -> KubernetesR
     match reason.split_once("invalid peer certificate: ") {
         Some((_, what)) => {
             let (cluster, address) = (server.cluster.clone(), server.address.clone());
-            KubernetesRequestError::NotSent(TransportError::ServerNotTrusted { cluster, address, reason: describe_certificate_error(what) })
+            KubernetesRequestError::NotSent(TransportError::ServerNotTrusted {
+                cluster,
+                address,
+                reason: describe_certificate_error(what),
+            })
         }
         None => KubernetesRequestError::NotSent(server.unreachable(reason)),
     }
@@ -71,18 +84,30 @@ pub fn of_request(error: &kube::Error, server: &KubernetesServer) -> KubernetesR
 
 /// The innermost cause, in one line.
 pub fn describe_root_cause(error: &(dyn Error + 'static)) -> String {
-    let said = list_error_sources(error).map(ToString::to_string).filter(|text| !text.is_empty()).last();
+    let said = list_error_sources(error)
+        .map(ToString::to_string)
+        .filter(|text| !text.is_empty())
+        .last();
     one_line(&said.unwrap_or_default(), 200)
 }
 
-fn list_error_sources<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |link: &&'e (dyn Error + 'static)| (**link).source()).take(20)
+fn list_error_sources<'e>(
+    error: &'e (dyn Error + 'static),
+) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |link: &&'e (dyn Error + 'static)| {
+        (**link).source()
+    })
+    .take(20)
 }
 
 fn describe_certificate_error(what: &str) -> String {
     match what {
-        "UnknownIssuer" => "its certificate is of an authority that the kubeconfig does not name".to_owned(),
-        what if what.starts_with("Expired") || what.contains("expired") => "its certificate has expired".to_owned(),
+        "UnknownIssuer" => {
+            "its certificate is of an authority that the kubeconfig does not name".to_owned()
+        }
+        what if what.starts_with("Expired") || what.contains("expired") => {
+            "its certificate has expired".to_owned()
+        }
         what if what.starts_with("NotValidForName") || what.contains("not valid for name") => {
             format!("its certificate is for another name: {what}")
         }
@@ -90,23 +115,42 @@ fn describe_certificate_error(what: &str) -> String {
     }
 }
 
-/// What is wrong with how we prove who we are. Of what a plugin prints only the end of its complaint is told.
+/// What is wrong with how we prove who we are. Of what a plugin prints only the end of its
+/// complaint is told.
 pub fn describe_auth_error(error: &AuthError, words: &IdentityDescription) -> String {
     let plugin = &words.plugin;
     match error {
-        AuthError::AuthExecStart(error) => format!("the exec plugin {plugin} does not start: {error}"),
+        AuthError::AuthExecStart(error) => {
+            format!("the exec plugin {plugin} does not start: {error}")
+        }
         AuthError::AuthExecRun { out, .. } => {
             let said = String::from_utf8_lossy(&out.stderr);
-            let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it says nothing");
-            format!("the exec plugin {plugin} failed ({}): {}", out.status, one_line(&words.credentials.redaction().apply(last), 300))
+            let last = said
+                .lines()
+                .rev()
+                .find(|line| !line.trim().is_empty())
+                .unwrap_or("it says nothing");
+            format!(
+                "the exec plugin {plugin} failed ({}): {}",
+                out.status,
+                one_line(&words.credentials.redaction().apply(last), 300)
+            )
         }
         AuthError::AuthExecParse(_) | AuthError::ExecPluginFailed => {
             format!("the exec plugin {plugin} printed no ExecCredential with a status")
         }
-        AuthError::MalformedTokenExpirationDate(_) => format!("the exec plugin {plugin} says in no known way when its token expires"),
-        AuthError::UnrefreshableTokenResponse => format!("the exec plugin {plugin} gave no new token for one that expires"),
-        AuthError::MissingCommand => "the kubeconfig names an exec plugin without a command".to_owned(),
-        AuthError::ReadTokenFile(error, path) => format!("the token file {}: {error}", path.display()),
+        AuthError::MalformedTokenExpirationDate(_) => {
+            format!("the exec plugin {plugin} says in no known way when its token expires")
+        }
+        AuthError::UnrefreshableTokenResponse => {
+            format!("the exec plugin {plugin} gave no new token for one that expires")
+        }
+        AuthError::MissingCommand => {
+            "the kubeconfig names an exec plugin without a command".to_owned()
+        }
+        AuthError::ReadTokenFile(error, path) => {
+            format!("the token file {}: {error}", path.display())
+        }
         AuthError::InvalidBearerToken(_) | AuthError::InvalidBasicAuth(_) => {
             "the token or password holds characters that cannot be sent".to_owned()
         }

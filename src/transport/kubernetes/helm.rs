@@ -1,6 +1,7 @@
-//! The user's own `helm`, as a process of this machine: which one it is, what it is told, and what may come back. Values travel through its
-//! standard input. Cache, plugins and configuration are a folder of our own for as long as the connection lasts; only a pull sees the
-//! user's configuration, where logins of registries are.
+//! The user's own `helm`, as a process of this machine: which one it is, what it is told, and what
+//! may come back. Values travel through its standard input. Cache, plugins and configuration are a
+//! folder of our own for as long as the connection lasts; only a pull sees the user's
+//! configuration, where logins of registries are.
 
 use super::chart::digest_of;
 use super::credentials::Credentials;
@@ -17,19 +18,22 @@ use std::time::Duration;
 
 /// Names the program where it is not in PATH.
 const VARIABLE: &str = "RAILWRIGHT_HELM";
-/// The oldest that is known to have what is asked of it: a dry run that asks the server (helm/helm: v3.13), labels, JSON of metadata.
+/// The oldest that is known to have what is asked of it: a dry run that asks the server (helm/helm:
+/// v3.13), labels, JSON of metadata.
 const OLDEST: (u32, u32) = (3, 14);
 /// A question to the cluster, or a chart to be fetched.
 pub const QUESTION: Duration = Duration::from_secs(120);
 /// What is kept of one answer: a dry run brings the whole chart along.
 const OUTPUT_LIMIT_BYTES: usize = 48 << 20;
 const ERROR_LIMIT_BYTES: usize = 16 << 10;
-/// Has an uninstall say which object was not deleted, and why: Helm tells that in its log alone (helm/helm: pkg/action/uninstall.go).
+/// Has an uninstall say which object was not deleted, and why: Helm tells that in its log alone
+/// (helm/helm: pkg/action/uninstall.go).
 pub const WITH_REASONS: &str = "--debug";
 /// What such a line says, and what every line of the log has, of Helm 3 and of Helm 4.
 const REASONS: &str = "failed to delete release";
 const LOGGED: [&str; 2] = [" [debug] ", " level=DEBUG "];
-/// Variables of Helm that would lead to another cluster, or to somebody else there, than the kubeconfig.
+/// Variables of Helm that would lead to another cluster, or to somebody else there, than the
+/// kubeconfig.
 const ELSEWHERE: [&str; 9] = [
     "HELM_KUBEAPISERVER",
     "HELM_KUBEASGROUPS",
@@ -89,7 +93,9 @@ impl HelmCallError {
     pub fn reason(&self) -> String {
         match self {
             HelmCallError::NoHelm(reason) | HelmCallError::Local(reason) => reason.clone(),
-            HelmCallError::TimedOut(limit) => format!("helm did not end within {} s", limit.as_secs()),
+            HelmCallError::TimedOut(limit) => {
+                format!("helm did not end within {} s", limit.as_secs())
+            }
         }
     }
 }
@@ -109,45 +115,77 @@ pub enum Chart {
 impl Helm {
     /// For this cluster; nothing is started yet.
     pub fn new(access: ClusterAccess, credentials: Arc<Credentials>) -> Self {
-        Helm { access, credentials, home: OnceLock::new() }
+        Helm {
+            access,
+            credentials,
+            home: OnceLock::new(),
+        }
     }
 
     /// The program; why there is none that can be used as the error.
     pub async fn program(&self) -> Result<HelmProgram, HelmCallError> {
-        // Where its records are is where they are looked for (helm/helm: pkg/action/action.go, `Configuration.Init`).
-        if let Some(driver) =
-            environment::read_variable("HELM_DRIVER").filter(|driver| !["", "secret", "secrets"].contains(&driver.as_str()))
+        // Where its records are is where they are looked for (helm/helm: pkg/action/action.go,
+        // `Configuration.Init`).
+        if let Some(driver) = environment::read_variable("HELM_DRIVER")
+            .filter(|driver| !["", "secret", "secrets"].contains(&driver.as_str()))
         {
             let driver = one_line(&driver, 40);
             return Err(HelmCallError::NoHelm(format!(
-                "HELM_DRIVER is {driver}, and releases are known by their Secrets alone: unset HELM_DRIVER"
+                "HELM_DRIVER is {driver}, and releases are known by their Secrets alone: unset \
+                 HELM_DRIVER"
             )));
         }
         let missing = || {
-            let install = "install v3.14 or newer (helm.sh/docs/intro/install), or name it: export RAILWRIGHT_HELM=/path/to/helm";
+            let install = "install v3.14 or newer (helm.sh/docs/intro/install), or name it: export \
+                           RAILWRIGHT_HELM=/path/to/helm";
             HelmCallError::NoHelm(format!("there is no helm on this machine; {install}"))
         };
         let path = match environment::read_variable(VARIABLE) {
             Some(path) => PathBuf::from(path),
             None => process::find_program("helm").ok_or_else(missing)?,
         };
-        let program = Program::new(path.display().to_string()).arguments(["version", "--template", "{{.Version}}"]);
-        let said = run_helm_program(&program, b"", QUESTION, &Redaction::default()).await.map_err(|failed| match failed {
-            HelmCallError::Local(reason) => HelmCallError::NoHelm(format!("{} does not start: {reason}", path.display())),
-            other => other,
-        })?;
+        let program = Program::new(path.display().to_string()).arguments([
+            "version",
+            "--template",
+            "{{.Version}}",
+        ]);
+        let said = run_helm_program(&program, b"", QUESTION, &Redaction::default())
+            .await
+            .map_err(|failed| match failed {
+                HelmCallError::Local(reason) => {
+                    HelmCallError::NoHelm(format!("{} does not start: {reason}", path.display()))
+                }
+                other => other,
+            })?;
         let version = one_line(said.out.trim(), 40);
         match parse_helm_version(&version) {
-            Some(found) if found >= OLDEST => Ok(HelmProgram { path, major: found.0 }),
-            _ => Err(HelmCallError::NoHelm(format!("{} is {version}; v{}.{} or newer is needed", path.display(), OLDEST.0, OLDEST.1))),
+            Some(found) if found >= OLDEST => Ok(HelmProgram {
+                path,
+                major: found.0,
+            }),
+            _ => Err(HelmCallError::NoHelm(format!(
+                "{} is {version}; v{}.{} or newer is needed",
+                path.display(),
+                OLDEST.0,
+                OLDEST.1
+            ))),
         }
     }
 
     /// A call about the cluster.
-    pub async fn call(&self, program: &HelmProgram, words: &[String], input: &[u8], limit: Duration) -> Result<HelmOutput, HelmCallError> {
+    pub async fn call(
+        &self,
+        program: &HelmProgram,
+        words: &[String],
+        input: &[u8],
+        limit: Duration,
+    ) -> Result<HelmOutput, HelmCallError> {
         let own = self.home()?;
         let folder = |name: &str| own.join(name).display().to_string();
-        let mut call = self.quiet(program)?.arguments(words.iter().cloned()).environment("HELM_CONFIG_HOME", folder("config"));
+        let mut call = self
+            .quiet(program)?
+            .arguments(words.iter().cloned())
+            .environment("HELM_CONFIG_HOME", folder("config"));
         call = call.environment("HELM_REPOSITORY_CONFIG", folder("config/repositories.yaml"));
         if let Some(kubeconfig) = &self.access.kubeconfig {
             call = call.argument(format!("--kubeconfig={kubeconfig}"));
@@ -171,68 +209,115 @@ impl Helm {
         ] {
             call = call.environment(variable, folder(name));
         }
-        Ok(ELSEWHERE.iter().fold(call, |call, variable| call.environment(*variable, "")))
+        Ok(ELSEWHERE
+            .iter()
+            .fold(call, |call, variable| call.environment(*variable, "")))
     }
 
     fn home(&self) -> Result<&Path, HelmCallError> {
         if self.home.get().is_none() {
-            let made =
-                files::temporary_folder("railwright-helm").map_err(|error| HelmCallError::Local(format!("a folder for helm: {error}")))?;
+            let made = files::temporary_folder("railwright-helm")
+                .map_err(|error| HelmCallError::Local(format!("a folder for helm: {error}")))?;
             if let Err(second) = self.home.set(made) {
                 let _ = files::remove_path(&second);
             }
         }
-        self.home.get().map(PathBuf::as_path).ok_or_else(|| HelmCallError::Local("no folder for helm".to_owned()))
+        self.home
+            .get()
+            .map(PathBuf::as_path)
+            .ok_or_else(|| HelmCallError::Local("no folder for helm".to_owned()))
     }
 
-    /// The chart of a release on this machine, fetched where it has to be. The bytes that were looked at are those that are used.
-    pub async fn chart(&self, program: &HelmProgram, release: &Release) -> Result<Chart, HelmCallError> {
+    /// The chart of a release on this machine, fetched where it has to be. The bytes that were
+    /// looked at are those that are used.
+    pub async fn chart(
+        &self,
+        program: &HelmProgram,
+        release: &Release,
+    ) -> Result<Chart, HelmCallError> {
         let path = match release.is_fetched() {
             true => match self.pulled(program, release).await? {
                 Ok(path) => path,
                 Err(reason) => return Ok(Chart::Unknown(reason)),
             },
-            false => PathBuf::from(resolve_spec_path(&release.chart, &self.access.folder, environment::find_home_folder().as_deref())),
+            false => PathBuf::from(resolve_spec_path(
+                &release.chart,
+                &self.access.folder,
+                environment::find_home_folder().as_deref(),
+            )),
         };
         if !files::is_present(&path) {
-            return Ok(Chart::Another(format!("the chart {} is not there", path.display())));
+            return Ok(Chart::Another(format!(
+                "the chart {} is not there",
+                path.display()
+            )));
         }
         if !path.is_dir() && !path.is_file() {
-            return Ok(Chart::Another(format!("the chart {} is neither a folder nor an ordinary file", path.display())));
+            return Ok(Chart::Another(format!(
+                "the chart {} is neither a folder nor an ordinary file",
+                path.display()
+            )));
         }
         let digest = match digest_of(&path) {
             Ok(digest) => digest,
-            Err(error) => return Ok(Chart::Unknown(format!("the chart {}: {error}", path.display()))),
+            Err(error) => {
+                return Ok(Chart::Unknown(format!(
+                    "the chart {}: {error}",
+                    path.display()
+                )));
+            }
         };
         match &release.digest {
             Some(_) if path.is_dir() => Ok(Chart::Another(format!(
-                "{} is a folder, which has no digest: name the archive that `helm package` makes of it",
+                "{} is a folder, which has no digest: name the archive that `helm package` makes \
+                 of it",
                 path.display()
             ))),
             Some(wanted) if wanted != digest.as_str() => Ok(Chart::Another(format!(
-                "the chart {} has the digest {digest} and not {wanted}: it is another one than was looked at, and nothing of it is used",
+                "the chart {} has the digest {digest} and not {wanted}: it is another one than was \
+                 looked at, and nothing of it is used",
                 one_line(&release.chart, 200)
             ))),
             _ => Ok(Chart::Here { path, digest }),
         }
     }
 
-    async fn pulled(&self, program: &HelmProgram, release: &Release) -> Result<Result<PathBuf, String>, HelmCallError> {
-        let into = self.home()?.join(format!("chart-{}", Digest::of(release).short()));
+    async fn pulled(
+        &self,
+        program: &HelmProgram,
+        release: &Release,
+    ) -> Result<Result<PathBuf, String>, HelmCallError> {
+        let into = self
+            .home()?
+            .join(format!("chart-{}", Digest::of(release).short()));
         files::remove_path(&into)
             .and_then(|()| files::make_private_folder(&into))
             .map_err(|error| HelmCallError::Local(error.to_string()))?;
-        let mut call = self.quiet(program)?.arguments(["pull", &release.chart]).argument(format!("--destination={}", into.display()));
-        call = release.version.iter().fold(call, |call, version| call.argument(format!("--version={version}")));
-        call = release.repository.iter().fold(call, |call, repository| call.argument(format!("--repo={repository}")));
+        let mut call = self
+            .quiet(program)?
+            .arguments(["pull", &release.chart])
+            .argument(format!("--destination={}", into.display()));
+        call = release.version.iter().fold(call, |call, version| {
+            call.argument(format!("--version={version}"))
+        });
+        call = release.repository.iter().fold(call, |call, repository| {
+            call.argument(format!("--repo={repository}"))
+        });
         let said = run_helm_program(&call, b"", QUESTION, &Redaction::default()).await?;
         if !said.well {
-            return Ok(Err(format!("the chart {} could not be fetched: {}", one_line(&release.chart, 200), said.complaint)));
+            return Ok(Err(format!(
+                "the chart {} could not be fetched: {}",
+                one_line(&release.chart, 200),
+                said.complaint
+            )));
         }
         let names = files::names_in(&into).unwrap_or_default();
         match names.iter().find(|name| name.ends_with(".tgz")) {
             Some(name) => Ok(Ok(into.join(name))),
-            None => Ok(Err(format!("`helm pull {}` brought no archive", one_line(&release.chart, 200)))),
+            None => Ok(Err(format!(
+                "`helm pull {}` brought no archive",
+                one_line(&release.chart, 200)
+            ))),
         }
     }
 }
@@ -246,21 +331,38 @@ impl Drop for Helm {
 }
 
 /// What it complains of is told without these secrets.
-async fn run_helm_program(program: &Program, input: &[u8], limit: Duration, redaction: &Redaction) -> Result<HelmOutput, HelmCallError> {
-    let bounds = Bounds { output: OUTPUT_LIMIT_BYTES, error: ERROR_LIMIT_BYTES, total: OUTPUT_LIMIT_BYTES + (1 << 20), limit };
+async fn run_helm_program(
+    program: &Program,
+    input: &[u8],
+    limit: Duration,
+    redaction: &Redaction,
+) -> Result<HelmOutput, HelmCallError> {
+    let bounds = Bounds {
+        output: OUTPUT_LIMIT_BYTES,
+        error: ERROR_LIMIT_BYTES,
+        total: OUTPUT_LIMIT_BYTES + (1 << 20),
+        limit,
+    };
     match fed::run_program(program, input, bounds).await {
         Err(error) => Err(HelmCallError::Local(error.to_string())),
         Ok((fed::FedProgramEnding::TimedOut, ..)) => Err(HelmCallError::TimedOut(limit)),
-        Ok((fed::FedProgramEnding::TooMuch, ..)) => Err(HelmCallError::Local("helm said more than is taken of it".to_owned())),
+        Ok((fed::FedProgramEnding::TooMuch, ..)) => Err(HelmCallError::Local(
+            "helm said more than is taken of it".to_owned(),
+        )),
         Ok((fed::FedProgramEnding::Ended(status), out, error)) => {
             // Before any of it is cut off.
             let said = redaction.apply(&error.text());
-            Ok(HelmOutput { well: status.success(), out: out.text(), complaint: extract_helm_error(&said) })
+            Ok(HelmOutput {
+                well: status.success(),
+                out: out.text(),
+                complaint: extract_helm_error(&said),
+            })
         }
     }
 }
 
-/// What ended a call: warnings come first, and after it only what is logged. The log is left out, but for why a release was not deleted.
+/// What ended a call: warnings come first, and after it only what is logged. The log is left out,
+/// but for why a release was not deleted.
 fn extract_helm_error(said: &str) -> String {
     let is_logged = |line: &&str| LOGGED.iter().any(|mark| line.contains(mark));
     let log: Vec<&str> = said.lines().filter(is_logged).collect();
@@ -272,7 +374,9 @@ fn extract_helm_error(said: &str) -> String {
         let why = line.get(at..)?.trim_matches(|c: char| !c.is_alphanumeric());
         (!why.is_empty() && !ended.contains(why)).then_some(why)
     });
-    why.map_or(ended.clone(), |why| format!("{ended}: {}", one_line(why, 1200)))
+    why.map_or(ended.clone(), |why| {
+        format!("{ended}: {}", one_line(why, 1200))
+    })
 }
 
 /// `v3.14.2` as `(3, 14)`.
@@ -287,7 +391,13 @@ mod tests {
 
     #[test]
     fn versions_are_read() {
-        assert_eq!(["v3.14.2", "v4.0.0-rc.1", "v3.20"].map(parse_helm_version), [Some((3, 14)), Some((4, 0)), Some((3, 20))]);
-        assert_eq!(["3.14.2", "v3", "", "vx.y"].map(parse_helm_version), [None; 4]);
+        assert_eq!(
+            ["v3.14.2", "v4.0.0-rc.1", "v3.20"].map(parse_helm_version),
+            [Some((3, 14)), Some((4, 0)), Some((3, 20))]
+        );
+        assert_eq!(
+            ["3.14.2", "v3", "", "vx.y"].map(parse_helm_version),
+            [None; 4]
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Where the API server is and how we prove who we are: from a kubeconfig, with its tokens, certificates and plugins, or as
-//! the pod that we run in.
+//! Where the API server is and how we prove who we are: from a kubeconfig, with its tokens,
+//! certificates and plugins, or as the pod that we run in.
 
 use super::credentials::{self, CredentialSource, Credentials, read_credential_file};
 use super::fault;
@@ -38,12 +38,18 @@ struct Chosen {
 }
 
 /// A client; nothing was asked yet but a plugin.
-pub async fn open_kubernetes_server(access: &HostAccess) -> Result<KubernetesServer, TransportError> {
-    let local = |reason: String| TransportError::NoIdentity { cluster: access.name.clone(), reason };
+pub async fn open_kubernetes_server(
+    access: &HostAccess,
+) -> Result<KubernetesServer, TransportError> {
+    let local = |reason: String| TransportError::NoIdentity {
+        cluster: access.name.clone(),
+        reason,
+    };
     let cluster = access.cluster.clone().unwrap_or_default();
     let timeout = Duration::from_secs(access.connect_timeout_s.max(1).into());
     let name = access.name.clone();
-    // Files are read and plugins waited for in a thread of its own, which does not hold up the end of the program either.
+    // Files are read and plugins waited for in a thread of its own, which does not hold up the end
+    // of the program either.
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let runtime = tokio::runtime::Handle::current();
     let waits_for = Arc::new(Mutex::new("what the kubeconfig names".to_owned()));
@@ -57,13 +63,24 @@ pub async fn open_kubernetes_server(access: &HostAccess) -> Result<KubernetesSer
         Some(Ok(Err(reason))) => Err(local(reason)),
         Some(Err(_)) => Err(local("the kubeconfig could not be read".to_owned())),
         None => {
-            let what = waits_for.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            Err(local(format!("{what} was waited for in vain for {} s", PLUGIN_LIMIT.as_secs())))
+            let what = waits_for
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone();
+            Err(local(format!(
+                "{what} was waited for in vain for {} s",
+                PLUGIN_LIMIT.as_secs()
+            )))
         }
     }
 }
 
-fn prepare_server(name: String, cluster: &ClusterAccess, timeout: Duration, waits_for: &Mutex<String>) -> Result<KubernetesServer, String> {
+fn prepare_server(
+    name: String,
+    cluster: &ClusterAccess,
+    timeout: Duration,
+    waits_for: &Mutex<String>,
+) -> Result<KubernetesServer, String> {
     let Chosen { mut config, place } = select_cluster_config(cluster)?;
     config.connect_timeout = Some(timeout);
     // Tries are counted where it is known what is asked.
@@ -76,10 +93,20 @@ fn prepare_server(name: String, cluster: &ClusterAccess, timeout: Duration, wait
     }
     let host = config.cluster_url.host().unwrap_or_default();
     let https = config.cluster_url.scheme_str() != Some("http");
-    let address = format!("{host}:{}", config.cluster_url.port_u16().unwrap_or(if https { 443 } else { 80 }));
+    let address = format!(
+        "{host}:{}",
+        config
+            .cluster_url
+            .port_u16()
+            .unwrap_or(if https { 443 } else { 80 })
+    );
     let words = describe_identity(&config.auth_info, &place);
     if config.auth_info.exec.is_some() {
-        let what = format!("the end of the exec plugin {} of {place} (run it by hand: it may ask for a login, or hang)", words.plugin);
+        let what = format!(
+            "the end of the exec plugin {} of {place} (run it by hand: it may ask for a login, or \
+             hang)",
+            words.plugin
+        );
         *waits_for.lock().unwrap_or_else(PoisonError::into_inner) = what;
     }
     let source = take_in(&mut config.auth_info, &place)?;
@@ -88,7 +115,8 @@ fn prepare_server(name: String, cluster: &ClusterAccess, timeout: Duration, wait
     Ok(KubernetesServer::new(name, address, words, client))
 }
 
-/// Puts the certificate and the key of files in their place, so that nobody reads those again, and tells where the token comes from.
+/// Puts the certificate and the key of files in their place, so that nobody reads those again, and
+/// tells where the token comes from.
 fn take_in(auth: &mut AuthInfo, place: &str) -> Result<CredentialSource, String> {
     let pem = |what: &str, data: bool, path: Option<String>| match path.filter(|_| !data) {
         Some(path) => read_credential_file(Path::new(&path))
@@ -96,14 +124,24 @@ fn take_in(auth: &mut AuthInfo, place: &str) -> Result<CredentialSource, String>
             .map_err(|why| format!("the client {what} that {place} names: {why}")),
         None => Ok(None),
     };
-    if let Some(data) = pem("certificate", auth.client_certificate_data.is_some(), auth.client_certificate.take())? {
+    if let Some(data) = pem(
+        "certificate",
+        auth.client_certificate_data.is_some(),
+        auth.client_certificate.take(),
+    )? {
         auth.client_certificate_data = Some(data);
     }
-    if let Some(data) = pem("key", auth.client_key_data.is_some(), auth.client_key.take())? {
+    if let Some(data) = pem(
+        "key",
+        auth.client_key_data.is_some(),
+        auth.client_key.take(),
+    )? {
         auth.client_key_data = Some(data.into());
     }
     // In the library's order.
-    let has_other = auth.auth_provider.is_some() || auth.token.is_some() || (auth.username.is_some() && auth.password.is_some());
+    let has_other = auth.auth_provider.is_some()
+        || auth.token.is_some()
+        || (auth.username.is_some() && auth.password.is_some());
     match auth.token_file.take().filter(|_| !has_other) {
         Some(path) => {
             auth.exec = None;
@@ -114,57 +152,140 @@ fn take_in(auth: &mut AuthInfo, place: &str) -> Result<CredentialSource, String>
 }
 
 fn select_cluster_config(cluster: &ClusterAccess) -> Result<Chosen, String> {
-    let Some((found, file)) = kubeconfig::find_kubeconfig(cluster) else { return within_cluster(cluster) };
+    let Some((found, file)) = kubeconfig::find_kubeconfig(cluster) else {
+        return within_cluster(cluster);
+    };
     let kubeconfig = found?;
-    let known = || kubeconfig.contexts.iter().map(|named| one_line(&named.name, 60)).collect::<Vec<_>>().join(", ");
-    let name = cluster.context.as_ref().or(kubeconfig.current_context.as_ref()).filter(|name| !name.is_empty());
-    let name = name.ok_or_else(|| format!("{file} has no current context; name one of: {}", known()))?;
-    let context = kubeconfig.contexts.iter().find(|named| named.name == *name).and_then(|named| named.context.as_ref());
+    let known = || {
+        kubeconfig
+            .contexts
+            .iter()
+            .map(|named| one_line(&named.name, 60))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let name = cluster
+        .context
+        .as_ref()
+        .or(kubeconfig.current_context.as_ref())
+        .filter(|name| !name.is_empty());
+    let name =
+        name.ok_or_else(|| format!("{file} has no current context; name one of: {}", known()))?;
+    let context = kubeconfig
+        .contexts
+        .iter()
+        .find(|named| named.name == *name)
+        .and_then(|named| named.context.as_ref());
     let shown = one_line(name, 60);
-    let context = context.ok_or_else(|| format!("{file} has no context {shown}; it has: {}", known()))?;
-    let found = kubeconfig.clusters.iter().find(|named| named.name == context.cluster).and_then(|named| named.cluster.as_ref());
-    let mut found = found.ok_or_else(|| format!("{file} does not say where the cluster {} is", one_line(&context.cluster, 60)))?.clone();
-    if let Some(path) = found.certificate_authority.take().filter(|path| !path.is_empty() && !is_stated(&found.certificate_authority_data))
+    let context =
+        context.ok_or_else(|| format!("{file} has no context {shown}; it has: {}", known()))?;
+    let found = kubeconfig
+        .clusters
+        .iter()
+        .find(|named| named.name == context.cluster)
+        .and_then(|named| named.cluster.as_ref());
+    let mut found = found
+        .ok_or_else(|| {
+            format!(
+                "{file} does not say where the cluster {} is",
+                one_line(&context.cluster, 60)
+            )
+        })?
+        .clone();
+    if let Some(path) = found
+        .certificate_authority
+        .take()
+        .filter(|path| !path.is_empty() && !is_stated(&found.certificate_authority_data))
     {
-        let pem = read_credential_file(Path::new(&path)).map_err(|reason| unknown_authority(&file, &reason))?;
+        let pem = read_credential_file(Path::new(&path))
+            .map_err(|reason| unknown_authority(&file, &reason))?;
         found.certificate_authority_data = Some(base64::encode_base64_text(&pem));
     }
-    let user = kubeconfig.auth_infos.iter().find(|named| Some(&named.name) == context.user.as_ref());
+    let user = kubeconfig
+        .auth_infos
+        .iter()
+        .find(|named| Some(&named.name) == context.user.as_ref());
     let mut config = build_connection_config(&found, &file)?;
-    config.auth_info = user.and_then(|named| named.auth_info.clone()).unwrap_or_default();
-    if let Some(exec) = config.auth_info.exec.as_mut().filter(|exec| exec.provide_cluster_info) {
-        exec.cluster = Some((&found).try_into().map_err(|error| kubeconfig::describe_error(&error, &file))?);
+    config.auth_info = user
+        .and_then(|named| named.auth_info.clone())
+        .unwrap_or_default();
+    if let Some(exec) = config
+        .auth_info
+        .exec
+        .as_mut()
+        .filter(|exec| exec.provide_cluster_info)
+    {
+        exec.cluster = Some(
+            (&found)
+                .try_into()
+                .map_err(|error| kubeconfig::describe_error(&error, &file))?,
+        );
     }
-    Ok(Chosen { config, place: format!("{file} (context {shown})") })
+    Ok(Chosen {
+        config,
+        place: format!("{file} (context {shown})"),
+    })
 }
 
-/// How the server is reached and known. The library would take this from the file as well, but with proxies of its own mind, and
-/// not at all where NO_PROXY ends in a comma.
+/// How the server is reached and known. The library would take this from the file as well, but with
+/// proxies of its own mind, and not at all where NO_PROXY ends in a comma.
 fn build_connection_config(cluster: &Cluster, file: &str) -> Result<Config, String> {
-    let url = cluster.server.as_deref().and_then(|server| server.parse::<http::Uri>().ok());
-    let url = url.filter(|url| url.host().is_some()).ok_or_else(|| format!("{file} has no address of the API server"))?;
-    let environment = proxy::ProxyEnvironment { proxy: read_proxy_variable("HTTPS_PROXY"), without: read_proxy_variable("NO_PROXY") };
-    let proxy =
-        proxy::select_proxy(cluster.proxy_url.as_deref(), &environment, url.host().unwrap_or_default(), url.port_u16().unwrap_or(443));
+    let url = cluster
+        .server
+        .as_deref()
+        .and_then(|server| server.parse::<http::Uri>().ok());
+    let url = url
+        .filter(|url| url.host().is_some())
+        .ok_or_else(|| format!("{file} has no address of the API server"))?;
+    let environment = proxy::ProxyEnvironment {
+        proxy: read_proxy_variable("HTTPS_PROXY"),
+        without: read_proxy_variable("NO_PROXY"),
+    };
+    let proxy = proxy::select_proxy(
+        cluster.proxy_url.as_deref(),
+        &environment,
+        url.host().unwrap_or_default(),
+        url.port_u16().unwrap_or(443),
+    );
     let mut config = Config::new(url);
     config.proxy_url = match proxy.map(|proxy| proxy.parse()) {
-        Some(Err(_)) => return Err("the address of the proxy cannot be read: see HTTPS_PROXY, and proxy-url in the kubeconfig".to_owned()),
+        Some(Err(_)) => {
+            return Err(
+                "the address of the proxy cannot be read: see HTTPS_PROXY, and proxy-url in the \
+                 kubeconfig"
+                    .to_owned(),
+            );
+        }
         Some(Ok(proxy)) => Some(proxy),
         None => None,
     };
-    config.root_cert = decode_certificate_authority(cluster).map_err(|reason| unknown_authority(file, reason))?;
+    config.root_cert =
+        decode_certificate_authority(cluster).map_err(|reason| unknown_authority(file, reason))?;
     config.accept_invalid_certs = cluster.insecure_skip_tls_verify.unwrap_or(false);
     config.tls_server_name = cluster.tls_server_name.clone();
     Ok(config)
 }
 
-/// The certificates that the server's must be of; those of this machine when the kubeconfig names none.
+/// The certificates that the server's must be of; those of this machine when the kubeconfig names
+/// none.
 fn decode_certificate_authority(cluster: &Cluster) -> Result<Option<Vec<Vec<u8>>>, &'static str> {
-    let Some(data) = cluster.certificate_authority_data.as_ref().filter(|data| !data.is_empty()) else { return Ok(None) };
+    let Some(data) = cluster
+        .certificate_authority_data
+        .as_ref()
+        .filter(|data| !data.is_empty())
+    else {
+        return Ok(None);
+    };
     let pem = base64::decode_base64_text(data).ok_or("it is no base64")?;
-    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).map(|one| one.map(|der| der.to_vec())).collect();
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem)
+        .map(|one| one.map(|der| der.to_vec()))
+        .collect();
     let certificates = certificates.map_err(|_| "it is no PEM")?;
-    if certificates.is_empty() { Err("it holds no certificate in PEM") } else { Ok(Some(certificates)) }
+    if certificates.is_empty() {
+        Err("it holds no certificate in PEM")
+    } else {
+        Ok(Some(certificates))
+    }
 }
 
 fn unknown_authority(file: &str, reason: &str) -> String {
@@ -177,12 +298,18 @@ fn is_stated(text: &Option<String>) -> bool {
 
 /// As a pod of the cluster itself.
 fn within_cluster(cluster: &ClusterAccess) -> Result<Chosen, String> {
-    let nowhere = "there is no kubeconfig: name one as `kubernetes: { kubeconfig: FILE }`, or set KUBECONFIG, or write ~/.kube/config";
-    if cluster.context.is_some() || environment::read_variable("KUBERNETES_SERVICE_HOST").is_none() {
+    let nowhere = "there is no kubeconfig: name one as `kubernetes: { kubeconfig: FILE }`, or set \
+                   KUBECONFIG, or write ~/.kube/config";
+    if cluster.context.is_some() || environment::read_variable("KUBERNETES_SERVICE_HOST").is_none()
+    {
         return Err(nowhere.to_owned());
     }
-    let config = Config::incluster().map_err(|error| format!("the service account of this pod cannot be used: {error}"))?;
-    Ok(Chosen { config, place: "the service account of this pod".to_owned() })
+    let config = Config::incluster()
+        .map_err(|error| format!("the service account of this pod cannot be used: {error}"))?;
+    Ok(Chosen {
+        config,
+        place: "the service account of this pod".to_owned(),
+    })
 }
 
 fn read_proxy_variable(name: &str) -> Option<String> {
@@ -193,8 +320,10 @@ fn describe_client_error(error: &kube::Error, words: &IdentityDescription, place
     match error {
         kube::Error::Auth(error) => fault::describe_auth_error(error, words),
         kube::Error::InferKubeconfig(error) => kubeconfig::describe_error(error, place),
-        kube::Error::ProxyProtocolUnsupported { .. } | kube::Error::ProxyProtocolDisabled { .. } => {
-            "the proxy speaks a protocol that is not known: write http://, https:// or socks5://".to_owned()
+        kube::Error::ProxyProtocolUnsupported { .. }
+        | kube::Error::ProxyProtocolDisabled { .. } => {
+            "the proxy speaks a protocol that is not known: write http://, https:// or socks5://"
+                .to_owned()
         }
         kube::Error::RustlsTls(_) => format!("certificate or key of {place} cannot be used"),
         _ => format!("{place} cannot be used"),
@@ -206,20 +335,47 @@ fn describe_identity(auth: &AuthInfo, place: &str) -> IdentityDescription {
     let what = match auth {
         _ if plugin.is_some() => "what its exec plugin gave",
         AuthInfo { token: Some(_), .. } => "the token",
-        AuthInfo { token_file: Some(_), .. } => "the token of its file",
-        AuthInfo { client_certificate: Some(_), .. } | AuthInfo { client_certificate_data: Some(_), .. } => "the client certificate",
-        AuthInfo { username: Some(_), .. } => "the password",
-        AuthInfo { auth_provider: Some(_), .. } => "what its provider gave",
+        AuthInfo {
+            token_file: Some(_),
+            ..
+        } => "the token of its file",
+        AuthInfo {
+            client_certificate: Some(_),
+            ..
+        }
+        | AuthInfo {
+            client_certificate_data: Some(_),
+            ..
+        } => "the client certificate",
+        AuthInfo {
+            username: Some(_), ..
+        } => "the password",
+        AuthInfo {
+            auth_provider: Some(_),
+            ..
+        } => "what its provider gave",
         _ => "no token and no certificate",
     };
     let handed = auth.exec.iter().flat_map(|exec| exec.env.iter().flatten());
-    let handed = handed.filter_map(|pair| Some((pair.get("name")?.clone(), pair.get("value")?.clone()))).collect();
-    let plugin = plugin.map_or_else(|| "(none)".to_owned(), |path| one_line(&file_name(path), 60));
-    IdentityDescription { identity: format!("{what} of {place}"), plugin, credentials: Arc::new(Credentials::new(handed)) }
+    let handed = handed
+        .filter_map(|pair| Some((pair.get("name")?.clone(), pair.get("value")?.clone())))
+        .collect();
+    let plugin = plugin.map_or_else(
+        || "(none)".to_owned(),
+        |path| one_line(&file_name(path), 60),
+    );
+    IdentityDescription {
+        identity: format!("{what} of {place}"),
+        plugin,
+        credentials: Arc::new(Credentials::new(handed)),
+    }
 }
 
 fn file_name(path: &str) -> String {
-    PathBuf::from(path).file_name().map_or_else(|| path.to_owned(), |name| name.to_string_lossy().into_owned())
+    PathBuf::from(path).file_name().map_or_else(
+        || path.to_owned(),
+        |name| name.to_string_lossy().into_owned(),
+    )
 }
 
 #[cfg(test)]
@@ -231,14 +387,26 @@ mod tests {
     use std::net::TcpListener;
 
     async fn said(kubeconfig: &Path) -> String {
-        let cluster = ClusterAccess { kubeconfig: Some(kubeconfig.display().to_string()), ..ClusterAccess::default() };
-        let access = HostAccess { cluster: Some(cluster), ..crate::sim::new_simulated_access("prod") };
-        open_kubernetes_server(&access).await.err().map(|error| error.one_line()).unwrap_or_default()
+        let cluster = ClusterAccess {
+            kubeconfig: Some(kubeconfig.display().to_string()),
+            ..ClusterAccess::default()
+        };
+        let access = HostAccess {
+            cluster: Some(cluster),
+            ..crate::sim::new_simulated_access("prod")
+        };
+        open_kubernetes_server(&access)
+            .await
+            .err()
+            .map(|error| error.one_line())
+            .unwrap_or_default()
     }
 
     fn kubeconfig(server: &str, user: &str) -> String {
         format!(
-            "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{{name: c, cluster: {{server: \"{server}\"}}}}]\nusers: [{{name: u, user: {user}}}]\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n"
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{{name: c, cluster: \
+             {{server: \"{server}\"}}}}]\nusers: [{{name: u, user: {user}}}]\ncontexts: [{{name: \
+             c, context: {{cluster: c, user: u}}}}]\n"
         )
     }
 
@@ -248,13 +416,23 @@ mod tests {
         let place = format!("http://{}", listener.local_addr().unwrap());
         std::thread::spawn(move || {
             for mut client in listener.incoming().map_while(Result::ok) {
-                let mut lines = BufReader::new(client.try_clone().unwrap()).lines().map_while(Result::ok);
-                let shown: Vec<String> = lines.by_ref().take_while(|line| !line.is_empty()).collect();
-                let shown = shown.iter().find(|line| line.to_ascii_lowercase().starts_with("authorization:")).cloned().unwrap_or_default();
+                let mut lines = BufReader::new(client.try_clone().unwrap())
+                    .lines()
+                    .map_while(Result::ok);
+                let shown: Vec<String> =
+                    lines.by_ref().take_while(|line| !line.is_empty()).collect();
+                let shown = shown
+                    .iter()
+                    .find(|line| line.to_ascii_lowercase().starts_with("authorization:"))
+                    .cloned()
+                    .unwrap_or_default();
                 let body =
                     json!({ "kind": "Status", "message": format!("who is this? {shown}"), "details": { "name": shown } }).to_string();
-                let head =
-                    format!("HTTP/1.1 {status}\r\nWarning: 299 - \"{shown}\"\r\nConnection: close\r\nContent-Length: {}", body.len());
+                let head = format!(
+                    "HTTP/1.1 {status}\r\nWarning: 299 - \"{shown}\"\r\nConnection: \
+                     close\r\nContent-Length: {}",
+                    body.len()
+                );
                 let _ = client.write_all(format!("{head}\r\n\r\n{body}").as_bytes());
             }
         });
@@ -263,16 +441,32 @@ mod tests {
 
     /// As the server of this kubeconfig is asked, and all that it says.
     async fn asked(config: &Path) -> Result<(KubernetesServer, String), String> {
-        let cluster = ClusterAccess { kubeconfig: Some(config.display().to_string()), ..ClusterAccess::default() };
-        let access = HostAccess { cluster: Some(cluster), ..crate::sim::new_simulated_access("prod") };
-        let server = open_kubernetes_server(&access).await.map_err(|error| error.one_line())?;
+        let cluster = ClusterAccess {
+            kubeconfig: Some(config.display().to_string()),
+            ..ClusterAccess::default()
+        };
+        let access = HostAccess {
+            cluster: Some(cluster),
+            ..crate::sim::new_simulated_access("prod")
+        };
+        let server = open_kubernetes_server(&access)
+            .await
+            .map_err(|error| error.one_line())?;
         let said = quoted(&server).await?;
         Ok((server, said))
     }
 
     async fn quoted(server: &KubernetesServer) -> Result<String, String> {
-        let reply = server.ask(&KubernetesRequest::get("/api/v1/nodes".to_owned())).await.map_err(|trouble| trouble.reason())?;
-        Ok(format!("{} {} {:?}", reply.message(), reply.json().unwrap(), reply.warnings))
+        let reply = server
+            .ask(&KubernetesRequest::get("/api/v1/nodes".to_owned()))
+            .await
+            .map_err(|trouble| trouble.reason())?;
+        Ok(format!(
+            "{} {} {:?}",
+            reply.message(),
+            reply.json().unwrap(),
+            reply.warnings
+        ))
     }
 
     #[tokio::test]
@@ -286,17 +480,48 @@ mod tests {
             let exec = json!({ "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never", "command": "/bin/sh", "args": ["-c", script] });
             json!({ "exec": exec }).to_string()
         };
-        let provider = |name: &str, config: serde_json::Value| json!({ "auth-provider": { "name": name, "config": config } }).to_string();
+        let provider = |name: &str, config: serde_json::Value| {
+            json!({ "auth-provider": { "name": name, "config": config } }).to_string()
+        };
         for (user, secret, word) in [
-            ("{token: SECRET-token-value}".to_owned(), "SECRET", "[secret bearer token]"),
-            (format!("{{tokenFile: {}}}", in_file.display()), "SECRET", "[secret bearer token]"),
-            ("{username: ann, password: SECRET-password}".to_owned(), "YW5uOlNFQ1JFVC1wYXNzd29yZA==", "[secret name and password]"),
-            (plugin(r#"'"token":"SECRET-of-a-plugin"'"#), "SECRET", "[secret bearer token]"),
-            // One that is asked anew for each request.
-            (plugin(r#""\"token\":\"SECRET-of-$$\",\"expirationTimestamp\":\"2020-01-01T00:00:00Z\"""#), "SECRET", "[secret bearer token]"),
-            (provider("oidc", json!({ "id-token": "SECRET-of-oidc" })), "SECRET", "[secret bearer token]"),
             (
-                provider("gcp", json!({ "access-token": "SECRET-of-gcp", "expiry": "2999-01-01T00:00:00Z" })),
+                "{token: SECRET-token-value}".to_owned(),
+                "SECRET",
+                "[secret bearer token]",
+            ),
+            (
+                format!("{{tokenFile: {}}}", in_file.display()),
+                "SECRET",
+                "[secret bearer token]",
+            ),
+            (
+                "{username: ann, password: SECRET-password}".to_owned(),
+                "YW5uOlNFQ1JFVC1wYXNzd29yZA==",
+                "[secret name and password]",
+            ),
+            (
+                plugin(r#"'"token":"SECRET-of-a-plugin"'"#),
+                "SECRET",
+                "[secret bearer token]",
+            ),
+            // One that is asked anew for each request.
+            (
+                plugin(
+                    r#""\"token\":\"SECRET-of-$$\",\"expirationTimestamp\":\"2020-01-01T00:00:00Z\"""#,
+                ),
+                "SECRET",
+                "[secret bearer token]",
+            ),
+            (
+                provider("oidc", json!({ "id-token": "SECRET-of-oidc" })),
+                "SECRET",
+                "[secret bearer token]",
+            ),
+            (
+                provider(
+                    "gcp",
+                    json!({ "access-token": "SECRET-of-gcp", "expiry": "2999-01-01T00:00:00Z" }),
+                ),
                 "SECRET",
                 "[secret bearer token]",
             ),
@@ -305,7 +530,10 @@ mod tests {
             let (server, all) = asked(&config).await.unwrap();
             assert!(!all.contains(secret) && all.contains(word), "{user}: {all}");
             let all = quoted(&server).await.unwrap();
-            assert!(!all.contains(secret) && all.contains(word), "again {user}: {all}");
+            assert!(
+                !all.contains(secret) && all.contains(word),
+                "again {user}: {all}"
+            );
         }
     }
 
@@ -314,11 +542,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("config");
         for status in ["200 OK", "202 Accepted", "299 Well"] {
-            std::fs::write(&config, kubeconfig(&quoting(status), "{token: SECRET-token-value}")).unwrap();
+            std::fs::write(
+                &config,
+                kubeconfig(&quoting(status), "{token: SECRET-token-value}"),
+            )
+            .unwrap();
             let (server, _) = asked(&config).await.unwrap();
-            let reply = server.ask(&KubernetesRequest::get("/api/v1/nodes".to_owned())).await.unwrap();
+            let reply = server
+                .ask(&KubernetesRequest::get("/api/v1/nodes".to_owned()))
+                .await
+                .unwrap();
             let said = reply.message();
-            assert!(!said.contains("SECRET") && said.contains("[secret bearer token]"), "{status}: {said}");
+            assert!(
+                !said.contains("SECRET") && said.contains("[secret bearer token]"),
+                "{status}: {said}"
+            );
         }
     }
 
@@ -330,13 +568,22 @@ mod tests {
         std::fs::write(&in_file, "FIRST-of-a-file").unwrap();
         std::fs::write(&config, kubeconfig(&quoting("403 Forbidden"), &of_user)).unwrap();
         let (server, all) = asked(&config).await.unwrap();
-        assert!(all.contains("[secret bearer token]") && !all.contains("FIRST"), "{all}");
+        assert!(
+            all.contains("[secret bearer token]") && !all.contains("FIRST"),
+            "{all}"
+        );
         let a_minute_later = async || {
             tokio::time::pause();
             tokio::time::advance(Duration::from_secs(60)).await;
             tokio::time::resume();
             let all = quoted(&server).await.unwrap();
-            assert!(["FIRST", "SECOND"].iter().all(|secret| !all.contains(secret)) && all.contains("[secret bearer token]"), "{all}");
+            assert!(
+                ["FIRST", "SECOND"]
+                    .iter()
+                    .all(|secret| !all.contains(secret))
+                    && all.contains("[secret bearer token]"),
+                "{all}"
+            );
             server.words.credentials.redaction()
         };
         std::fs::write(&in_file, "SECOND-of-a-file").unwrap();
@@ -353,10 +600,17 @@ mod tests {
     async fn what_is_too_short_to_be_kept_off_screens_is_not_sent() {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("config");
-        for (user, what) in [("{token: S3cr}", "bearer token"), ("{username: ann, password: S3cr}", "basic password")] {
+        for (user, what) in [
+            ("{token: S3cr}", "bearer token"),
+            ("{username: ann, password: S3cr}", "basic password"),
+        ] {
             std::fs::write(&config, kubeconfig(&quoting("403 Forbidden"), user)).unwrap();
             let said = asked(&config).await.err().unwrap();
-            assert!(said.contains(&format!("the {what} is shorter than 6 characters")) && !said.contains("S3cr"), "{said}");
+            assert!(
+                said.contains(&format!("the {what} is shorter than 6 characters"))
+                    && !said.contains("S3cr"),
+                "{said}"
+            );
         }
     }
 
@@ -364,9 +618,17 @@ mod tests {
     async fn what_never_ends_is_not_read() {
         let folder = tempfile::tempdir().unwrap();
         let of_user = folder.path().join("of-user");
-        let files = ["tokenFile: PATH", "client-certificate: PATH, client-key: PATH", "client-key: PATH"];
-        // The second is a file of 0 bytes that goes on for ever, and that does not give the single byte beyond the limit.
-        for (path, wanted) in [("/dev/zero", "/dev/zero is no file"), ("/proc/self/pagemap", "/proc/self/pagemap: Invalid argument")] {
+        let files = [
+            "tokenFile: PATH",
+            "client-certificate: PATH, client-key: PATH",
+            "client-key: PATH",
+        ];
+        // The second is a file of 0 bytes that goes on for ever, and that does not give the single
+        // byte beyond the limit.
+        for (path, wanted) in [
+            ("/dev/zero", "/dev/zero is no file"),
+            ("/proc/self/pagemap", "/proc/self/pagemap: Invalid argument"),
+        ] {
             for user in files.map(|files| format!("{{{}}}", files.replace("PATH", path))) {
                 std::fs::write(&of_user, kubeconfig("http://127.0.0.1:1", &user)).unwrap();
                 let said = said(&of_user).await;
@@ -375,17 +637,35 @@ mod tests {
             let server = format!("https://127.0.0.1:1\", certificate-authority: \"{path}");
             std::fs::write(&of_user, kubeconfig(&server, "{}")).unwrap();
             let said = said(&of_user).await;
-            assert!(said.contains(wanted) && said.contains("the certificate authority that"), "{said}");
+            assert!(
+                said.contains(wanted) && said.contains("the certificate authority that"),
+                "{said}"
+            );
         }
         let (pipe, huge) = (folder.path().join("pipe"), folder.path().join("huge"));
-        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-        std::fs::File::create(&huge).unwrap().set_len(64 << 20).unwrap();
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(&pipe)
+                .status()
+                .unwrap()
+                .success()
+        );
+        std::fs::File::create(&huge)
+            .unwrap()
+            .set_len(64 << 20)
+            .unwrap();
         for (path, wanted) in [
             (pipe.as_path(), "is no file"),
             (Path::new("/dev/zero"), "/dev/zero is no file"),
-            (Path::new("/proc/self/pagemap"), "/proc/self/pagemap: Invalid argument"),
+            (
+                Path::new("/proc/self/pagemap"),
+                "/proc/self/pagemap: Invalid argument",
+            ),
             (folder.path(), "is no file"),
-            (&huge, "huge has more than 16 MiB, which no kubeconfig, certificate or token has"),
+            (
+                &huge,
+                "huge has more than 16 MiB, which no kubeconfig, certificate or token has",
+            ),
         ] {
             let said = said(path).await;
             assert!(said.contains(wanted), "{said}");
@@ -398,10 +678,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (config, begun) = (folder.path().join("config"), folder.path().join("begun"));
         let exec = format!(
-            "{{apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: /bin/sh, args: [-c, \"touch {}; sleep 5\"]}}",
+            "{{apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: \
+             /bin/sh, args: [-c, \"touch {}; sleep 5\"]}}",
             begun.display()
         );
-        std::fs::write(&config, kubeconfig("http://127.0.0.1:1", &format!("{{exec: {exec}}}"))).unwrap();
+        std::fs::write(
+            &config,
+            kubeconfig("http://127.0.0.1:1", &format!("{{exec: {exec}}}")),
+        )
+        .unwrap();
         let jumps = async {
             while !begun.exists() {
                 tokio::time::sleep(Duration::from_millis(10)).await;
@@ -410,7 +695,12 @@ mod tests {
             std::future::pending::<String>().await
         };
         let said = tokio::select! { said = said(&config) => said, said = jumps => said };
-        for words in ["the exec plugin sh of ", "config (context c)", "run it by hand", "for 180 s"] {
+        for words in [
+            "the exec plugin sh of ",
+            "config (context c)",
+            "run it by hand",
+            "for 180 s",
+        ] {
             assert!(said.contains(words), "{words}: {said}");
         }
     }

@@ -1,5 +1,6 @@
-//! What the server calls the objects of a kind, and whether they are in a namespace: asked once of a server, and again when a kind is
-//! missing, because an apply may bring it, or when its objects are not found, because a removal may have taken it.
+//! What the server calls the objects of a kind, and whether they are in a namespace: asked once of
+//! a server, and again when a kind is missing, because an apply may bring it, or when its objects
+//! are not found, because a removal may have taken it.
 
 use super::act::LOOK;
 use super::answer;
@@ -53,11 +54,18 @@ impl Kinds {
     ) -> BTreeMap<String, Result<Group, NotKnown>> {
         let mut wanted: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for object in objects {
-            wanted.entry(&object.api_version).or_default().insert(&object.kind);
+            wanted
+                .entry(&object.api_version)
+                .or_default()
+                .insert(&object.kind);
         }
         let mut found = BTreeMap::new();
         for (api_version, kinds) in wanted {
-            let known = self.known().get(api_version).cloned().filter(|known| kinds.iter().all(|kind| known.contains_key(*kind)));
+            let known = self
+                .known()
+                .get(api_version)
+                .cloned()
+                .filter(|known| kinds.iter().all(|kind| known.contains_key(*kind)));
             let group = match known {
                 Some(known) => Ok(known),
                 None => self.asked(server, api_version).await,
@@ -68,21 +76,40 @@ impl Kinds {
     }
 
     /// Whether the server still has the kind of an object: asked anew.
-    pub async fn is_served(&self, server: &KubernetesServer, object: &ObjectName) -> Result<bool, NotKnown> {
+    pub async fn is_served(
+        &self,
+        server: &KubernetesServer,
+        object: &ObjectName,
+    ) -> Result<bool, NotKnown> {
         self.known().remove(&object.api_version);
-        Ok(self.asked(server, &object.api_version).await?.contains_key(&object.kind))
+        Ok(self
+            .asked(server, &object.api_version)
+            .await?
+            .contains_key(&object.kind))
     }
 
     async fn asked(&self, server: &KubernetesServer, api_version: &str) -> Result<Group, NotKnown> {
-        let Some(path) = build_group_path(api_version) else { return Ok(Group::default()) };
-        let call = KubernetesRequest { limit: LIST_LIMIT_BYTES, ..KubernetesRequest::get(path) };
+        let Some(path) = build_group_path(api_version) else {
+            return Ok(Group::default());
+        };
+        let call = KubernetesRequest {
+            limit: LIST_LIMIT_BYTES,
+            ..KubernetesRequest::get(path)
+        };
         let mut looks = 1..LOOKS;
         let group = loop {
             let reply = server.ask(&call).await.map_err(NotKnown::Trouble)?;
-            match (reply.status, reply.json().as_ref().and_then(|list| parse_api_resources(list, api_version))) {
+            match (
+                reply.status,
+                reply
+                    .json()
+                    .as_ref()
+                    .and_then(|list| parse_api_resources(list, api_version)),
+            ) {
                 (200, Some(kinds)) => break Arc::new(kinds),
                 (404, _) if self.is_unlisted(server, api_version).await? => break Group::default(),
-                // A group that is about to be served is listed a moment before, and one that goes a moment longer.
+                // A group that is about to be served is listed a moment before, and one that goes a
+                // moment longer.
                 (404, _) if looks.next().is_some() => clock::sleep_for(LOOK).await,
                 // Whoever took it for none would take the objects of all kinds for absent.
                 _ => return Err(NotKnown::Said(answer::of_kinds(api_version, &reply))),
@@ -92,11 +119,22 @@ impl Kinds {
         Ok(group)
     }
 
-    /// Whether the server's own list of its groups leaves this one out. Of a path that it does not know it has no word of its own, and anything
-    /// between says the same.
-    async fn is_unlisted(&self, server: &KubernetesServer, api_version: &str) -> Result<bool, NotKnown> {
-        let path = if api_version.contains('/') { "/apis" } else { "/api" };
-        let call = KubernetesRequest { limit: LIST_LIMIT_BYTES, ..KubernetesRequest::get(path.to_owned()) };
+    /// Whether the server's own list of its groups leaves this one out. Of a path that it does not
+    /// know it has no word of its own, and anything between says the same.
+    async fn is_unlisted(
+        &self,
+        server: &KubernetesServer,
+        api_version: &str,
+    ) -> Result<bool, NotKnown> {
+        let path = if api_version.contains('/') {
+            "/apis"
+        } else {
+            "/api"
+        };
+        let call = KubernetesRequest {
+            limit: LIST_LIMIT_BYTES,
+            ..KubernetesRequest::get(path.to_owned())
+        };
         let reply = server.ask(&call).await.map_err(NotKnown::Trouble)?;
         let list = reply.json().filter(|_| reply.status == 200);
         match list.as_ref().and_then(parse_group_versions) {
@@ -110,8 +148,8 @@ impl Kinds {
     }
 }
 
-/// The groups and versions of a list of groups (`APIGroupList`), or of the versions that are in none (`APIVersions`). An entry of another
-/// shape is none that is missing.
+/// The groups and versions of a list of groups (`APIGroupList`), or of the versions that are in
+/// none (`APIVersions`). An entry of another shape is none that is missing.
 fn parse_group_versions(list: &Value) -> Option<BTreeSet<&str>> {
     if let Some(versions) = list.get("versions") {
         return versions.as_array()?.iter().map(Value::as_str).collect();
@@ -125,8 +163,8 @@ fn parse_group_versions(list: &Value) -> Option<BTreeSet<&str>> {
     Some(all)
 }
 
-/// Subresources (`pods/log`) are left out: they have kinds of other things. An entry of another shape is no kind that is missing, nor is a list
-/// of another group and version one of this.
+/// Subresources (`pods/log`) are left out: they have kinds of other things. An entry of another
+/// shape is no kind that is missing, nor is a list of another group and version one of this.
 fn parse_api_resources(list: &Value, api_version: &str) -> Option<BTreeMap<String, ApiResource>> {
     if list.get("kind")? != "APIResourceList" || list.get("groupVersion")? != api_version {
         return None;
@@ -146,39 +184,74 @@ fn parse_api_resources(list: &Value, api_version: &str) -> Option<BTreeMap<Strin
 fn build_group_path(api_version: &str) -> Option<String> {
     match api_version.split_once('/') {
         None => Some(format!("/api/{}", encode_path_segment(api_version)?)),
-        Some((group, version)) => Some(format!("/apis/{}/{}", encode_path_segment(group)?, encode_path_segment(version)?)),
+        Some((group, version)) => Some(format!(
+            "/apis/{}/{}",
+            encode_path_segment(group)?,
+            encode_path_segment(version)?
+        )),
     }
 }
 
 /// The path of one object, or why it has none.
 pub fn build_object_path(object: &ObjectName, resource: &ApiResource) -> Result<String, String> {
-    let named =
-        |text: &str| encode_path_segment(text).ok_or_else(|| format!("{} is no name of an object", one_line(&format!("{text:?}"), 80)));
-    let root = build_group_path(&object.api_version).ok_or_else(|| format!("{:?} is no group and version", object.api_version))?;
+    let named = |text: &str| {
+        encode_path_segment(text).ok_or_else(|| {
+            format!(
+                "{} is no name of an object",
+                one_line(&format!("{text:?}"), 80)
+            )
+        })
+    };
+    let root = build_group_path(&object.api_version)
+        .ok_or_else(|| format!("{:?} is no group and version", object.api_version))?;
     let (name, plural) = (named(&object.name)?, &resource.plural);
     match (&object.namespace, resource.namespaced) {
-        (Some(namespace), true) => Ok(format!("{root}/namespaces/{}/{plural}/{name}", named(namespace)?)),
-        (None, true) => Err(format!("objects of the kind {} are in a namespace, and none is named", object.kind)),
-        (Some(_), false) => Err(format!("objects of the kind {} are of the whole cluster: `metadata.namespace` has to go", object.kind)),
+        (Some(namespace), true) => Ok(format!(
+            "{root}/namespaces/{}/{plural}/{name}",
+            named(namespace)?
+        )),
+        (None, true) => Err(format!(
+            "objects of the kind {} are in a namespace, and none is named",
+            object.kind
+        )),
+        (Some(_), false) => Err(format!(
+            "objects of the kind {} are of the whole cluster: `metadata.namespace` has to go",
+            object.kind
+        )),
         (None, false) => Ok(format!("{root}/{plural}/{name}")),
     }
 }
 
 /// The path of all objects of a kind, in the namespace that the name has.
 pub fn list_path(object: &ObjectName, resource: &ApiResource) -> Result<String, String> {
-    let one = ObjectName { name: "all".to_owned(), ..object.clone() };
-    Ok(build_object_path(&one, resource)?.trim_end_matches("/all").to_owned())
+    let one = ObjectName {
+        name: "all".to_owned(),
+        ..object.clone()
+    };
+    Ok(build_object_path(&one, resource)?
+        .trim_end_matches("/all")
+        .to_owned())
 }
 
 /// A value of a query.
 pub fn query_value(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
-    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+    let plain =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
+    text.bytes()
+        .map(|byte| {
+            if plain(byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
 }
 
 /// What stands between two slashes: no name can lead to another object than it says.
 fn encode_path_segment(text: &str) -> Option<String> {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b':');
+    let plain =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b':');
     if text.is_empty()
         || text.len() > 253
         || text == "."
@@ -188,7 +261,17 @@ fn encode_path_segment(text: &str) -> Option<String> {
     {
         return None;
     }
-    Some(text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect())
+    Some(
+        text.bytes()
+            .map(|byte| {
+                if plain(byte) {
+                    char::from(byte).to_string()
+                } else {
+                    format!("%{byte:02X}")
+                }
+            })
+            .collect(),
+    )
 }
 
 #[cfg(test)]
@@ -197,15 +280,18 @@ mod tests {
     use crate::HostLink as _;
     use crate::kubernetes::tests::{daemon_set, link};
     use railwright_resource::Read;
-    use railwright_resource::kubernetes_object::request::{ABSENT, KubernetesRead, NO_KIND, NOT_SAID};
+    use railwright_resource::kubernetes_object::request::{
+        ABSENT, KubernetesRead, NO_KIND, NOT_SAID,
+    };
     use serde_json::json;
 
     /// What stands between us says the same of what it does not know, in any words.
     #[tokio::test(start_paused = true)]
     async fn a_group_is_unknown_and_an_object_absent_only_by_the_servers_own_word() {
         let object = Read::Kubernetes(KubernetesRead::Object(daemon_set()));
-        let groups =
-            |version: &str| json!({ "kind": "APIGroupList", "groups": [{ "versions": [{ "groupVersion": version }] }] }).to_string();
+        let groups = |version: &str| {
+            json!({ "kind": "APIGroupList", "groups": [{ "versions": [{ "groupVersion": version }] }] }).to_string()
+        };
         for (list, of_list, code) in [
             (404, "404 page not found".to_owned(), NOT_SAID),
             (200, "{}".to_owned(), NOT_SAID),
@@ -242,15 +328,32 @@ mod tests {
             namespace: namespace.map(str::to_owned),
             name: name.to_owned(),
         };
-        let resource = |namespaced| ApiResource { plural: "daemonsets".to_owned(), namespaced };
-        let of = |name: &str, namespace| build_object_path(&object(name, namespace), &resource(true));
-        assert_eq!(of("a", Some("n")).unwrap(), "/apis/apps/v1/namespaces/n/daemonsets/a");
-        assert_eq!(build_object_path(&object("system:a", None), &resource(false)).unwrap(), "/apis/apps/v1/daemonsets/system:a");
+        let resource = |namespaced| ApiResource {
+            plural: "daemonsets".to_owned(),
+            namespaced,
+        };
+        let of =
+            |name: &str, namespace| build_object_path(&object(name, namespace), &resource(true));
+        assert_eq!(
+            of("a", Some("n")).unwrap(),
+            "/apis/apps/v1/namespaces/n/daemonsets/a"
+        );
+        assert_eq!(
+            build_object_path(&object("system:a", None), &resource(false)).unwrap(),
+            "/apis/apps/v1/daemonsets/system:a"
+        );
         assert!(of("a?x b", Some("n")).unwrap().ends_with("/a%3Fx%20b"));
         for name in ["", ".", "..", "a/b", "a%2fb", "a\nb", "../../secrets/x"] {
-            assert!(of(name, Some("n")).is_err() && of("a", Some(name)).is_err(), "{name}");
+            assert!(
+                of(name, Some("n")).is_err() && of("a", Some(name)).is_err(),
+                "{name}"
+            );
         }
         assert!(of("a", None).unwrap_err().contains("namespace"));
-        assert!(build_object_path(&object("a", Some("n")), &resource(false)).unwrap_err().contains("whole cluster"));
+        assert!(
+            build_object_path(&object("a", Some("n")), &resource(false))
+                .unwrap_err()
+                .contains("whole cluster")
+        );
     }
 }

@@ -1,6 +1,7 @@
-//! Laws of writes to a cluster, over random orders of what others do between any look and any write, of answers that get lost after the
-//! server did what was asked, and of answers of another shape: an object that we did not make is neither overwritten nor deleted, and what we
-//! made is never said to be somebody else's.
+//! Laws of writes to a cluster, over random orders of what others do between any look and any
+//! write, of answers that get lost after the server did what was asked, and of answers of another
+//! shape: an object that we did not make is neither overwritten nor deleted, and what we made is
+//! never said to be somebody else's.
 
 use super::tests::{Reply, kinds_of, link, says, told};
 use crate::HostLink as _;
@@ -27,7 +28,14 @@ enum Turn {
 
 fn turns(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Turn>> {
     let left = any::<bool>().prop_map(|existed| Turn::Left { existed });
-    prop::collection::vec(prop_oneof![Just(Turn::Wished("ours")), Just(Turn::Wished("ours by now")), left], count)
+    prop::collection::vec(
+        prop_oneof![
+            Just(Turn::Wished("ours")),
+            Just(Turn::Wished("ours by now")),
+            left
+        ],
+        count,
+    )
 }
 
 /// An API server with one object, and somebody else who writes it too.
@@ -52,7 +60,10 @@ impl Cluster {
     }
 
     fn pick(&mut self, count: u64) -> u64 {
-        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.random = self
+            .random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.random >> 33) % count
     }
 
@@ -95,30 +106,53 @@ impl Cluster {
 
     fn answer(&mut self, method: &Method, path: &str, body: &str) -> Reply {
         if path == "/api/v1" {
-            let resources = json!([{ "name": "configmaps", "kind": "ConfigMap", "namespaced": true }]);
+            let resources =
+                json!([{ "name": "configmaps", "kind": "ConfigMap", "namespaced": true }]);
             return (200, Vec::new(), kinds_of("v1", &resources));
         }
         if self.meddles > 0 && self.chance(self.meddles) {
             self.meddle();
         }
         let before = self.revision;
-        let reply = self.serve(method, path, &serde_json::from_str(body).unwrap_or_default());
+        let reply = self.serve(
+            method,
+            path,
+            &serde_json::from_str(body).unwrap_or_default(),
+        );
         let is_change = *method != Method::GET && !path.contains("dryRun");
         if is_change && self.chance(self.loses) {
-            return says([500, 502, 503, 504][usize::try_from(self.pick(4)).unwrap()], &format!("lost after {before}"));
+            return says(
+                [500, 502, 503, 504][usize::try_from(self.pick(4)).unwrap()],
+                &format!("lost after {before}"),
+            );
         }
         if !is_change && self.chance(self.bends) {
-            return (200, Vec::new(), ["{}", "[1,2]", "<html>", "null"][usize::try_from(self.pick(4)).unwrap()].to_owned());
+            return (
+                200,
+                Vec::new(),
+                ["{}", "[1,2]", "<html>", "null"][usize::try_from(self.pick(4)).unwrap()]
+                    .to_owned(),
+            );
         }
         reply
     }
 
     fn serve(&mut self, method: &Method, path: &str, sent: &Value) -> Reply {
         let conflict = || says(409, "the object has been modified");
-        let of = |field: &str| sent.pointer(field).filter(|value| !value.is_null()).cloned();
-        let differs = |object: &Value, of: &Option<Value>, field: &str| of.as_ref().is_some_and(|of| *of != object["metadata"][field]);
+        let of = |field: &str| {
+            sent.pointer(field)
+                .filter(|value| !value.is_null())
+                .cloned()
+        };
+        let differs = |object: &Value, of: &Option<Value>, field: &str| {
+            of.as_ref()
+                .is_some_and(|of| *of != object["metadata"][field])
+        };
         let (name, query) = path.split_once('?').unwrap_or((path, ""));
-        assert!(name == COLLECTION || name == format!("{COLLECTION}/conf"), "{path}");
+        assert!(
+            name == COLLECTION || name == format!("{COLLECTION}/conf"),
+            "{path}"
+        );
         match (method, self.object.clone()) {
             (&Method::GET, None) => says(404, "not found"),
             (&Method::GET, Some(object)) => (200, Vec::new(), object.to_string()),
@@ -130,8 +164,13 @@ impl Cluster {
             }
             (&Method::DELETE, None) => says(404, "not found"),
             (&Method::DELETE, Some(object)) => {
-                let preconditions = (of("/preconditions/uid"), of("/preconditions/resourceVersion"));
-                if differs(&object, &preconditions.0, "uid") || differs(&object, &preconditions.1, "resourceVersion") {
+                let preconditions = (
+                    of("/preconditions/uid"),
+                    of("/preconditions/resourceVersion"),
+                );
+                if differs(&object, &preconditions.0, "uid")
+                    || differs(&object, &preconditions.1, "resourceVersion")
+                {
                     return conflict();
                 }
                 self.check("deleted", &object);
@@ -141,9 +180,16 @@ impl Cluster {
             (_, object) => {
                 let applies = query.contains("force=true");
                 let (uid, version) = (of("/metadata/uid"), of("/metadata/resourceVersion"));
-                let Some(mut now) = object.clone().or_else(|| applies.then(|| json!({ "metadata": {} }))) else { return says(404, "") };
+                let Some(mut now) = object
+                    .clone()
+                    .or_else(|| applies.then(|| json!({ "metadata": {} })))
+                else {
+                    return says(404, "");
+                };
                 let is_there = object.is_some();
-                if (is_there && (differs(&now, &uid, "uid") || differs(&now, &version, "resourceVersion"))) || (!is_there && uid.is_some())
+                if (is_there
+                    && (differs(&now, &uid, "uid") || differs(&now, &version, "resourceVersion")))
+                    || (!is_there && uid.is_some())
                 {
                     // A dry run carries neither.
                     return conflict();
@@ -158,7 +204,8 @@ impl Cluster {
                 }
                 if applies {
                     now["data"]["a"] = sent["data"]["a"].clone();
-                    let label = json!({ "f:metadata": { "f:labels": { "f:railwright.io/part-of": {} } } });
+                    let label =
+                        json!({ "f:metadata": { "f:labels": { "f:railwright.io/part-of": {} } } });
                     now["metadata"]["managedFields"] = json!([{ "manager": MANAGER, "operation": "Apply", "time": "", "fieldsV1": label }]);
                 }
                 if query.contains("dryRun") {
@@ -189,32 +236,51 @@ fn with_name(mut object: Value) -> Value {
 }
 
 fn wish(text: &str) -> DesiredResource {
-    let manifest =
-        json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "conf", "namespace": "zone" }, "data": { "a": text } });
-    let path = ["ConfigMap.core", "zone", "conf"].map(str::to_owned).to_vec();
-    let address = Address { target: Target::kube("prod"), path: path.into(), attribute: None };
-    DesiredResource::of(address, "kubernetes_object", json!({ "cluster": "train", "manifest": manifest }))
+    let manifest = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "conf", "namespace": "zone" }, "data": { "a": text } });
+    let path = ["ConfigMap.core", "zone", "conf"]
+        .map(str::to_owned)
+        .to_vec();
+    let address = Address {
+        target: Target::kube("prod"),
+        path: path.into(),
+        attribute: None,
+    };
+    DesiredResource::of(
+        address,
+        "kubernetes_object",
+        json!({ "cluster": "train", "manifest": manifest }),
+    )
 }
 
-/// Wishes for the object or takes it back, so many times; what was said of each action, and what was wrong.
+/// Wishes for the object or takes it back, so many times; what was said of each action, and what
+/// was wrong.
 async fn run(cluster: Cluster, turns: &[Turn]) -> (Vec<(i32, String)>, Arc<Mutex<Cluster>>) {
     let cluster = Arc::new(Mutex::new(cluster));
     let serving = cluster.clone();
-    let (link, _) = link(move |method, path, body| serving.lock().unwrap().answer(method, path, body));
+    let (link, _) =
+        link(move |method, path, body| serving.lock().unwrap().answer(method, path, body));
     let (mut wish, mut said) = (wish("ours"), Vec::new());
     for turn in turns {
         if let Turn::Wished(text) = turn {
             wish = self::wish(text);
         }
-        let Ok(answers) = link.read(&KubernetesObject.reads(&wish)).await else { continue };
+        let Ok(answers) = link.read(&KubernetesObject.reads(&wish)).await else {
+            continue;
+        };
         let assessment = match turn {
             Turn::Wished(_) => KubernetesObject.assess(&wish, &answers),
-            Turn::Left { existed } => KubernetesObject.undo(&wish, &json!({ "existed": existed }), &answers),
+            Turn::Left { existed } => {
+                KubernetesObject.undo(&wish, &json!({ "existed": existed }), &answers)
+            }
         };
         if assessment.refusal.is_some() || assessment.has_unknown() {
             continue;
         }
-        for action in assessment.actions.iter().filter(|action| action.waits_s() == 0) {
+        for action in assessment
+            .actions
+            .iter()
+            .filter(|action| action.waits_s() == 0)
+        {
             let (code, _, stderr) = told(link.perform(action, "t", None).await.unwrap());
             said.push((code, stderr));
             if code != 0 {
@@ -268,13 +334,15 @@ async fn two_specs_that_make_one_object_know_of_each_other() {
     let other = json!({ "metadata": { "labels": { MEMBERSHIP: part_of("other") } } });
     let cluster = Arc::new(Mutex::new(Cluster::default()));
     let serving = cluster.clone();
-    let (link, _) = link(move |method, path, body| serving.lock().unwrap().answer(method, path, body));
+    let (link, _) =
+        link(move |method, path, body| serving.lock().unwrap().answer(method, path, body));
     let wish = wish("ours");
     let answers = link.read(&KubernetesObject.reads(&wish)).await.unwrap();
     let actions = KubernetesObject.assess(&wish, &answers).actions;
     cluster.lock().unwrap().put(other);
     let (code, _, said) = told(link.perform(&actions[0], "t", None).await.unwrap());
-    let wanted = "railwright: ConfigMap.core zone/conf was not there when it was looked at; it belongs to the spec `other` of railwright by now, and it is left alone\n";
+    let wanted = "railwright: ConfigMap.core zone/conf was not there when it was looked at; it \
+                  belongs to the spec `other` of railwright by now, and it is left alone\n";
     assert_eq!((code, said.as_str()), (MOVED, wanted));
     assert!(cluster.lock().unwrap().violations.is_empty());
 }

@@ -1,5 +1,6 @@
-//! Laws of lists, over random orders of what others make and delete between any two pages, and of what a server makes of its answers: a list
-//! has every object that was there all the time and none that never was, each once, or it is no list.
+//! Laws of lists, over random orders of what others make and delete between any two pages, and of
+//! what a server makes of its answers: a list has every object that was there all the time and none
+//! that never was, each once, or it is no list.
 
 use super::tests::{Reply, link, says};
 use crate::HostLink as _;
@@ -11,7 +12,8 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-/// Bodies that are no list, and that no page may be taken for. `KIND` is that of a list that was asked for.
+/// Bodies that are no list, and that no page may be taken for. `KIND` is that of a list that was
+/// asked for.
 const SHAPES: [&str; 15] = [
     "{}",
     "[1,2]",
@@ -54,7 +56,10 @@ enum Turn {
 
 impl Turn {
     fn is_honest(&self) -> bool {
-        matches!(self, Turn::Well | Turn::Made(_) | Turn::Deleted(_) | Turn::Busy)
+        matches!(
+            self,
+            Turn::Well | Turn::Made(_) | Turn::Deleted(_) | Turn::Busy
+        )
     }
 }
 
@@ -77,7 +82,15 @@ impl Shelf {
         let stay: BTreeSet<String> = (0..stay).map(|n| format!("n{n}")).collect();
         let go: BTreeSet<String> = ["a", "n3a", "z"].map(str::to_owned).into();
         let ever = stay.union(&go).cloned().collect();
-        Shelf { stay, go, ever, snapshots: Vec::new(), page, turns, asked: 0 }
+        Shelf {
+            stay,
+            go,
+            ever,
+            snapshots: Vec::new(),
+            page,
+            turns,
+            asked: 0,
+        }
     }
 
     fn answer(&mut self, path: &str) -> Reply {
@@ -99,10 +112,16 @@ impl Shelf {
             }
             Turn::Busy => return says(429, "too many requests"),
             Turn::Shape(shape) => return (200, Vec::new(), SHAPES[*shape].replace("KIND", kind)),
-            Turn::Expired if path.contains("continue") => return says(410, "The provided continue parameter is too old"),
+            Turn::Expired if path.contains("continue") => {
+                return says(410, "The provided continue parameter is too old");
+            }
             _ => {}
         }
-        self.served(kind, path.split_once("continue=").map(|(_, token)| token), &turn)
+        self.served(
+            kind,
+            path.split_once("continue=").map(|(_, token)| token),
+            &turn,
+        )
     }
 
     /// A page of what was there when the list began, as etcd gives it.
@@ -110,7 +129,8 @@ impl Shelf {
         let (snapshot, from) = match token.and_then(|token| token.split_once('.')) {
             Some((snapshot, from)) => (snapshot.parse().unwrap(), from.parse().unwrap()),
             None => {
-                self.snapshots.push(self.stay.union(&self.go).cloned().collect());
+                self.snapshots
+                    .push(self.stay.union(&self.go).cloned().collect());
                 (self.snapshots.len() - 1, 0)
             }
         };
@@ -130,13 +150,25 @@ impl Shelf {
             Turn::TokenMissing => drop(metadata.as_object_mut().unwrap().remove("continue")),
             _ => {}
         }
-        (200, Vec::new(), json!({ "kind": kind, "metadata": metadata, "items": items }).to_string())
+        (
+            200,
+            Vec::new(),
+            json!({ "kind": kind, "metadata": metadata, "items": items }).to_string(),
+        )
     }
 }
 
 fn turns() -> impl Strategy<Value = Vec<Turn>> {
-    let others = prop_oneof![("[a-z][0-9]").prop_map(Turn::Made), (0usize..9).prop_map(Turn::Deleted)];
-    let tokens = prop_oneof![Just(json!(5)), Just(json!({})), Just(json!(["0.1"])), Just(json!(true))];
+    let others = prop_oneof![
+        ("[a-z][0-9]").prop_map(Turn::Made),
+        (0usize..9).prop_map(Turn::Deleted)
+    ];
+    let tokens = prop_oneof![
+        Just(json!(5)),
+        Just(json!({})),
+        Just(json!(["0.1"])),
+        Just(json!(true))
+    ];
     let bent = prop_oneof![
         (0..SHAPES.len()).prop_map(Turn::Shape),
         Just(Turn::TokenRepeats),
@@ -151,11 +183,21 @@ fn turns() -> impl Strategy<Value = Vec<Turn>> {
 /// The names in an answer; nothing where it is none.
 fn names(read: &Read, out: &str) -> Vec<String> {
     match read {
-        Read::Kubernetes(KubernetesRead::PodsOn(_)) => {
-            serde_json::from_str::<Vec<PodNow>>(out).unwrap().into_iter().map(|pod| pod.name).collect()
+        Read::Kubernetes(KubernetesRead::PodsOn(_)) => serde_json::from_str::<Vec<PodNow>>(out)
+            .unwrap()
+            .into_iter()
+            .map(|pod| pod.name)
+            .collect(),
+        Read::Kubernetes(KubernetesRead::Nodes) => {
+            serde_json::from_str::<BTreeMap<String, NodeNow>>(out)
+                .unwrap()
+                .into_keys()
+                .collect()
         }
-        Read::Kubernetes(KubernetesRead::Nodes) => serde_json::from_str::<BTreeMap<String, NodeNow>>(out).unwrap().into_keys().collect(),
-        _ => serde_json::from_str::<BTreeMap<String, Value>>(out).unwrap().into_keys().collect(),
+        _ => serde_json::from_str::<BTreeMap<String, Value>>(out)
+            .unwrap()
+            .into_keys()
+            .collect(),
     }
 }
 
@@ -165,8 +207,12 @@ fn reads() -> impl Strategy<Value = Read> {
         kind: kind.to_owned(),
         namespace: Some("ml".to_owned()),
     };
-    prop_oneof![Just(KubernetesRead::Nodes), Just(KubernetesRead::PodsOn("gpu-1".to_owned())), Just(states("apps/v1", "DaemonSet")),]
-        .prop_map(Read::Kubernetes)
+    prop_oneof![
+        Just(KubernetesRead::Nodes),
+        Just(KubernetesRead::PodsOn("gpu-1".to_owned())),
+        Just(states("apps/v1", "DaemonSet")),
+    ]
+    .prop_map(Read::Kubernetes)
 }
 
 proptest! {
@@ -189,13 +235,15 @@ proptest! {
         prop_assert!(asked < 60, "it was asked {asked} times");
         let is_honest = shelf.turns.iter().take(shelf.asked).all(Turn::is_honest);
         let is_patient = shelf.turns.windows(4).all(|turns| turns.iter().any(|turn| !matches!(turn, Turn::Busy)));
-        prop_assert!(code == 0 || !is_honest || !is_patient, "an honest server was not believed: {out}");
+        prop_assert!(code == 0 || !is_honest || !is_patient, "an honest server was not believed: \
+                                                              {out}");
         prop_assert!(code != NO_KIND, "{out}");
         if code == 0 {
             let listed = names(&read, out);
             let once: BTreeSet<String> = listed.iter().cloned().collect();
             prop_assert_eq!(listed.len(), once.len(), "an object is told twice");
-            prop_assert!(shelf.stay.is_subset(&once), "{:?} were there all the time, and {:?} are told", shelf.stay, once);
+            prop_assert!(shelf.stay.is_subset(&once), "{:?} were there all the time, and {:?} are \
+                                                       told", shelf.stay, once);
             prop_assert!(once.is_subset(&shelf.ever), "{:?} were ever there, and {:?} are told", shelf.ever, once);
         }
     }
@@ -211,15 +259,28 @@ async fn a_kind_is_served_or_nobody_knows() {
         json!({ "name": "daemonsets", "kind": 5, "namespaced": true }),
         json!({ "name": ["daemonsets"], "kind": "DaemonSet", "namespaced": true }),
     ];
-    let of_apps = |resources: Value| serde_json::from_str::<Value>(&super::tests::kinds_of("apps/v1", &resources)).unwrap();
+    let of_apps = |resources: Value| {
+        serde_json::from_str::<Value>(&super::tests::kinds_of("apps/v1", &resources)).unwrap()
+    };
     let lists = entries.map(|entry| of_apps(json!([entry])));
     let mut of_others = [of_apps(json!([])), of_apps(json!([]))];
-    (of_others[0]["groupVersion"], of_others[1]["kind"]) = (json!("batch/v1"), json!("APIGroupList"));
-    let others = of_others.into_iter().chain([json!({}), json!(null), json!([1]), of_apps(json!(null)), of_apps(json!({}))]);
+    (of_others[0]["groupVersion"], of_others[1]["kind"]) =
+        (json!("batch/v1"), json!("APIGroupList"));
+    let others = of_others.into_iter().chain([
+        json!({}),
+        json!(null),
+        json!([1]),
+        of_apps(json!(null)),
+        of_apps(json!({})),
+    ]);
     let read = Read::Kubernetes(KubernetesRead::Object(super::tests::daemon_set()));
     for body in lists.into_iter().chain(others).map(|body| body.to_string()) {
         let (link, _) = link(move |_, _, _| (200, Vec::new(), body.clone()));
         let answers = link.read(std::slice::from_ref(&read)).await.unwrap();
-        assert!(answers.output(&read).is_ok_and(|(code, _)| code != NO_KIND), "{:?}", answers.get(&read));
+        assert!(
+            answers.output(&read).is_ok_and(|(code, _)| code != NO_KIND),
+            "{:?}",
+            answers.get(&read)
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Reads of many objects at once, page by page, each object cut down to what the question is about before the next page is asked for.
+//! Reads of many objects at once, page by page, each object cut down to what the question is about
+//! before the next page is asked for.
 
 use super::answer::{self, new_exit_answer};
 use super::fault::KubernetesRequestError;
@@ -21,8 +22,8 @@ const PAGES: usize = 200;
 /// Pods and warnings that are told.
 const TOLD: usize = 20;
 
-/// Every object of a kind by name, with its generation and its status; of a definition also which versions of its kind are served,
-/// which its status does not say.
+/// Every object of a kind by name, with its generation and its status; of a definition also which
+/// versions of its kind are served, which its status does not say.
 pub async fn list_object_states(
     server: &KubernetesServer,
     name: &ObjectName,
@@ -50,14 +51,22 @@ pub(super) async fn list_objects_by_name(
     kind: &ApiResource,
     of: impl Fn(&Value) -> Value + Sync,
 ) -> Result<ReadResult, KubernetesRequestError> {
-    let entry = |object: &Value| Some((object.pointer("/metadata/name")?.as_str()?.to_owned(), of(object)));
-    Ok(match list_all_pages(server, name, kind, ObjectSelection::All, entry).await? {
-        Err(answer) => answer,
-        Ok(found) => new_exit_answer(0, Value::Object(found.into_iter().collect()).to_string()),
-    })
+    let entry = |object: &Value| {
+        Some((
+            object.pointer("/metadata/name")?.as_str()?.to_owned(),
+            of(object),
+        ))
+    };
+    Ok(
+        match list_all_pages(server, name, kind, ObjectSelection::All, entry).await? {
+            Err(answer) => answer,
+            Ok(found) => new_exit_answer(0, Value::Object(found.into_iter().collect()).to_string()),
+        },
+    )
 }
 
-/// Which objects of a kind are asked for. The server chooses them, and an object that it may not have chosen makes its answer none.
+/// Which objects of a kind are asked for. The server chooses them, and an object that it may not
+/// have chosen makes its answer none.
 pub(super) enum ObjectSelection<'a> {
     All,
     /// Those with these labels, `a=b,c=d`.
@@ -76,22 +85,33 @@ impl ObjectSelection<'_> {
             ObjectSelection::All => String::new(),
             ObjectSelection::Labels(labels) => by("label", labels),
             ObjectSelection::OnNode(node) => by("field", &format!("spec.nodeName={node}")),
-            ObjectSelection::WarningsOf(object) => {
-                by("field", &format!("type=Warning,involvedObject.name={},involvedObject.kind={}", object.name, object.kind))
-            }
+            ObjectSelection::WarningsOf(object) => by(
+                "field",
+                &format!(
+                    "type=Warning,involvedObject.name={},involvedObject.kind={}",
+                    object.name, object.kind
+                ),
+            ),
         }
     }
 
     fn includes(&self, item: &Value) -> bool {
         match self {
             ObjectSelection::All => true,
-            ObjectSelection::Labels(labels) => labels.split(',').filter_map(|pair| pair.split_once('=')).all(|(name, value)| {
-                let found = item.pointer("/metadata/labels").and_then(|labels| labels.get(name)).and_then(Value::as_str);
-                found == Some(value)
-            }),
+            ObjectSelection::Labels(labels) => labels
+                .split(',')
+                .filter_map(|pair| pair.split_once('='))
+                .all(|(name, value)| {
+                    let found = item
+                        .pointer("/metadata/labels")
+                        .and_then(|labels| labels.get(name))
+                        .and_then(Value::as_str);
+                    found == Some(value)
+                }),
             ObjectSelection::OnNode(node) => find_json_text(item, "/spec/nodeName") == *node,
             ObjectSelection::WarningsOf(object) => {
-                let of = ["/type", "/involvedObject/name", "/involvedObject/kind"].map(|at| find_json_text(item, at));
+                let of = ["/type", "/involvedObject/name", "/involvedObject/kind"]
+                    .map(|at| find_json_text(item, at));
                 of == ["Warning", object.name.as_str(), object.kind.as_str()]
             }
         }
@@ -110,25 +130,43 @@ pub(super) async fn list_all_pages<T>(
         Ok(path) => path,
         Err(reason) => return Ok(Err(new_exit_answer(NOT_SAID, reason))),
     };
-    let no_list = |why: &str| new_exit_answer(NOT_SAID, format!("what came is no list of {}{why}", kind.plural));
+    let no_list = |why: &str| {
+        new_exit_answer(
+            NOT_SAID,
+            format!("what came is no list of {}{why}", kind.plural),
+        )
+    };
     let query = selection.query();
     let (mut all, mut next, mut known) = (Vec::new(), String::new(), BTreeSet::new());
     for _ in 0..PAGES {
-        let call = KubernetesRequest { limit: PAGE_LIMIT_BYTES, ..KubernetesRequest::get(format!("{path}?limit={PAGE}{query}{next}")) };
+        let call = KubernetesRequest {
+            limit: PAGE_LIMIT_BYTES,
+            ..KubernetesRequest::get(format!("{path}?limit={PAGE}{query}{next}"))
+        };
         let reply = server.ask(&call).await?;
-        let Some(list) = (reply.status == 200 && !reply.cut).then(|| reply.json()).flatten() else {
+        let Some(list) = (reply.status == 200 && !reply.cut)
+            .then(|| reply.json())
+            .flatten()
+        else {
             return Ok(Err(answer_from_failed_list(name, kind, &reply)));
         };
-        let Some(page) = ObjectListPage::of(&list, &name.kind) else { return Ok(Err(no_list(""))) };
+        let Some(page) = ObjectListPage::of(&list, &name.kind) else {
+            return Ok(Err(no_list("")));
+        };
         let is_new = |item: &Value| {
-            known.insert((find_json_text(item, "/metadata/namespace").to_owned(), find_json_text(item, "/metadata/name").to_owned()))
+            known.insert((
+                find_json_text(item, "/metadata/namespace").to_owned(),
+                find_json_text(item, "/metadata/name").to_owned(),
+            ))
         };
         if !page.items.iter().all(is_new) {
             return Ok(Err(no_list(": its pages repeat")));
         }
         if let Some(other) = page.items.iter().find(|item| !selection.includes(item)) {
             let name = one_line(find_json_text(other, "/metadata/name"), 80);
-            return Ok(Err(no_list(&format!(": {name} is among them, which was not asked for"))));
+            return Ok(Err(no_list(&format!(
+                ": {name} is among them, which was not asked for"
+            ))));
         }
         if known.len() > PAGE * PAGES {
             break;
@@ -139,7 +177,10 @@ pub(super) async fn list_all_pages<T>(
             None => return Ok(Ok(all)),
         }
     }
-    Ok(Err(new_exit_answer(NOT_SAID, format!("there are more than {} {}", PAGE * PAGES, kind.plural))))
+    Ok(Err(new_exit_answer(
+        NOT_SAID,
+        format!("there are more than {} {}", PAGE * PAGES, kind.plural),
+    )))
 }
 
 /// A page of a list.
@@ -150,80 +191,158 @@ struct ObjectListPage<'a> {
 }
 
 impl<'a> ObjectListPage<'a> {
-    /// Of objects of this kind. An answer of another shape is no empty page and no last one, and one with far more than was asked for is not
-    /// looked into. A list says of which kind it is also where it is empty, and bears the name that every kind of Kubernetes gives it
+    /// Of objects of this kind. An answer of another shape is no empty page and no last one, and
+    /// one with far more than was asked for is not looked into. A list says of which kind it is
+    /// also where it is empty, and bears the name that every kind of Kubernetes gives it
     /// (kubernetes.io/docs/reference/using-api/api-concepts, "Collections").
     fn of(list: &'a Value, kind: &str) -> Option<Self> {
         if list.get("kind")?.as_str()?.strip_suffix("List") != Some(kind) {
             return None;
         }
-        let is_object = |item: &Value| !find_json_text(item, "/metadata/name").is_empty() && item.get("kind").is_none_or(|of| of == kind);
+        let is_object = |item: &Value| {
+            !find_json_text(item, "/metadata/name").is_empty()
+                && item.get("kind").is_none_or(|of| of == kind)
+        };
         let items = list.get("items")?.as_array()?;
         let token = match list.pointer("/metadata/continue") {
             None | Some(Value::Null) => None,
             Some(token) => Some(token.as_str()?).filter(|token| !token.is_empty()),
         };
-        // Set only where objects are missing on this page (kubernetes.io/docs/reference/kubernetes-api/common-definitions/list-meta).
-        let is_cut = token.is_none() && list.pointer("/metadata/remainingItemCount").is_some_and(|left| *left != 0 && !left.is_null());
-        (items.len() <= ITEMS && !is_cut && items.iter().all(is_object)).then_some(ObjectListPage { items, token })
+        // Set only where objects are missing on this page
+        // (kubernetes.io/docs/reference/kubernetes-api/common-definitions/list-meta).
+        let is_cut = token.is_none()
+            && list
+                .pointer("/metadata/remainingItemCount")
+                .is_some_and(|left| *left != 0 && !left.is_null());
+        (items.len() <= ITEMS && !is_cut && items.iter().all(is_object))
+            .then_some(ObjectListPage { items, token })
     }
 }
 
-fn answer_from_failed_list(name: &ObjectName, kind: &ApiResource, reply: &KubernetesReply) -> ReadResult {
+fn answer_from_failed_list(
+    name: &ObjectName,
+    kind: &ApiResource,
+    reply: &KubernetesReply,
+) -> ReadResult {
     match answer::find_denied_verb(reply) {
         Some(verb) => answer::new_denied_answer(name, &verb, &kind.plural),
-        None if reply.status == 200 && reply.cut => ReadResult { status: AnswerStatus::TooLong, out: String::new() },
-        None if reply.status == 200 => new_exit_answer(NOT_SAID, format!("what came is no list of {}", kind.plural)),
+        None if reply.status == 200 && reply.cut => ReadResult {
+            status: AnswerStatus::TooLong,
+            out: String::new(),
+        },
+        None if reply.status == 200 => {
+            new_exit_answer(NOT_SAID, format!("what came is no list of {}", kind.plural))
+        }
         None => new_exit_answer(NOT_SAID, reply.message()),
     }
 }
 
-/// What keeps an object: a line for each of its pods that does not run, where it has pods, and each warning of the object itself.
+/// What keeps an object: a line for each of its pods that does not run, where it has pods, and each
+/// warning of the object itself.
 pub async fn list_object_problems(
     server: &KubernetesServer,
     object: &ObjectName,
     selector: Option<&str>,
 ) -> Result<ReadResult, KubernetesRequestError> {
-    let kind = |plural: &str| ApiResource { plural: plural.to_owned(), namespaced: true };
-    let of = |kind: &str| ObjectName { api_version: "v1".to_owned(), kind: kind.to_owned(), ..object.clone() };
+    let kind = |plural: &str| ApiResource {
+        plural: plural.to_owned(),
+        namespaced: true,
+    };
+    let of = |kind: &str| ObjectName {
+        api_version: "v1".to_owned(),
+        kind: kind.to_owned(),
+        ..object.clone()
+    };
     let mut lines = Vec::new();
     if let Some(selector) = selector {
-        lines = match list_all_pages(server, &of("Pod"), &kind("pods"), ObjectSelection::Labels(selector), describe_unready_pod).await? {
+        lines = match list_all_pages(
+            server,
+            &of("Pod"),
+            &kind("pods"),
+            ObjectSelection::Labels(selector),
+            describe_unready_pod,
+        )
+        .await?
+        {
             Ok(lines) => lines,
             Err(answer) => return Ok(answer),
         };
         lines.truncate(TOLD);
     }
-    let warning = |event: &Value| Some(one_line(&format!("warning: {}", find_json_text(event, "/message")), 300));
-    let warnings = list_all_pages(server, &of("Event"), &kind("events"), ObjectSelection::WarningsOf(object), warning).await?;
+    let warning = |event: &Value| {
+        Some(one_line(
+            &format!("warning: {}", find_json_text(event, "/message")),
+            300,
+        ))
+    };
+    let warnings = list_all_pages(
+        server,
+        &of("Event"),
+        &kind("events"),
+        ObjectSelection::WarningsOf(object),
+        warning,
+    )
+    .await?;
     lines.extend(warnings.unwrap_or_default().into_iter().rev().take(3));
     Ok(new_exit_answer(0, lines.join("\n")))
 }
 
 pub(super) fn find_json_text<'v>(value: &'v Value, pointer: &str) -> &'v str {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    value
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 /// `pod POD on NODE: REASON MESSAGE` of a pod that is not ready.
 fn describe_unready_pod(pod: &Value) -> Option<String> {
-    let list = |pointer: &str| pod.pointer(pointer).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default().to_vec();
+    let list = |pointer: &str| {
+        pod.pointer(pointer)
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default()
+            .to_vec()
+    };
     let conditions = list("/status/conditions");
-    let is = |kind: &str, status: &str| conditions.iter().any(|one| one["type"] == kind && one["status"] == status);
+    let is = |kind: &str, status: &str| {
+        conditions
+            .iter()
+            .any(|one| one["type"] == kind && one["status"] == status)
+    };
     if is("Ready", "True") || pod.pointer("/metadata/deletionTimestamp").is_some() {
         return None;
     }
-    let containers = [list("/status/initContainerStatuses"), list("/status/containerStatuses")].concat();
-    let waiting = containers
+    let containers = [
+        list("/status/initContainerStatuses"),
+        list("/status/containerStatuses"),
+    ]
+    .concat();
+    let waiting = containers.iter().find_map(|one| {
+        one.pointer("/state/waiting")
+            .filter(|waiting| find_json_text(waiting, "/reason") != "PodInitializing")
+    });
+    let unscheduled = conditions
         .iter()
-        .find_map(|one| one.pointer("/state/waiting").filter(|waiting| find_json_text(waiting, "/reason") != "PodInitializing"));
-    let unscheduled = conditions.iter().find(|one| one["type"] == "PodScheduled" && one["status"] == "False");
-    let why = waiting.or(unscheduled).map(|why| format!("{} {}", find_json_text(why, "/reason"), find_json_text(why, "/message")));
+        .find(|one| one["type"] == "PodScheduled" && one["status"] == "False");
+    let why = waiting.or(unscheduled).map(|why| {
+        format!(
+            "{} {}",
+            find_json_text(why, "/reason"),
+            find_json_text(why, "/message")
+        )
+    });
     let why = why.unwrap_or_else(|| find_json_text(pod, "/status/phase").to_owned());
     let place = match find_json_text(pod, "/spec/nodeName") {
         "" => "is on no node yet".to_owned(),
         node => format!("on {node}"),
     };
-    Some(one_line(&format!("pod {} {place}: {why}", find_json_text(pod, "/metadata/name")), 300))
+    Some(one_line(
+        &format!(
+            "pod {} {place}: {why}",
+            find_json_text(pod, "/metadata/name")
+        ),
+        300,
+    ))
 }
 
 #[cfg(test)]
@@ -237,6 +356,9 @@ mod tests {
             describe_unready_pod(&json!({ "metadata": { "name": "plug-bxj74" }, "spec": spec, "status": { "phase": "Pending" } })).unwrap()
         };
         assert_eq!(on(json!({})), "pod plug-bxj74 is on no node yet: Pending");
-        assert_eq!(on(json!({ "nodeName": "gpu1" })), "pod plug-bxj74 on gpu1: Pending");
+        assert_eq!(
+            on(json!({ "nodeName": "gpu1" })),
+            "pod plug-bxj74 on gpu1: Pending"
+        );
     }
 }

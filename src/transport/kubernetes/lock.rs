@@ -1,7 +1,9 @@
-//! The cluster's lock: a Lease, written back only where its resource version is the one that was read, so that of two at once
-//! one has it. What `Upkeep` promises of a host's lock holds here by the letter; signs of life are dated by the server's clock.
+//! The cluster's lock: a Lease, written back only where its resource version is the one that was
+//! read, so that of two at once one has it. What `Upkeep` promises of a host's lock holds here by
+//! the letter; signs of life are dated by the server's clock.
 //!
-//! The Lease stays when the lock is let go, without a holder: the highest fencing number must outlive it.
+//! The Lease stays when the lock is let go, without a holder: the highest fencing number must
+//! outlive it.
 
 use super::answer;
 use super::read::{APPLY, apply_path};
@@ -27,13 +29,15 @@ const TRIES: u32 = 16;
 const PAUSE: Duration = Duration::from_millis(30);
 /// Clocks of the API servers of one cluster differ by less, in seconds.
 const CLOCKS_DIFFER_S: i64 = 5;
-/// How long a lock is looked at whose date says nothing, and how often any is: a holder that is alive writes three times in that time.
+/// How long a lock is looked at whose date says nothing, and how often any is: a holder that is
+/// alive writes three times in that time.
 const OBSERVED_FOR: Duration = Duration::from_secs(200);
 const OBSERVED_EVERY: Duration = Duration::from_secs(5);
 
 /// The lock as it was read.
 struct Lease {
-    /// The whole object, to be written back with what others keep in it; nothing when it is not there yet.
+    /// The whole object, to be written back with what others keep in it; nothing when it is not
+    /// there yet.
     object: Option<Value>,
     /// The server's clock.
     now: Timestamp,
@@ -56,7 +60,9 @@ struct Unsure {
 
 impl Unsure {
     fn performed(&self) -> ExecutionOutcome {
-        ExecutionOutcome::Unknown { reason: self.reason.clone() }
+        ExecutionOutcome::Unknown {
+            reason: self.reason.clone(),
+        }
     }
 }
 
@@ -67,7 +73,8 @@ enum LeaseStep {
 }
 
 impl KubernetesLink {
-    /// Takes the lock, and tells which record stands there from then on: none that an earlier holder writes comes after it.
+    /// Takes the lock, and tells which record stands there from then on: none that an earlier
+    /// holder writes comes after it.
     pub(super) async fn lock(&self, fence: &Fence) -> Result<ExecutionOutcome, TransportError> {
         let taken = self.take(fence).await?;
         if !matches!(taken, ExecutionOutcome::Ended { code: 0, .. }) {
@@ -83,11 +90,18 @@ impl KubernetesLink {
     async fn take(&self, fence: &Fence) -> Result<ExecutionOutcome, TransportError> {
         self.decided(|lease| match (lease.holder(), lease.fence()) {
             (Some(other), _) if other != fence.holder => end_with_holder(&other),
-            (_, Some(high)) if fence.number < high => LeaseStep::Ended { code: 76, stdout: high.to_string() },
+            (_, Some(high)) if fence.number < high => LeaseStep::Ended {
+                code: 76,
+                stdout: high.to_string(),
+            },
             (Some(_), Some(high)) if fence.number == high => end_with_code(0),
             (own, _) => {
                 let note = own.and_then(|_| lease.note());
-                LeaseStep::Write(DesiredLease { note, holder: Some(fence.holder.clone()), fence: Some(fence.number) })
+                LeaseStep::Write(DesiredLease {
+                    note,
+                    holder: Some(fence.holder.clone()),
+                    fence: Some(fence.number),
+                })
             }
         })
         .await
@@ -97,25 +111,38 @@ impl KubernetesLink {
         self.decided(|lease| match lease.holder() {
             None => end_with_code(0),
             Some(other) if !lease.is_of(fence) => end_with_holder(&other),
-            Some(_) => LeaseStep::Write(DesiredLease { fence: lease.fence(), ..DesiredLease::default() }),
+            Some(_) => LeaseStep::Write(DesiredLease {
+                fence: lease.fence(),
+                ..DesiredLease::default()
+            }),
         })
         .await
     }
 
-    pub(super) async fn beat(&self, fence: &Fence, note: &str) -> Result<ExecutionOutcome, TransportError> {
+    pub(super) async fn beat(
+        &self,
+        fence: &Fence,
+        note: &str,
+    ) -> Result<ExecutionOutcome, TransportError> {
         let note = replace_control_characters(note);
         self.decided(|lease| match lease.holder() {
             None => end_with_code(1),
             Some(other) if !lease.is_of(fence) => end_with_holder(&other),
-            Some(_) => {
-                LeaseStep::Write(DesiredLease { holder: Some(fence.holder.clone()), note: Some(note.clone()), fence: lease.fence() })
-            }
+            Some(_) => LeaseStep::Write(DesiredLease {
+                holder: Some(fence.holder.clone()),
+                note: Some(note.clone()),
+                fence: lease.fence(),
+            }),
         })
         .await
     }
 
-    /// Goes on only while the lock is this writer's; what the server said instead where it did not say.
-    pub(super) async fn while_locked(&self, fence: &Fence) -> Result<Option<ExecutionOutcome>, TransportError> {
+    /// Goes on only while the lock is this writer's; what the server said instead where it did not
+    /// say.
+    pub(super) async fn while_locked(
+        &self,
+        fence: &Fence,
+    ) -> Result<Option<ExecutionOutcome>, TransportError> {
         match self.lease().await? {
             Ok(lease) if lease.is_of(fence) => Ok(None),
             Ok(lease) => Err(lock_lost(&self.server.cluster, lease.holder().as_deref())),
@@ -123,10 +150,20 @@ impl KubernetesLink {
         }
     }
 
-    /// Takes it away from this holder. That one gave no heartbeat for a while is seen by our own clock: the dates of the Lease and of the server's
-    /// answers are whatever wrote them or stands between.
-    pub(super) async fn steal(&self, holder: &str, fence: u64, grounds: Grounds) -> Result<ExecutionOutcome, TransportError> {
-        let Grounds::Silent(seconds) = grounds else { return self.decided(|lease| decide_lock_takeover(lease, holder, fence)).await };
+    /// Takes it away from this holder. That one gave no heartbeat for a while is seen by our own
+    /// clock: the dates of the Lease and of the server's answers are whatever wrote them or stands
+    /// between.
+    pub(super) async fn steal(
+        &self,
+        holder: &str,
+        fence: u64,
+        grounds: Grounds,
+    ) -> Result<ExecutionOutcome, TransportError> {
+        let Grounds::Silent(seconds) = grounds else {
+            return self
+                .decided(|lease| decide_lock_takeover(lease, holder, fence))
+                .await;
+        };
         let first = match self.lease().await? {
             Ok(lease) => lease,
             Err(refused) => return Ok(refused),
@@ -134,7 +171,10 @@ impl KubernetesLink {
         let is_silent = self.is_silent(&first, Duration::from_secs(seconds)).await;
         self.decided(|lease| match decide_lock_takeover(lease, holder, fence) {
             LeaseStep::Write(_) if !is_silent || lease.version() != first.version() => {
-                LeaseStep::Ended { code: 77, stdout: "0".to_owned() }
+                LeaseStep::Ended {
+                    code: 77,
+                    stdout: "0".to_owned(),
+                }
             }
             step => step,
         })
@@ -146,14 +186,27 @@ impl KubernetesLink {
             Ok(lease) => lease,
             Err(refused) => return Ok(refused),
         };
-        let Some(holder) = lease.holder() else { return Ok(performed_from_exit(1, "", "")) };
-        let fence = lease.fence().map(|fence| fence.to_string()).unwrap_or_default();
-        let text = format!("{holder}\n{}\n{}\n{fence}\n", lease.note().unwrap_or_default(), self.age_s(&lease).await);
+        let Some(holder) = lease.holder() else {
+            return Ok(performed_from_exit(1, "", ""));
+        };
+        let fence = lease
+            .fence()
+            .map(|fence| fence.to_string())
+            .unwrap_or_default();
+        let text = format!(
+            "{holder}\n{}\n{}\n{fence}\n",
+            lease.note().unwrap_or_default(),
+            self.age_s(&lease).await
+        );
         Ok(performed_from_exit(0, &text, ""))
     }
 
-    /// Reads, decides and writes back, and again where somebody else wrote in between, or where an answer got lost.
-    async fn decided(&self, decide: impl Fn(&Lease) -> LeaseStep + Send) -> Result<ExecutionOutcome, TransportError> {
+    /// Reads, decides and writes back, and again where somebody else wrote in between, or where an
+    /// answer got lost.
+    async fn decided(
+        &self,
+        decide: impl Fn(&Lease) -> LeaseStep + Send,
+    ) -> Result<ExecutionOutcome, TransportError> {
         let mut last: Option<Unsure> = None;
         for n in 0..TRIES {
             let lease = match (self.lease().await, &last) {
@@ -162,53 +215,97 @@ impl KubernetesLink {
                 (Ok(Err(refused)), None) => return Ok(refused),
                 (Err(error), None) => return Err(error),
             };
-            if last.as_ref().is_some_and(|unsure| unsure.let_go && lease.holder().is_none()) {
+            if last
+                .as_ref()
+                .is_some_and(|unsure| unsure.let_go && lease.holder().is_none())
+            {
                 return Ok(performed_from_exit(0, "", ""));
             }
             let wish = match decide(&lease) {
-                LeaseStep::Ended { code, stdout } => return Ok(performed_from_exit(code, &stdout, "")),
+                LeaseStep::Ended { code, stdout } => {
+                    return Ok(performed_from_exit(code, &stdout, ""));
+                }
                 LeaseStep::Write(wish) => wish,
             };
-            match (self.server.send(&lease.write(&wish, &self.keeps)).await, &last) {
-                (Ok(WriteRequestOutcome::Answered(reply)), _) if matches!(reply.status, 200 | 201) => {
+            match (
+                self.server.send(&lease.write(&wish, &self.keeps)).await,
+                &last,
+            ) {
+                (Ok(WriteRequestOutcome::Answered(reply)), _)
+                    if matches!(reply.status, 200 | 201) =>
+                {
                     return Ok(performed_from_exit(0, "", ""));
                 }
-                (Ok(WriteRequestOutcome::Answered(reply)), _) if reply.status == 409 => clock::sleep_for(PAUSE * (n + 1)).await,
-                (Ok(WriteRequestOutcome::Answered(_)) | Err(_), Some(unsure)) => return Ok(unsure.performed()),
-                (Ok(WriteRequestOutcome::Answered(reply)), None) => return Ok(performed_from_refusal(&self.keeps, &reply)),
+                (Ok(WriteRequestOutcome::Answered(reply)), _) if reply.status == 409 => {
+                    clock::sleep_for(PAUSE * (n + 1)).await
+                }
+                (Ok(WriteRequestOutcome::Answered(_)) | Err(_), Some(unsure)) => {
+                    return Ok(unsure.performed());
+                }
+                (Ok(WriteRequestOutcome::Answered(reply)), None) => {
+                    return Ok(performed_from_refusal(&self.keeps, &reply));
+                }
                 (Err(trouble), None) => return trouble.performed(),
-                (Ok(WriteRequestOutcome::Unsure { reason, again_after, .. }), _) => {
-                    last = Some(Unsure { reason, let_go: wish.holder.is_none() });
+                (
+                    Ok(WriteRequestOutcome::Unsure {
+                        reason,
+                        again_after,
+                        ..
+                    }),
+                    _,
+                ) => {
+                    last = Some(Unsure {
+                        reason,
+                        let_go: wish.holder.is_none(),
+                    });
                     clock::sleep_for(again_after).await;
                 }
             }
         }
         Ok(match last {
             Some(unsure) => unsure.performed(),
-            None => performed_from_exit(NOT_KEPT, "", "the cluster's lock is written by others all the time"),
+            None => performed_from_exit(
+                NOT_KEPT,
+                "",
+                "the cluster's lock is written by others all the time",
+            ),
         })
     }
 
     async fn lease(&self) -> Result<Result<Lease, ExecutionOutcome>, TransportError> {
-        let reply =
-            self.server.ask(&KubernetesRequest::get(build_lease_path(&self.keeps))).await.map_err(|trouble| trouble.error(&self.server))?;
+        let reply = self
+            .server
+            .ask(&KubernetesRequest::get(build_lease_path(&self.keeps)))
+            .await
+            .map_err(|trouble| trouble.error(&self.server))?;
         Ok(match (reply.status, reply.json()) {
-            (404, _) if reply.is_not_found() => Ok(Lease { object: None, now: reply.now }),
+            (404, _) if reply.is_not_found() => Ok(Lease {
+                object: None,
+                now: reply.now,
+            }),
             (200, Some(object)) if answer::is_of(&build_lease_name(&self.keeps), &object) => {
-                Ok(Lease { object: Some(object), now: reply.now })
+                Ok(Lease {
+                    object: Some(object),
+                    now: reply.now,
+                })
             }
             _ => Err(performed_from_refusal(&self.keeps, &reply)),
         })
     }
 
-    /// Seconds since the latest sign of life. Where that is dated ahead of the server's clock, which was set back or is another one's, a
-    /// holder that is alive gives another one while it is looked at (as kubernetes/client-go: tools/leaderelection, which goes by changes
-    /// that it observes and by no clock of others).
+    /// Seconds since the latest sign of life. Where that is dated ahead of the server's clock,
+    /// which was set back or is another one's, a holder that is alive gives another one while it is
+    /// looked at (as kubernetes/client-go: tools/leaderelection, which goes by changes that it
+    /// observes and by no clock of others).
     async fn age_s(&self, lease: &Lease) -> i64 {
         if !lease.is_ahead() {
             return lease.age_s();
         }
-        if self.is_silent(lease, OBSERVED_FOR).await { i64::from(u32::MAX) } else { 0 }
+        if self.is_silent(lease, OBSERVED_FOR).await {
+            i64::from(u32::MAX)
+        } else {
+            0
+        }
     }
 
     /// Whether nobody writes the lock for so long, by our own monotonic clock.
@@ -227,12 +324,20 @@ impl KubernetesLink {
 
 impl Lease {
     fn annotation(&self, name: &str) -> Option<&str> {
-        self.object.as_ref()?.get("metadata")?.get("annotations")?.get(name)?.as_str()
+        self.object
+            .as_ref()?
+            .get("metadata")?
+            .get("annotations")?
+            .get(name)?
+            .as_str()
     }
 
-    /// As one line, whoever wrote it: as it is told, and as it is named when it is to be taken away.
+    /// As one line, whoever wrote it: as it is told, and as it is named when it is to be taken
+    /// away.
     fn holder(&self) -> Option<String> {
-        self.annotation(HOLDER).filter(|holder| !holder.is_empty()).map(replace_control_characters)
+        self.annotation(HOLDER)
+            .filter(|holder| !holder.is_empty())
+            .map(replace_control_characters)
     }
 
     fn fence(&self) -> Option<u64> {
@@ -249,7 +354,13 @@ impl Lease {
     }
 
     fn renewed(&self) -> Option<Timestamp> {
-        self.object.as_ref()?.get("spec")?.get("renewTime")?.as_str()?.parse().ok()
+        self.object
+            .as_ref()?
+            .get("spec")?
+            .get("renewTime")?
+            .as_str()?
+            .parse()
+            .ok()
     }
 
     fn version(&self) -> Option<&Value> {
@@ -258,29 +369,41 @@ impl Lease {
 
     /// Dated later than now by more than the clocks of one cluster's servers differ.
     fn is_ahead(&self) -> bool {
-        self.renewed().is_some_and(|at| at.as_second() > self.now.as_second().saturating_add(CLOCKS_DIFFER_S))
+        self.renewed()
+            .is_some_and(|at| at.as_second() > self.now.as_second().saturating_add(CLOCKS_DIFFER_S))
     }
 
     /// Seconds since the latest sign of life. One without a date is as old as can be.
     fn age_s(&self) -> i64 {
-        self.renewed().map_or(i64::from(u32::MAX), |at| self.now.as_second().saturating_sub(at.as_second()).max(0))
+        self.renewed().map_or(i64::from(u32::MAX), |at| {
+            self.now.as_second().saturating_sub(at.as_second()).max(0)
+        })
     }
 
     /// The request that writes it back with this in it, only where it is as it was read.
     fn write(&self, wish: &DesiredLease, keeps: &str) -> KubernetesRequest {
         let mut object = self.with(wish, keeps);
         if self.object.is_some() {
-            return KubernetesRequest::with(Method::PUT, build_lease_path(keeps), "application/json", object.to_string());
+            return KubernetesRequest::with(
+                Method::PUT,
+                build_lease_path(keeps),
+                "application/json",
+                object.to_string(),
+            );
         }
         // An apply, because a POST has no name that a role could be held to.
         object["metadata"]["resourceVersion"] = OF_NOTHING.into();
-        KubernetesRequest::with(Method::PATCH, apply_path(&build_lease_path(keeps)), APPLY, object.to_string())
+        KubernetesRequest::with(
+            Method::PATCH,
+            apply_path(&build_lease_path(keeps)),
+            APPLY,
+            object.to_string(),
+        )
     }
 
     /// The same object with this in it.
     fn with(&self, wish: &DesiredLease, keeps: &str) -> Value {
-        let fresh =
-            || json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": keeps, "namespace": NAMESPACE } });
+        let fresh = || json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": keeps, "namespace": NAMESPACE } });
         let mut object = self.object.clone().unwrap_or_else(fresh);
         let fence = wish.fence.map(|fence| fence.to_string());
         let annotations = map_in(map_in(&mut object, "metadata"), "annotations");
@@ -289,7 +412,11 @@ impl Lease {
         }
         let now = self.now.strftime("%Y-%m-%dT%H:%M:%S.000000Z").to_string();
         let spec = map_in(&mut object, "spec");
-        set_json_key(spec, "holderIdentity", wish.holder.as_deref().map(shorten_holder));
+        set_json_key(
+            spec,
+            "holderIdentity",
+            wish.holder.as_deref().map(shorten_holder),
+        );
         set_json_key(spec, "renewTime", wish.holder.as_ref().map(|_| now));
         object
     }
@@ -316,28 +443,43 @@ fn decide_lock_takeover(lease: &Lease, holder: &str, fence: u64) -> LeaseStep {
     match lease.holder() {
         None => end_with_code(1),
         Some(other) if other != replace_control_characters(holder) => end_with_holder(&other),
-        Some(_) => LeaseStep::Write(DesiredLease { fence: lease.fence().max(Some(fence)), ..DesiredLease::default() }),
+        Some(_) => LeaseStep::Write(DesiredLease {
+            fence: lease.fence().max(Some(fence)),
+            ..DesiredLease::default()
+        }),
     }
 }
 
 fn end_with_code(code: i32) -> LeaseStep {
-    LeaseStep::Ended { code, stdout: String::new() }
+    LeaseStep::Ended {
+        code,
+        stdout: String::new(),
+    }
 }
 
 fn end_with_holder(other: &str) -> LeaseStep {
-    LeaseStep::Ended { code: 75, stdout: other.to_owned() }
+    LeaseStep::Ended {
+        code: 75,
+        stdout: other.to_owned(),
+    }
 }
 
 /// A holder is one line; what is not, is made one.
 fn replace_control_characters(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
 }
 
 /// What other tools show of a holder.
 fn shorten_holder(holder: &str) -> String {
     let known = || {
         let holder: Value = serde_json::from_str(holder).ok()?;
-        Some(format!("{}@{}", holder.get("who")?.as_str()?, holder.get("machine")?.as_str()?))
+        Some(format!(
+            "{}@{}",
+            holder.get("who")?.as_str()?,
+            holder.get("machine")?.as_str()?
+        ))
     };
     one_line(&known().unwrap_or_else(|| holder.to_owned()), 120)
 }
@@ -360,7 +502,16 @@ fn build_lease_name(keeps: &str) -> ObjectName {
 }
 
 fn performed_from_refusal(keeps: &str, reply: &KubernetesReply) -> ExecutionOutcome {
-    performed_from_exit(NOT_KEPT, "", &answer::describe_failed_request("the cluster's lock", &build_lease_name(keeps), "leases", reply))
+    performed_from_exit(
+        NOT_KEPT,
+        "",
+        &answer::describe_failed_request(
+            "the cluster's lock",
+            &build_lease_name(keeps),
+            "leases",
+            reply,
+        ),
+    )
 }
 
 #[cfg(test)]
@@ -370,10 +521,22 @@ mod tests {
     #[test]
     fn a_lock_is_taken_away_from_the_holder_that_was_told_whatever_stands_there() {
         let annotations = json!({ HOLDER: "ann\u{7}\nat\tops1", FENCE: "3" });
-        let lease = Lease { object: Some(json!({ "metadata": { "annotations": annotations } })), now: Timestamp::UNIX_EPOCH };
+        let lease = Lease {
+            object: Some(json!({ "metadata": { "annotations": annotations } })),
+            now: Timestamp::UNIX_EPOCH,
+        };
         let told = lease.holder().unwrap();
         assert_eq!(told, "ann  at ops1");
-        assert!(matches!(decide_lock_takeover(&lease, &told, 5), LeaseStep::Write(DesiredLease { holder: None, fence: Some(5), .. })));
-        assert!(matches!(decide_lock_takeover(&lease, "ben", 5), LeaseStep::Ended { code: 75, stdout } if stdout == told));
+        assert!(matches!(
+            decide_lock_takeover(&lease, &told, 5),
+            LeaseStep::Write(DesiredLease {
+                holder: None,
+                fence: Some(5),
+                ..
+            })
+        ));
+        assert!(
+            matches!(decide_lock_takeover(&lease, "ben", 5), LeaseStep::Ended { code: 75, stdout } if stdout == told)
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! The API server of a Kubernetes cluster, behind the same traits as a host: objects are read and previewed in requests that
-//! change nothing, applied as the field manager `railwright`, and the cluster keeps lock and record in its own objects.
+//! The API server of a Kubernetes cluster, behind the same traits as a host: objects are read and
+//! previewed in requests that change nothing, applied as the field manager `railwright`, and the
+//! cluster keeps lock and record in its own objects.
 
 mod access;
 mod act;
@@ -42,7 +43,10 @@ mod tests;
 mod write;
 
 use super::target_lock::lock_lost;
-use super::{BoxFuture, ClusterAccess, Connector, ExecutionOutcome, Fence, FencedWrite, HostAccess, HostLink, TransportError, Upkeep};
+use super::{
+    BoxFuture, ClusterAccess, Connector, ExecutionOutcome, Fence, FencedWrite, HostAccess,
+    HostLink, TransportError, Upkeep,
+};
 use exec::InPod;
 use helm::Helm;
 use railwright_resource::kubernetes_object::access::NAMESPACE;
@@ -59,11 +63,14 @@ const NOT_HERE: i32 = 70;
 /// As of a script that could not write.
 const NOT_KEPT: i32 = 74;
 
-/// How long a client is used for new connections too: files that are renewed under a run are read again after it.
+/// How long a client is used for new connections too: files that are renewed under a run are read
+/// again after it.
 const KEPT_FOR: Duration = Duration::from_secs(300);
 
-/// Opens connections to API servers. Each step of a run has one of its own, and the exec plugin of a kubeconfig takes a second or two: what it gave is
-/// used again, as long as the server takes it. No step changes the way to the server, as one of a host may, so there is none to be proven afresh.
+/// Opens connections to API servers. Each step of a run has one of its own, and the exec plugin of
+/// a kubeconfig takes a second or two: what it gave is used again, as long as the server takes it.
+/// No step changes the way to the server, as one of a host may, so there is none to be proven
+/// afresh.
 #[derive(Default)]
 pub struct KubernetesConnector {
     /// Of a spec's one cluster.
@@ -84,7 +91,11 @@ impl KubernetesConnector {
 
     async fn server(&self, access: &HostAccess) -> Result<Arc<KubernetesServer>, TransportError> {
         let is_fit = |kept: &&CachedServer| kept.access == *access && !kept.until.left().is_zero();
-        let kept = self.kept().as_ref().filter(is_fit).map(|kept| kept.server.clone());
+        let kept = self
+            .kept()
+            .as_ref()
+            .filter(is_fit)
+            .map(|kept| kept.server.clone());
         if let Some(server) = kept {
             // One that goes away, or does not know us any more, says so to whatever is asked of it.
             if !server.is_stranger() {
@@ -99,16 +110,26 @@ impl KubernetesConnector {
         }
         let server = Arc::new(identity::open_kubernetes_server(access).await?);
         server.greet().await?;
-        *self.kept() = Some(CachedServer { access: access.clone(), until: Deadline::after(KEPT_FOR), server: server.clone() });
+        *self.kept() = Some(CachedServer {
+            access: access.clone(),
+            until: Deadline::after(KEPT_FOR),
+            server: server.clone(),
+        });
         Ok(server)
     }
 }
 
 impl Connector for KubernetesConnector {
-    fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
+    fn connect<'a>(
+        &'a self,
+        access: &'a HostAccess,
+    ) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
         Box::pin(async move {
             let server = self.server(access).await?;
-            Ok(Arc::new(KubernetesLink::new(server, access.cluster.clone().unwrap_or_default())) as Arc<dyn HostLink>)
+            Ok(Arc::new(KubernetesLink::new(
+                server,
+                access.cluster.clone().unwrap_or_default(),
+            )) as Arc<dyn HostLink>)
         })
     }
 }
@@ -126,12 +147,22 @@ struct KubernetesLink {
 impl KubernetesLink {
     fn new(server: Arc<KubernetesServer>, access: ClusterAccess) -> Self {
         let helm = Arc::new(Helm::new(access.clone(), server.words.credentials.clone()));
-        KubernetesLink { server, keeps: access.keeps, helm, fence: None }
+        KubernetesLink {
+            server,
+            keeps: access.keeps,
+            helm,
+            fence: None,
+        }
     }
 
     /// The same, writing only while the lock is this writer's.
     fn under(&self, fence: Option<&Fence>) -> Self {
-        KubernetesLink { server: self.server.clone(), keeps: self.keeps.clone(), helm: self.helm.clone(), fence: fence.cloned() }
+        KubernetesLink {
+            server: self.server.clone(),
+            keeps: self.keeps.clone(),
+            helm: self.helm.clone(),
+            fence: fence.cloned(),
+        }
     }
 
     async fn keep(&self, upkeep: &Upkeep) -> Result<ExecutionOutcome, TransportError> {
@@ -139,7 +170,11 @@ impl KubernetesLink {
             Upkeep::ReadLock => self.lock_now().await,
             Upkeep::ReadRecord => self.record_now().await,
             Upkeep::Lock { holder, fence } => self.lock(&Fence::new(holder, *fence)).await,
-            Upkeep::Steal { holder, fence, grounds } => self.steal(holder, *fence, *grounds).await,
+            Upkeep::Steal {
+                holder,
+                fence,
+                grounds,
+            } => self.steal(holder, *fence, *grounds).await,
             Upkeep::Write { fence, write } => self.write_fenced(fence, write).await,
             // Requests have no life of their own: none goes on when we are gone.
             Upkeep::Idle { .. } => Ok(performed_from_exit(0, "", "")),
@@ -147,23 +182,51 @@ impl KubernetesLink {
         }
     }
 
-    async fn write_fenced(&self, fence: &Fence, write: &FencedWrite) -> Result<ExecutionOutcome, TransportError> {
+    async fn write_fenced(
+        &self,
+        fence: &Fence,
+        write: &FencedWrite,
+    ) -> Result<ExecutionOutcome, TransportError> {
         match write {
-            FencedWrite::Record { json, members, replaces, .. } => self.write_record(fence, &NewRecord { json, members, replaces }).await,
+            FencedWrite::Record {
+                json,
+                members,
+                replaces,
+                ..
+            } => {
+                self.write_record(
+                    fence,
+                    &NewRecord {
+                        json,
+                        members,
+                        replaces,
+                    },
+                )
+                .await
+            }
             FencedWrite::Unlock => self.while_held(self.unlock(fence).await?),
             FencedWrite::Beat { note } => self.while_held(self.beat(fence, note).await?),
             // There is nothing to arm.
-            FencedWrite::Arm { .. } => Ok(performed_from_exit(69, "", "an API server has no guard that puts things back")),
-            FencedWrite::Disarm { .. } | FencedWrite::Fire { .. } => Ok(performed_from_exit(1, "", "")),
+            FencedWrite::Arm { .. } => Ok(performed_from_exit(
+                69,
+                "",
+                "an API server has no guard that puts things back",
+            )),
+            FencedWrite::Disarm { .. } | FencedWrite::Fire { .. } => {
+                Ok(performed_from_exit(1, "", ""))
+            }
             FencedWrite::ServerReads => Ok(performed_from_exit(0, "", "")),
         }
     }
 
-    /// What was done while the lock was its writer's: 1 says that nobody has it, 75 that another has.
+    /// What was done while the lock was its writer's: 1 says that nobody has it, 75 that another
+    /// has.
     fn while_held(&self, performed: ExecutionOutcome) -> Result<ExecutionOutcome, TransportError> {
         match performed {
             ExecutionOutcome::Ended { code: 1, .. } => Err(lock_lost(&self.server.cluster, None)),
-            ExecutionOutcome::Ended { code: 75, stdout, .. } => Err(lock_lost(&self.server.cluster, Some(&stdout))),
+            ExecutionOutcome::Ended {
+                code: 75, stdout, ..
+            } => Err(lock_lost(&self.server.cluster, Some(&stdout))),
             other => Ok(other),
         }
     }
@@ -183,24 +246,56 @@ impl HostLink for KubernetesLink {
         Box::pin(async move { self.under(fence).act(action, token).await })
     }
 
-    fn probe<'a>(&'a self, probe: &'a Probe) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
+    fn probe<'a>(
+        &'a self,
+        probe: &'a Probe,
+    ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         Box::pin(async move {
             match probe {
-                Probe::InPod { namespace, pod, container, script, lease_s } => {
-                    let asked = InPod { namespace, pod, container, script, lease_s: *lease_s };
+                Probe::InPod {
+                    namespace,
+                    pod,
+                    container,
+                    script,
+                    lease_s,
+                } => {
+                    let asked = InPod {
+                        namespace,
+                        pod,
+                        container,
+                        script,
+                        lease_s: *lease_s,
+                    };
                     Ok(exec::in_pod(&self.server, &asked).await)
                 }
-                _ => Ok(performed_from_exit(NOT_HERE, "", "an API server carries no test traffic")),
+                _ => Ok(performed_from_exit(
+                    NOT_HERE,
+                    "",
+                    "an API server carries no test traffic",
+                )),
             }
         })
     }
 
-    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
+    fn upkeep<'a>(
+        &'a self,
+        upkeep: &'a Upkeep,
+    ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         Box::pin(self.keep(upkeep))
     }
 }
 
 fn performed_from_exit(code: i32, stdout: &str, stderr: &str) -> ExecutionOutcome {
-    let line = |text: &str| if text.is_empty() || text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") };
-    ExecutionOutcome::Ended { code, stdout: line(stdout), stderr: line(stderr) }
+    let line = |text: &str| {
+        if text.is_empty() || text.ends_with('\n') {
+            text.to_owned()
+        } else {
+            format!("{text}\n")
+        }
+    };
+    ExecutionOutcome::Ended {
+        code,
+        stdout: line(stdout),
+        stderr: line(stderr),
+    }
 }

@@ -1,6 +1,10 @@
-//! A label or a taint of many nodes: each is read, and written as long as nobody changed it meanwhile; many nodes at a time.
+//! A label or a taint of many nodes: each is read, and written as long as nobody changed it
+//! meanwhile; many nodes at a time.
 
-use super::act::{Doubt, KubernetesActionStop, LOOK, TRIES, format_error_line, stop_with_failure, stop_with_refusal};
+use super::act::{
+    Doubt, KubernetesActionStop, LOOK, TRIES, format_error_line, stop_with_failure,
+    stop_with_refusal,
+};
 use super::edit::new_merge_patch_request;
 use super::kinds;
 use super::nodes::new_node_reference;
@@ -24,44 +28,80 @@ enum NodeEditOutcome {
 
 impl KubernetesLink {
     /// Carries out every edit; one that cannot be done keeps no other.
-    pub(super) async fn edit_nodes(&self, field: &NodeField, edits: &[NodeEdit]) -> Result<ExecutionOutcome, KubernetesActionStop> {
-        let all: Vec<(&str, &NodeFieldChange)> =
-            edits.iter().flat_map(|edit| edit.nodes.iter().map(|name| (name.as_str(), &edit.change))).collect();
+    pub(super) async fn edit_nodes(
+        &self,
+        field: &NodeField,
+        edits: &[NodeEdit],
+    ) -> Result<ExecutionOutcome, KubernetesActionStop> {
+        let all: Vec<(&str, &NodeFieldChange)> = edits
+            .iter()
+            .flat_map(|edit| edit.nodes.iter().map(|name| (name.as_str(), &edit.change)))
+            .collect();
         // Made first: a stream over borrowed items is none that the compiler takes for `Send`.
-        let asked: Vec<_> = all.iter().map(|(name, change)| self.edit_node(field, name, change)).collect();
-        let done: Vec<Result<NodeEditOutcome, KubernetesActionStop>> = stream::iter(asked).buffered(AT_ONCE).collect().await;
-        let well = done.iter().filter(|done| matches!(done, Ok(NodeEditOutcome::Well))).count();
-        let so_far = if well == 0 { String::new() } else { format!("; {well} of {} nodes are done", all.len()) };
+        let asked: Vec<_> = all
+            .iter()
+            .map(|(name, change)| self.edit_node(field, name, change))
+            .collect();
+        let done: Vec<Result<NodeEditOutcome, KubernetesActionStop>> =
+            stream::iter(asked).buffered(AT_ONCE).collect().await;
+        let well = done
+            .iter()
+            .filter(|done| matches!(done, Ok(NodeEditOutcome::Well)))
+            .count();
+        let so_far = if well == 0 {
+            String::new()
+        } else {
+            format!("; {well} of {} nodes are done", all.len())
+        };
         let (mut first, mut lost) = (None, None);
         for one in done {
             match one {
                 Ok(NodeEditOutcome::Well) => {}
-                Ok(NodeEditOutcome::Moved(reason)) => first = first.or(Some((if well == 0 { MOVED } else { 1 }, reason))),
+                Ok(NodeEditOutcome::Moved(reason)) => {
+                    first = first.or(Some((if well == 0 { MOVED } else { 1 }, reason)))
+                }
                 Err(KubernetesActionStop::Ended(ExecutionOutcome::Ended { stderr, .. })) => {
-                    first = first.or(Some((1, stderr.trim().trim_start_matches("railwright: ").to_owned())));
+                    first = first.or(Some((
+                        1,
+                        stderr.trim().trim_start_matches("railwright: ").to_owned(),
+                    )));
                 }
                 Err(stop) => lost = lost.or(Some(stop)),
             }
         }
         match (lost, first) {
             (Some(lost), _) => Err(lost),
-            (None, Some((code, reason))) => Ok(performed_from_exit(code, "", &format_error_line(&format!("{reason}{so_far}")))),
+            (None, Some((code, reason))) => Ok(performed_from_exit(
+                code,
+                "",
+                &format_error_line(&format!("{reason}{so_far}")),
+            )),
             (None, None) => Ok(performed_from_exit(0, "", "")),
         }
     }
 
-    async fn edit_node(&self, field: &NodeField, name: &str, change: &NodeFieldChange) -> Result<NodeEditOutcome, KubernetesActionStop> {
+    async fn edit_node(
+        &self,
+        field: &NodeField,
+        name: &str,
+        change: &NodeFieldChange,
+    ) -> Result<NodeEditOutcome, KubernetesActionStop> {
         let (object, resource) = new_node_reference(name);
-        let path = kinds::build_object_path(&object, &resource).map_err(|reason| stop_with_failure(&reason))?;
+        let path = kinds::build_object_path(&object, &resource)
+            .map_err(|reason| stop_with_failure(&reason))?;
         let mut doubt = Doubt::default();
         for turn in 1..=TRIES {
             let live = match self.live(&object, &path, &resource).await {
                 Ok(live) => live,
                 // With the node went all that it bore.
-                Err(KubernetesActionStop::Ended(ExecutionOutcome::Ended { code: MOVED, .. })) if change.mark.is_none() => {
+                Err(KubernetesActionStop::Ended(ExecutionOutcome::Ended {
+                    code: MOVED, ..
+                })) if change.mark.is_none() => {
                     return Ok(NodeEditOutcome::Well);
                 }
-                Err(KubernetesActionStop::Ended(ExecutionOutcome::Ended { code: MOVED, .. })) if !doubt.is_there() => {
+                Err(KubernetesActionStop::Ended(ExecutionOutcome::Ended {
+                    code: MOVED, ..
+                })) if !doubt.is_there() => {
                     return Ok(NodeEditOutcome::Moved(format!("{object} is gone")));
                 }
                 Err(stop) => return Err(doubt.over(stop)),
@@ -70,18 +110,39 @@ impl KubernetesLink {
             match change.next(&now) {
                 NodeEditDecision::Nothing => return Ok(NodeEditOutcome::Well),
                 NodeEditDecision::Moved => {
-                    let is = now.value.map_or_else(|| "absent".to_owned(), |value| one_line(&field.shown(&value), 80));
+                    let is = now.value.map_or_else(
+                        || "absent".to_owned(),
+                        |value| one_line(&field.shown(&value), 80),
+                    );
                     let moved = format!("on {name} it is {is} by now");
-                    return if doubt.is_there() { Err(doubt.over(stop_with_failure(&moved))) } else { Ok(NodeEditOutcome::Moved(moved)) };
+                    return if doubt.is_there() {
+                        Err(doubt.over(stop_with_failure(&moved)))
+                    } else {
+                        Ok(NodeEditOutcome::Moved(moved))
+                    };
                 }
                 NodeEditDecision::Write => {}
             }
             let patch = field.patch(&live, change.new.as_deref(), change.mark.as_ref());
-            match self.send(&new_merge_patch_request(&path, &patch)).await.map_err(|stop| doubt.over(stop))? {
-                WriteRequestOutcome::Answered(reply) if reply.status == 200 => return Ok(NodeEditOutcome::Well),
-                WriteRequestOutcome::Answered(reply) if reply.status == 409 && turn < TRIES => clock::sleep_for(LOOK).await,
-                WriteRequestOutcome::Answered(reply) => return Err(doubt.over(stop_with_refusal(&object, &resource, &reply))),
-                WriteRequestOutcome::Unsure { reason, may_come, again_after } => {
+            match self
+                .send(&new_merge_patch_request(&path, &patch))
+                .await
+                .map_err(|stop| doubt.over(stop))?
+            {
+                WriteRequestOutcome::Answered(reply) if reply.status == 200 => {
+                    return Ok(NodeEditOutcome::Well);
+                }
+                WriteRequestOutcome::Answered(reply) if reply.status == 409 && turn < TRIES => {
+                    clock::sleep_for(LOOK).await
+                }
+                WriteRequestOutcome::Answered(reply) => {
+                    return Err(doubt.over(stop_with_refusal(&object, &resource, &reply)));
+                }
+                WriteRequestOutcome::Unsure {
+                    reason,
+                    may_come,
+                    again_after,
+                } => {
                     doubt.add(reason, may_come);
                     clock::sleep_for(again_after).await;
                 }
@@ -104,17 +165,38 @@ mod tests {
     use serde_json::{Value, json};
 
     fn label() -> NodeField {
-        NodeField::Label { key: "pool".to_owned() }
+        NodeField::Label {
+            key: "pool".to_owned(),
+        }
     }
 
     fn setting(nodes: &[&str]) -> Action {
-        let mark = NodeOwnershipAnnotation { spec: "train".to_owned(), set: "a".to_owned(), was: None };
-        let change = NodeFieldChange { old: None, new: Some("a".to_owned()), mark: Some(mark) };
-        Action::EditNodes { field: label(), edits: vec![NodeEdit { nodes: nodes.iter().map(|node| (*node).to_owned()).collect(), change }] }
+        let mark = NodeOwnershipAnnotation {
+            spec: "train".to_owned(),
+            set: "a".to_owned(),
+            was: None,
+        };
+        let change = NodeFieldChange {
+            old: None,
+            new: Some("a".to_owned()),
+            mark: Some(mark),
+        };
+        Action::EditNodes {
+            field: label(),
+            edits: vec![NodeEdit {
+                nodes: nodes.iter().map(|node| (*node).to_owned()).collect(),
+                change,
+            }],
+        }
     }
 
     fn node(labels: &Value) -> Reply {
-        (200, Vec::new(), json!({ "metadata": { "name": "gpu-1", "resourceVersion": "7", "labels": labels } }).to_string())
+        (
+            200,
+            Vec::new(),
+            json!({ "metadata": { "name": "gpu-1", "resourceVersion": "7", "labels": labels } })
+                .to_string(),
+        )
     }
 
     async fn done(
@@ -122,17 +204,39 @@ mod tests {
         answer: impl Fn(&Method, &str) -> Reply + Clone + Send + Sync + 'static,
     ) -> (ExecutionOutcome, Vec<String>, String) {
         let (link, asked) = link(move |method, path, _| answer(method, path));
-        (link.perform(&action, "t", None).await.unwrap(), asked.lines(), asked.last_body())
+        (
+            link.perform(&action, "t", None).await.unwrap(),
+            asked.lines(),
+            asked.last_body(),
+        )
     }
 
     #[tokio::test(start_paused = true)]
     async fn each_node_is_read_and_written_as_it_was_read() {
         let (performed, lines, sent) = done(setting(&["gpu-1"]), |_, _| node(&json!({}))).await;
         let patch = "PATCH /api/v1/nodes/gpu-1?fieldManager=railwright&fieldValidation=Strict";
-        assert_eq!((performed, lines), (performed_from_exit(0, "", ""), vec!["GET /api/v1/nodes/gpu-1".to_owned(), patch.to_owned()]));
+        assert_eq!(
+            (performed, lines),
+            (
+                performed_from_exit(0, "", ""),
+                vec!["GET /api/v1/nodes/gpu-1".to_owned(), patch.to_owned()]
+            )
+        );
         let sent: Value = serde_json::from_str(&sent).unwrap();
-        assert_eq!((&sent["metadata"]["resourceVersion"], &sent["metadata"]["labels"]), (&json!("7"), &json!({ "pool": "a" })));
-        let conflict = |method: &Method, _: &str| if *method == Method::GET { node(&json!({})) } else { says(409, "it was modified") };
+        assert_eq!(
+            (
+                &sent["metadata"]["resourceVersion"],
+                &sent["metadata"]["labels"]
+            ),
+            (&json!("7"), &json!({ "pool": "a" }))
+        );
+        let conflict = |method: &Method, _: &str| {
+            if *method == Method::GET {
+                node(&json!({}))
+            } else {
+                says(409, "it was modified")
+            }
+        };
         let (performed, lines, _) = done(setting(&["gpu-1"]), conflict).await;
         assert_eq!(lines.len(), 2 * usize::try_from(TRIES).unwrap());
         assert!(
@@ -145,34 +249,94 @@ mod tests {
     async fn a_node_that_is_another_by_now_is_left_and_the_rest_is_done() {
         let moved = |_: &Method, _: &str| node(&json!({ "pool": "theirs" }));
         let (performed, lines, _) = done(setting(&["gpu-1"]), moved).await;
-        assert_eq!((performed, lines.len()), (performed_from_exit(MOVED, "", "railwright: on gpu-1 it is theirs by now"), 1));
-        let one_of_two = |_: &Method, path: &str| if path.contains("gpu-1") { node(&json!({})) } else { says(404, "no such node") };
+        assert_eq!(
+            (performed, lines.len()),
+            (
+                performed_from_exit(MOVED, "", "railwright: on gpu-1 it is theirs by now"),
+                1
+            )
+        );
+        let one_of_two = |_: &Method, path: &str| {
+            if path.contains("gpu-1") {
+                node(&json!({}))
+            } else {
+                says(404, "no such node")
+            }
+        };
         let (performed, lines, _) = done(setting(&["gpu-1", "gpu-2"]), one_of_two).await;
-        assert_eq!((performed, lines.len()), (performed_from_exit(1, "", "railwright: Node.core gpu-2 is gone; 1 of 2 nodes are done"), 3));
+        assert_eq!(
+            (performed, lines.len()),
+            (
+                performed_from_exit(
+                    1,
+                    "",
+                    "railwright: Node.core gpu-2 is gone; 1 of 2 nodes are done"
+                ),
+                3
+            )
+        );
         let mut taking = setting(&["gpu-2"]);
         if let Action::EditNodes { edits, .. } = &mut taking {
-            edits[0].change = NodeFieldChange { old: Some("a".to_owned()), new: None, mark: None };
+            edits[0].change = NodeFieldChange {
+                old: Some("a".to_owned()),
+                new: None,
+                mark: None,
+            };
         }
-        assert_eq!(done(taking, |_, _| says(404, "no such node")).await.0, performed_from_exit(0, "", ""), "with the node went its labels");
-        let lacking = says(403, r#"nodes "gpu-1" is forbidden: User "u" cannot patch resource "nodes" in API group """#);
-        let denied = move |method: &Method, _: &str| if *method == Method::GET { node(&json!({})) } else { lacking.clone() };
+        assert_eq!(
+            done(taking, |_, _| says(404, "no such node")).await.0,
+            performed_from_exit(0, "", ""),
+            "with the node went its labels"
+        );
+        let lacking = says(
+            403,
+            r#"nodes "gpu-1" is forbidden: User "u" cannot patch resource "nodes" in API group """#,
+        );
+        let denied = move |method: &Method, _: &str| {
+            if *method == Method::GET {
+                node(&json!({}))
+            } else {
+                lacking.clone()
+            }
+        };
         let (performed, ..) = done(setting(&["gpu-1"]), denied).await;
-        assert!(format!("{performed:?}").contains("a rule is missing"), "{performed:?}");
+        assert!(
+            format!("{performed:?}").contains("a rule is missing"),
+            "{performed:?}"
+        );
     }
 
     #[tokio::test]
     async fn however_much_is_asked_of_nodes_they_are_listed_once() {
         let answer = |_: &Method, _: &str, _: &str| {
             let items = json!([{ "metadata": { "name": "gpu-1", "labels": { "pool": "a" } } }, { "metadata": { "name": "gpu-2" } }]);
-            (200, Vec::new(), json!({ "kind": "NodeList", "items": items }).to_string())
+            (
+                200,
+                Vec::new(),
+                json!({ "kind": "NodeList", "items": items }).to_string(),
+            )
         };
         let (link, asked) = link(answer);
-        let taint = NodeField::Taint { key: "x".to_owned(), effect: Effect::NoSchedule };
-        let reads = [KubernetesRead::Nodes, KubernetesRead::NodeField(label()), KubernetesRead::NodeField(taint)].map(Read::Kubernetes);
+        let taint = NodeField::Taint {
+            key: "x".to_owned(),
+            effect: Effect::NoSchedule,
+        };
+        let reads = [
+            KubernetesRead::Nodes,
+            KubernetesRead::NodeField(label()),
+            KubernetesRead::NodeField(taint),
+        ]
+        .map(Read::Kubernetes);
         let answers = link.read(&reads).await.unwrap();
         assert_eq!(asked.lines(), ["GET /api/v1/nodes?limit=500"]);
-        assert_eq!(answers.output(&reads[1]).unwrap(), (0, r#"{"gpu-1":{"value":"a"},"gpu-2":{}}"#));
-        assert_eq!(answers.output(&reads[2]).unwrap(), (0, r#"{"gpu-1":{},"gpu-2":{}}"#));
+        assert_eq!(
+            answers.output(&reads[1]).unwrap(),
+            (0, r#"{"gpu-1":{"value":"a"},"gpu-2":{}}"#)
+        );
+        assert_eq!(
+            answers.output(&reads[2]).unwrap(),
+            (0, r#"{"gpu-1":{},"gpu-2":{}}"#)
+        );
         assert!(answers.output(&reads[0]).unwrap().1.contains("schedulable"));
     }
 }

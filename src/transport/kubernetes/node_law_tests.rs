@@ -1,6 +1,7 @@
-//! Laws of nodes, over random orders of what others do to a node and its pods between any look and any write, of answers that get lost after
-//! the server did what was asked, and of answers of another shape: what somebody else cordoned is neither marked as ours nor given back, and no
-//! pod is ended but the one that was looked at.
+//! Laws of nodes, over random orders of what others do to a node and its pods between any look and
+//! any write, of answers that get lost after the server did what was asked, and of answers of
+//! another shape: what somebody else cordoned is neither marked as ours nor given back, and no pod
+//! is ended but the one that was looked at.
 
 use super::tests::{Reply, link, says, told};
 use crate::HostLink as _;
@@ -112,10 +113,12 @@ impl Cluster {
         }
         let cordons = sent["spec"]["unschedulable"] == true;
         if !self.schedulable && (cordons || self.mark.is_none()) {
-            self.violations.push(format!("{sent} on what somebody else cordoned"));
+            self.violations
+                .push(format!("{sent} on what somebody else cordoned"));
         }
         self.schedulable = !cordons;
-        self.mark = Some(sent["metadata"]["annotations"][CORDONED].clone()).filter(|mark| !mark.is_null());
+        self.mark =
+            Some(sent["metadata"]["annotations"][CORDONED].clone()).filter(|mark| !mark.is_null());
         self.revision += 1;
         (200, Vec::new(), self.node().to_string())
     }
@@ -126,7 +129,8 @@ impl Cluster {
             return says(409, "the UID in the precondition does not match");
         }
         if !self.told.contains(&self.pod) {
-            self.violations.push(format!("{sent} ended a pod that nobody had looked at"));
+            self.violations
+                .push(format!("{sent} ended a pod that nobody had looked at"));
         }
         // Its controller makes it anew.
         self.pod += 1;
@@ -144,35 +148,65 @@ fn turns() -> impl Strategy<Value = Vec<Turn>> {
     ];
     let before = prop::option::weighted(0.4, meddling);
     let is_lost = prop::option::weighted(0.2, prop::sample::select(vec![500u16, 502, 503, 504]));
-    let shape = prop::option::weighted(0.1, prop::sample::select(vec!["{}", "[1,2]", "<html>", "null"]));
-    prop::collection::vec((before, is_lost, shape).prop_map(|(before, is_lost, shape)| Turn { before, is_lost, shape }), 0..20)
+    let shape = prop::option::weighted(
+        0.1,
+        prop::sample::select(vec!["{}", "[1,2]", "<html>", "null"]),
+    );
+    prop::collection::vec(
+        (before, is_lost, shape).prop_map(|(before, is_lost, shape)| Turn {
+            before,
+            is_lost,
+            shape,
+        }),
+        0..20,
+    )
 }
 
 /// Does all this; whether each deed was said to be done, and how the node was after it.
 async fn run(cluster: &Arc<Mutex<Cluster>>, deeds: &[Deed]) -> Vec<(bool, bool)> {
     let serving = cluster.clone();
-    let (link, _) =
-        link(move |method, path, body| serving.lock().unwrap().answer(method, path, &serde_json::from_str(body).unwrap_or_default()));
+    let (link, _) = link(move |method, path, body| {
+        serving.lock().unwrap().answer(
+            method,
+            path,
+            &serde_json::from_str(body).unwrap_or_default(),
+        )
+    });
     let node = || NODE.to_owned();
     let mut said = Vec::new();
     for deed in deeds {
         let actions = match deed {
-            Deed::Cordon => vec![Action::CordonNode { node: node(), mark: "{}".to_owned() }],
+            Deed::Cordon => vec![Action::CordonNode {
+                node: node(),
+                mark: "{}".to_owned(),
+            }],
             Deed::Uncordon => vec![Action::UncordonNode { node: node() }],
             Deed::Empty => {
                 let read = Read::Kubernetes(KubernetesRead::PodsOn(node()));
-                let Ok(answers) = link.read(std::slice::from_ref(&read)).await else { continue };
+                let Ok(answers) = link.read(std::slice::from_ref(&read)).await else {
+                    continue;
+                };
                 let pods: Vec<PodNow> = match answers.output(&read) {
                     Ok((0, out)) => serde_json::from_str(out).unwrap(),
                     _ => Vec::new(),
                 };
-                let evict = |pod: PodNow| Action::EvictPod { namespace: pod.namespace, name: pod.name, uid: pod.uid };
+                let evict = |pod: PodNow| Action::EvictPod {
+                    namespace: pod.namespace,
+                    name: pod.name,
+                    uid: pod.uid,
+                };
                 pods.into_iter().map(evict).collect()
             }
         };
         for action in actions {
-            let code = link.perform(&action, "t", None).await.map(|performed| told(performed).0);
-            said.push((code.is_ok_and(|code| code == 0), cluster.lock().unwrap().schedulable));
+            let code = link
+                .perform(&action, "t", None)
+                .await
+                .map(|performed| told(performed).0);
+            said.push((
+                code.is_ok_and(|code| code == 0),
+                cluster.lock().unwrap().schedulable,
+            ));
         }
     }
     said

@@ -1,7 +1,11 @@
-//! Nodes and the pods on them: what they are, and the three actions that empty one and give it back. A cordon is a merge patch
-//! that names nothing but its two fields, and holds for the version of the node that was looked at.
+//! Nodes and the pods on them: what they are, and the three actions that empty one and give it
+//! back. A cordon is a merge patch that names nothing but its two fields, and holds for the version
+//! of the node that was looked at.
 
-use super::act::{Doubt, KubernetesActionStop, LOOK, TRIES, format_error_line, stop_with_failure, stop_with_refusal};
+use super::act::{
+    Doubt, KubernetesActionStop, LOOK, TRIES, format_error_line, stop_with_failure,
+    stop_with_refusal,
+};
 use super::answer::{self, new_exit_answer};
 use super::edit::new_merge_patch_request;
 use super::fault::KubernetesRequestError;
@@ -19,30 +23,56 @@ use railwright_resource::{Read, ReadResult, node_field};
 use railwright_system::clock;
 use serde_json::{Value, json};
 
-/// The annotation of a pod that the kubelet has from a file of its own (kubernetes.io/docs/reference/labels-annotations-taints). Anybody may
-/// write it on any pod; the kubelet also has the node own it (kubernetes/kubernetes: pkg/kubelet/pod/mirror_client.go).
+/// The annotation of a pod that the kubelet has from a file of its own
+/// (kubernetes.io/docs/reference/labels-annotations-taints). Anybody may write it on any pod; the
+/// kubelet also has the node own it (kubernetes/kubernetes: pkg/kubelet/pod/mirror_client.go).
 const MIRROR: &str = "kubernetes.io/config.mirror";
-/// A kubelet that has been silent for so long, in seconds, by the word of the cluster's own controller, is not only away for a moment.
+/// A kubelet that has been silent for so long, in seconds, by the word of the cluster's own
+/// controller, is not only away for a moment.
 const SILENT_S: i64 = 60;
 
 pub(super) fn new_node_reference(name: &str) -> (ObjectName, ApiResource) {
-    (node_field::build_node_object_name(name), ApiResource { plural: "nodes".to_owned(), namespaced: false })
+    (
+        node_field::build_node_object_name(name),
+        ApiResource {
+            plural: "nodes".to_owned(),
+            namespaced: false,
+        },
+    )
 }
 
 /// A pod; without a namespace those of all.
 pub(super) fn new_pod_reference(namespace: Option<&str>, name: &str) -> (ObjectName, ApiResource) {
-    let resource = ApiResource { plural: "pods".to_owned(), namespaced: namespace.is_some() };
+    let resource = ApiResource {
+        plural: "pods".to_owned(),
+        namespaced: namespace.is_some(),
+    };
     let namespace = namespace.map(str::to_owned);
-    (ObjectName { api_version: "v1".to_owned(), kind: "Pod".to_owned(), namespace, name: name.to_owned() }, resource)
+    (
+        ObjectName {
+            api_version: "v1".to_owned(),
+            kind: "Pod".to_owned(),
+            namespace,
+            name: name.to_owned(),
+        },
+        resource,
+    )
 }
 
 /// True for a question that the list of all nodes answers.
 pub fn is_of_all(read: &Read) -> bool {
-    matches!(read, Read::Kubernetes(KubernetesRead::Nodes | KubernetesRead::NodeField(_)))
+    matches!(
+        read,
+        Read::Kubernetes(KubernetesRead::Nodes | KubernetesRead::NodeField(_))
+    )
 }
 
-/// The answers to these questions about all nodes, each by the nodes' names: however many they are, the nodes are listed once.
-pub async fn of_all(server: &KubernetesServer, reads: &[&Read]) -> Result<Vec<ReadResult>, KubernetesRequestError> {
+/// The answers to these questions about all nodes, each by the nodes' names: however many they are,
+/// the nodes are listed once.
+pub async fn of_all(
+    server: &KubernetesServer,
+    reads: &[&Read],
+) -> Result<Vec<ReadResult>, KubernetesRequestError> {
     if reads.is_empty() {
         return Ok(Vec::new());
     }
@@ -52,7 +82,10 @@ pub async fn of_all(server: &KubernetesServer, reads: &[&Read]) -> Result<Vec<Re
         _ => serde_json::to_value(NodeNow::of(node)),
     };
     let all = |node: &Value| {
-        let said: Vec<Value> = reads.iter().map(|read| of(read, node).unwrap_or_default()).collect();
+        let said: Vec<Value> = reads
+            .iter()
+            .map(|read| of(read, node).unwrap_or_default())
+            .collect();
         Some((find_json_text(node, "/metadata/name").to_owned(), said))
     };
     let nodes = match list_all_pages(server, &name, &kind, ObjectSelection::All, all).await? {
@@ -61,39 +94,81 @@ pub async fn of_all(server: &KubernetesServer, reads: &[&Read]) -> Result<Vec<Re
     };
     let mut answers = vec![serde_json::Map::new(); reads.len()];
     for (name, said) in nodes {
-        answers.iter_mut().zip(said).for_each(|(answer, value)| drop(answer.insert(name.clone(), value)));
+        answers
+            .iter_mut()
+            .zip(said)
+            .for_each(|(answer, value)| drop(answer.insert(name.clone(), value)));
     }
-    Ok(answers.into_iter().map(|answer| new_exit_answer(0, Value::Object(answer).to_string())).collect())
+    Ok(answers
+        .into_iter()
+        .map(|answer| new_exit_answer(0, Value::Object(answer).to_string()))
+        .collect())
 }
 
-/// The pods of a node. When one was told to end, its node is asked for too: where the kubelet is silent nobody says that it is gone.
-pub async fn pods_on(server: &KubernetesServer, node: &str) -> Result<ReadResult, KubernetesRequestError> {
+/// The pods of a node. When one was told to end, its node is asked for too: where the kubelet is
+/// silent nobody says that it is gone.
+pub async fn pods_on(
+    server: &KubernetesServer,
+    node: &str,
+) -> Result<ReadResult, KubernetesRequestError> {
     let (name, kind) = new_pod_reference(None, "");
-    let of = |pod: &Value| Some((pod_now(pod), parse_timestamp_at(pod, "/metadata/deletionTimestamp")));
-    let mut pods = match list_all_pages(server, &name, &kind, ObjectSelection::OnNode(node), of).await? {
-        Err(answer) => return Ok(answer),
-        Ok(pods) => pods,
+    let of = |pod: &Value| {
+        Some((
+            pod_now(pod),
+            parse_timestamp_at(pod, "/metadata/deletionTimestamp"),
+        ))
     };
-    let silent_at = if pods.iter().any(|(pod, _)| pod.ends) { silent_at(server, node).await? } else { None };
+    let mut pods =
+        match list_all_pages(server, &name, &kind, ObjectSelection::OnNode(node), of).await? {
+            Err(answer) => return Ok(answer),
+            Ok(pods) => pods,
+        };
+    let silent_at = if pods.iter().any(|(pod, _)| pod.ends) {
+        silent_at(server, node).await?
+    } else {
+        None
+    };
     for (pod, ends_at) in &mut pods {
-        // The time by which it is to have ended (kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta).
-        pod.lost = ends_at.zip(silent_at).is_some_and(|(ends_at, now)| ends_at < now);
+        // The time by which it is to have ended
+        // (kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta).
+        pod.lost = ends_at
+            .zip(silent_at)
+            .is_some_and(|(ends_at, now)| ends_at < now);
     }
     let pods: Vec<PodNow> = pods.into_iter().map(|(pod, _)| pod).collect();
     Ok(new_exit_answer(0, json!(pods).to_string()))
 }
 
-/// Now, by the server's clock, where the kubelet of a node has been silent for long. `Unknown` is said of one that sends nothing any more;
-/// `False` is what a kubelet says itself (kubernetes.io/docs/reference/node/node-status, "Conditions").
-async fn silent_at(server: &KubernetesServer, name: &str) -> Result<Option<Timestamp>, KubernetesRequestError> {
+/// Now, by the server's clock, where the kubelet of a node has been silent for long. `Unknown` is
+/// said of one that sends nothing any more; `False` is what a kubelet says itself
+/// (kubernetes.io/docs/reference/node/node-status, "Conditions").
+async fn silent_at(
+    server: &KubernetesServer,
+    name: &str,
+) -> Result<Option<Timestamp>, KubernetesRequestError> {
     let (object, resource) = new_node_reference(name);
-    let Ok(path) = kinds::build_object_path(&object, &resource) else { return Ok(None) };
+    let Ok(path) = kinds::build_object_path(&object, &resource) else {
+        return Ok(None);
+    };
     let reply = server.ask(&KubernetesRequest::get(path)).await?;
-    let Some(node) = reply.json().filter(|node| reply.status == 200 && !reply.cut && answer::is_of(&object, node)) else { return Ok(None) };
-    let conditions = node.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
-    let unknown = conditions.into_iter().find(|one| one["type"] == "Ready" && one["status"] == "Unknown");
+    let Some(node) = reply
+        .json()
+        .filter(|node| reply.status == 200 && !reply.cut && answer::is_of(&object, node))
+    else {
+        return Ok(None);
+    };
+    let conditions = node
+        .pointer("/status/conditions")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let unknown = conditions
+        .into_iter()
+        .find(|one| one["type"] == "Ready" && one["status"] == "Unknown");
     let since = unknown.and_then(|one| parse_timestamp_at(one, "/lastTransitionTime"));
-    Ok(since.filter(|since| reply.now.as_second() - since.as_second() >= SILENT_S).map(|_| reply.now))
+    Ok(since
+        .filter(|since| reply.now.as_second() - since.as_second() >= SILENT_S)
+        .map(|_| reply.now))
 }
 
 fn parse_timestamp_at(object: &Value, pointer: &str) -> Option<Timestamp> {
@@ -101,79 +176,145 @@ fn parse_timestamp_at(object: &Value, pointer: &str) -> Option<Timestamp> {
 }
 
 fn pod_now(pod: &Value) -> PodNow {
-    let list = |pointer: &str| pod.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
+    let list = |pointer: &str| {
+        pod.pointer(pointer)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+    };
     let controller = list("/metadata/ownerReferences").find(|owner| owner["controller"] == true);
-    let is_of_node =
-        controller.is_some_and(|owner| (find_json_text(owner, "/kind"), find_json_text(owner, "/apiVersion")) == ("Node", "v1"));
-    let on_disk = |volume: &&Value| volume.get("emptyDir").is_some_and(|of| of.get("medium").and_then(Value::as_str) != Some("Memory"));
+    let is_of_node = controller.is_some_and(|owner| {
+        (
+            find_json_text(owner, "/kind"),
+            find_json_text(owner, "/apiVersion"),
+        ) == ("Node", "v1")
+    });
+    let on_disk = |volume: &&Value| {
+        volume
+            .get("emptyDir")
+            .is_some_and(|of| of.get("medium").and_then(Value::as_str) != Some("Memory"))
+    };
     PodNow {
         namespace: find_json_text(pod, "/metadata/namespace").to_owned(),
         name: find_json_text(pod, "/metadata/name").to_owned(),
         uid: find_json_text(pod, "/metadata/uid").to_owned(),
         owner: controller.map(owner_of),
-        mirror: is_of_node && pod.pointer("/metadata/annotations").is_some_and(|all| all.get(MIRROR).is_some()),
+        mirror: is_of_node
+            && pod
+                .pointer("/metadata/annotations")
+                .is_some_and(|all| all.get(MIRROR).is_some()),
         finished: matches!(find_json_text(pod, "/status/phase"), "Succeeded" | "Failed"),
         ends: pod.pointer("/metadata/deletionTimestamp").is_some(),
         lost: false,
-        local_data: list("/spec/volumes").filter(on_disk).map(|volume| find_json_text(volume, "/name").to_owned()).collect(),
+        local_data: list("/spec/volumes")
+            .filter(on_disk)
+            .map(|volume| find_json_text(volume, "/name").to_owned())
+            .collect(),
         devices: JobPod::of(pod).asks.into_keys().collect(),
     }
 }
 
 /// Kind and name of a controller.
 fn owner_of(owner: &Value) -> String {
-    let (kind, group) =
-        (find_json_text(owner, "/kind"), find_json_text(owner, "/apiVersion").split_once('/').map_or("", |(group, _)| group));
-    let group = if kind == "DaemonSet" && group != "apps" { format!(".{group}") } else { String::new() };
+    let (kind, group) = (
+        find_json_text(owner, "/kind"),
+        find_json_text(owner, "/apiVersion")
+            .split_once('/')
+            .map_or("", |(group, _)| group),
+    );
+    let group = if kind == "DaemonSet" && group != "apps" {
+        format!(".{group}")
+    } else {
+        String::new()
+    };
     format!("{kind}{group}/{}", find_json_text(owner, "/name"))
 }
 
 impl KubernetesLink {
     /// Has no more pods put on a node that still takes some, and marks it.
-    pub(super) async fn cordon(&self, name: &str, mark: &str) -> Result<ExecutionOutcome, KubernetesActionStop> {
-        self.schedule(name, |now| now.schedulable.then(|| (json!(true), json!(mark)))).await
+    pub(super) async fn cordon(
+        &self,
+        name: &str,
+        mark: &str,
+    ) -> Result<ExecutionOutcome, KubernetesActionStop> {
+        self.schedule(name, |now| {
+            now.schedulable.then(|| (json!(true), json!(mark)))
+        })
+        .await
     }
 
     /// Has pods put on a node again that bears our mark.
-    pub(super) async fn uncordon(&self, name: &str) -> Result<ExecutionOutcome, KubernetesActionStop> {
-        self.schedule(name, |now| now.cordoned.is_some().then_some((Value::Null, Value::Null))).await
+    pub(super) async fn uncordon(
+        &self,
+        name: &str,
+    ) -> Result<ExecutionOutcome, KubernetesActionStop> {
+        self.schedule(name, |now| {
+            now.cordoned.is_some().then_some((Value::Null, Value::Null))
+        })
+        .await
     }
 
-    /// Writes what `decide` makes of the node for its `unschedulable` and our mark, as long as nobody changed the node meanwhile.
+    /// Writes what `decide` makes of the node for its `unschedulable` and our mark, as long as
+    /// nobody changed the node meanwhile.
     async fn schedule(
         &self,
         name: &str,
         decide: impl Fn(&NodeNow) -> Option<(Value, Value)>,
     ) -> Result<ExecutionOutcome, KubernetesActionStop> {
         let (object, resource) = new_node_reference(name);
-        let path = kinds::build_object_path(&object, &resource).map_err(|reason| stop_with_failure(&reason))?;
+        let path = kinds::build_object_path(&object, &resource)
+            .map_err(|reason| stop_with_failure(&reason))?;
         let mut doubt = Doubt::default();
         for turn in 1..=TRIES {
-            let live = self.live(&object, &path, &resource).await.map_err(|stop| doubt.over(stop))?;
-            let Some((unschedulable, mark)) = decide(&NodeNow::of(&live)) else { return Ok(performed_from_exit(0, "", "")) };
+            let live = self
+                .live(&object, &path, &resource)
+                .await
+                .map_err(|stop| doubt.over(stop))?;
+            let Some((unschedulable, mark)) = decide(&NodeNow::of(&live)) else {
+                return Ok(performed_from_exit(0, "", ""));
+            };
             let version = live.pointer("/metadata/resourceVersion");
             let metadata = json!({ "resourceVersion": version, "annotations": { CORDONED: mark } });
-            let patch = new_merge_patch_request(&path, &json!({ "metadata": metadata, "spec": { "unschedulable": unschedulable } }));
+            let patch = new_merge_patch_request(
+                &path,
+                &json!({ "metadata": metadata, "spec": { "unschedulable": unschedulable } }),
+            );
             match self.send(&patch).await.map_err(|stop| doubt.over(stop))? {
                 WriteRequestOutcome::Answered(reply) if reply.status == 200 => {
                     return Ok(performed_from_exit(0, &reply.warnings.join("\n"), ""));
                 }
-                WriteRequestOutcome::Answered(reply) if reply.status == 409 && turn < TRIES => clock::sleep_for(LOOK).await,
-                WriteRequestOutcome::Answered(reply) => return Err(doubt.over(stop_with_refusal(&object, &resource, &reply))),
+                WriteRequestOutcome::Answered(reply) if reply.status == 409 && turn < TRIES => {
+                    clock::sleep_for(LOOK).await
+                }
+                WriteRequestOutcome::Answered(reply) => {
+                    return Err(doubt.over(stop_with_refusal(&object, &resource, &reply)));
+                }
                 // It is as it is to be, or is written again.
-                WriteRequestOutcome::Unsure { reason, may_come, again_after } => {
+                WriteRequestOutcome::Unsure {
+                    reason,
+                    may_come,
+                    again_after,
+                } => {
                     doubt.add(reason, may_come);
                     clock::sleep_for(again_after).await;
                 }
             }
         }
-        Err(doubt.over(stop_with_failure(&format!("{object} changes all the time; nothing was changed by us"))))
+        Err(doubt.over(stop_with_failure(&format!(
+            "{object} changes all the time; nothing was changed by us"
+        ))))
     }
 
     /// Has a pod end. One that is gone, or is another one by now, is done with.
-    pub(super) async fn evict(&self, namespace: &str, name: &str, uid: &str) -> Result<ExecutionOutcome, KubernetesActionStop> {
+    pub(super) async fn evict(
+        &self,
+        namespace: &str,
+        name: &str,
+        uid: &str,
+    ) -> Result<ExecutionOutcome, KubernetesActionStop> {
         let (object, resource) = new_pod_reference(Some(namespace), name);
-        let path = kinds::build_object_path(&object, &resource).map_err(|reason| stop_with_failure(&reason))?;
+        let path = kinds::build_object_path(&object, &resource)
+            .map_err(|reason| stop_with_failure(&reason))?;
         let eviction = json!({
             "apiVersion": "policy/v1",
             "kind": "Eviction",
@@ -181,20 +322,38 @@ impl KubernetesLink {
             "deleteOptions": { "preconditions": { "uid": uid } },
         });
         let reply = self
-            .change(&KubernetesRequest::with(Method::POST, format!("{path}/eviction"), "application/json", eviction.to_string()))
+            .change(&KubernetesRequest::with(
+                Method::POST,
+                format!("{path}/eviction"),
+                "application/json",
+                eviction.to_string(),
+            ))
             .await?;
         match reply.status {
             200 | 201 | 409 => Ok(performed_from_exit(0, "", "")),
             _ if reply.is_not_found() => Ok(performed_from_exit(0, "", "")),
-            // The words of the budget are in the causes (kubernetes/kubernetes: pkg/registry/core/pod/storage/eviction.go).
+            // The words of the budget are in the causes (kubernetes/kubernetes:
+            // pkg/registry/core/pod/storage/eviction.go).
             429 => {
-                let why =
-                    reply.json().as_ref().map(|status| find_json_text(status, "/details/causes/0/message").to_owned()).unwrap_or_default();
+                let why = reply
+                    .json()
+                    .as_ref()
+                    .map(|status| find_json_text(status, "/details/causes/0/message").to_owned())
+                    .unwrap_or_default();
                 let why = if why.is_empty() { reply.message() } else { why };
                 Ok(performed_from_exit(NOT_NOW, "", &format_error_line(&why)))
             }
-            403 if reply.message().contains("being terminated") => Ok(performed_from_exit(0, "", "")),
-            _ => Err(stop_with_refusal(&object, &ApiResource { plural: "pods/eviction".to_owned(), ..resource }, &reply)),
+            403 if reply.message().contains("being terminated") => {
+                Ok(performed_from_exit(0, "", ""))
+            }
+            _ => Err(stop_with_refusal(
+                &object,
+                &ApiResource {
+                    plural: "pods/eviction".to_owned(),
+                    ..resource
+                },
+                &reply,
+            )),
         }
     }
 }
@@ -208,19 +367,34 @@ mod tests {
     use railwright_resource::kubernetes_object::request::NOT_SAID;
 
     fn live(unschedulable: Option<bool>, mark: Option<&str>) -> Reply {
-        let annotations = mark.map(|mark| json!({ CORDONED: mark })).unwrap_or_default();
+        let annotations = mark
+            .map(|mark| json!({ CORDONED: mark }))
+            .unwrap_or_default();
         let node = json!({ "metadata": { "name": "gpu-1", "resourceVersion": "7", "annotations": annotations }, "spec": { "unschedulable": unschedulable } });
         (200, Vec::new(), node.to_string())
     }
 
-    async fn done(action: Action, node: Reply, change: Reply) -> (ExecutionOutcome, Vec<String>, String) {
-        let (link, asked) = link(move |method, _, _| if *method == Method::GET { node.clone() } else { change.clone() });
+    async fn done(
+        action: Action,
+        node: Reply,
+        change: Reply,
+    ) -> (ExecutionOutcome, Vec<String>, String) {
+        let (link, asked) = link(move |method, _, _| {
+            if *method == Method::GET {
+                node.clone()
+            } else {
+                change.clone()
+            }
+        });
         let performed = link.perform(&action, "t", None).await.unwrap();
         (performed, asked.lines(), asked.last_body())
     }
 
     fn cordon() -> Action {
-        Action::CordonNode { node: "gpu-1".to_owned(), mark: "{}".to_owned() }
+        Action::CordonNode {
+            node: "gpu-1".to_owned(),
+            mark: "{}".to_owned(),
+        }
     }
 
     #[tokio::test(start_paused = true)]
@@ -228,51 +402,117 @@ mod tests {
         let well = || (200, Vec::new(), "{}".to_owned());
         let patch = "PATCH /api/v1/nodes/gpu-1?fieldManager=railwright&fieldValidation=Strict";
         let (performed, lines, sent) = done(cordon(), live(None, None), well()).await;
-        assert_eq!((performed, lines), (performed_from_exit(0, "", ""), vec!["GET /api/v1/nodes/gpu-1".to_owned(), patch.to_owned()]));
+        assert_eq!(
+            (performed, lines),
+            (
+                performed_from_exit(0, "", ""),
+                vec!["GET /api/v1/nodes/gpu-1".to_owned(), patch.to_owned()]
+            )
+        );
         let sent: Value = serde_json::from_str(&sent).unwrap();
-        assert_eq!(sent["metadata"], json!({ "resourceVersion": "7", "annotations": { CORDONED: "{}" } }));
+        assert_eq!(
+            sent["metadata"],
+            json!({ "resourceVersion": "7", "annotations": { CORDONED: "{}" } })
+        );
         assert_eq!(sent["spec"], json!({ "unschedulable": true }));
-        assert_eq!(done(cordon(), live(Some(true), None), well()).await.1.len(), 1, "somebody else's cordon is no work of ours");
+        assert_eq!(
+            done(cordon(), live(Some(true), None), well()).await.1.len(),
+            1,
+            "somebody else's cordon is no work of ours"
+        );
 
-        let uncordon = || Action::UncordonNode { node: "gpu-1".to_owned() };
-        assert_eq!(done(uncordon(), live(Some(true), None), well()).await.1.len(), 1);
+        let uncordon = || Action::UncordonNode {
+            node: "gpu-1".to_owned(),
+        };
+        assert_eq!(
+            done(uncordon(), live(Some(true), None), well())
+                .await
+                .1
+                .len(),
+            1
+        );
         let (_, lines, sent) = done(uncordon(), live(Some(true), Some("{}")), well()).await;
         let sent: Value = serde_json::from_str(&sent).unwrap();
-        assert_eq!((lines[1].as_str(), &sent["spec"]), (patch, &json!({ "unschedulable": null })));
+        assert_eq!(
+            (lines[1].as_str(), &sent["spec"]),
+            (patch, &json!({ "unschedulable": null }))
+        );
 
-        let (performed, lines, _) = done(cordon(), live(None, None), says(409, "the object has been modified")).await;
+        let (performed, lines, _) = done(
+            cordon(),
+            live(None, None),
+            says(409, "the object has been modified"),
+        )
+        .await;
         assert_eq!(lines.len(), 2 * usize::try_from(TRIES).unwrap());
-        assert!(matches!(performed, ExecutionOutcome::Ended { code: 1, .. }), "{performed:?}");
+        assert!(
+            matches!(performed, ExecutionOutcome::Ended { code: 1, .. }),
+            "{performed:?}"
+        );
         let (performed, ..) = done(cordon(), says(404, "nodes \"gpu-1\" not found"), well()).await;
-        assert!(!matches!(performed, ExecutionOutcome::Ended { code: 0, .. }), "{performed:?}");
+        assert!(
+            !matches!(performed, ExecutionOutcome::Ended { code: 0, .. }),
+            "{performed:?}"
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_budget_that_has_no_room_is_told_in_its_own_words_and_not_asked_again_at_once() {
-        let evict = || Action::EvictPod { namespace: "ml".to_owned(), name: "web-0".to_owned(), uid: "u".to_owned() };
-        let causes =
-            json!([{ "reason": "DisruptionBudget", "message": "The disruption budget web needs 2 healthy pods and has 2 currently" }]);
-        let kept = json!({ "message": "Cannot evict pod", "details": { "causes": causes } }).to_string();
+        let evict = || Action::EvictPod {
+            namespace: "ml".to_owned(),
+            name: "web-0".to_owned(),
+            uid: "u".to_owned(),
+        };
+        let causes = json!([{ "reason": "DisruptionBudget", "message": "The disruption budget web \
+                                                                        needs 2 healthy pods and \
+                                                                        has 2 currently" }]);
+        let kept =
+            json!({ "message": "Cannot evict pod", "details": { "causes": causes } }).to_string();
         let (performed, lines, sent) = done(evict(), says(500, ""), (429, Vec::new(), kept)).await;
-        let words = "railwright: The disruption budget web needs 2 healthy pods and has 2 currently";
+        let words =
+            "railwright: The disruption budget web needs 2 healthy pods and has 2 currently";
         assert_eq!(
             (performed, lines),
-            (performed_from_exit(NOT_NOW, "", words), vec!["POST /api/v1/namespaces/ml/pods/web-0/eviction".to_owned()])
+            (
+                performed_from_exit(NOT_NOW, "", words),
+                vec!["POST /api/v1/namespaces/ml/pods/web-0/eviction".to_owned()]
+            )
         );
         let sent: Value = serde_json::from_str(&sent).unwrap();
         assert_eq!(sent["deleteOptions"]["preconditions"]["uid"], "u");
-        for gone in [says(404, "not found"), says(409, "another uid"), (201, Vec::new(), "{}".to_owned())] {
-            assert_eq!(done(evict(), says(500, ""), gone).await.0, performed_from_exit(0, "", ""));
+        for gone in [
+            says(404, "not found"),
+            says(409, "another uid"),
+            (201, Vec::new(), "{}".to_owned()),
+        ] {
+            assert_eq!(
+                done(evict(), says(500, ""), gone).await.0,
+                performed_from_exit(0, "", "")
+            );
         }
-        let lacking = says(403, r#"pods "web-0" is forbidden: User "u" cannot create resource "pods/eviction" in API group """#);
+        let lacking = says(
+            403,
+            r#"pods "web-0" is forbidden: User "u" cannot create resource "pods/eviction" in API group """#,
+        );
         let (performed, ..) = done(evict(), says(500, ""), lacking).await;
-        assert!(format!("{performed:?}").contains("a rule is missing"), "{performed:?}");
-        // A namespace that goes takes its pods with it; what stands between us and the server says nothing of pods.
+        assert!(
+            format!("{performed:?}").contains("a rule is missing"),
+            "{performed:?}"
+        );
+        // A namespace that goes takes its pods with it; what stands between us and the server says
+        // nothing of pods.
         let going = r#"pods "web-0" is forbidden: unable to create new content in namespace ml because it is being terminated"#;
-        assert_eq!(done(evict(), says(500, ""), says(403, going)).await.0, performed_from_exit(0, "", ""));
+        assert_eq!(
+            done(evict(), says(500, ""), says(403, going)).await.0,
+            performed_from_exit(0, "", "")
+        );
         for body in [r#"{"error":"no route"}"#, "404 page not found"] {
-            let (performed, ..) = done(evict(), says(500, ""), (404, Vec::new(), body.to_owned())).await;
-            assert!(matches!(performed, ExecutionOutcome::Ended { code: 1, .. }), "{performed:?}");
+            let (performed, ..) =
+                done(evict(), says(500, ""), (404, Vec::new(), body.to_owned())).await;
+            assert!(
+                matches!(performed, ExecutionOutcome::Ended { code: 1, .. }),
+                "{performed:?}"
+            );
         }
     }
 
@@ -282,7 +522,10 @@ mod tests {
         let pods = Read::Kubernetes(KubernetesRead::PodsOn("gpu-1".to_owned()));
         let many = format!("{{\"items\":[{}1]}}", "[],".repeat(2_000_000));
         let one = "{\"metadata\":{\"name\":\"a\"}}";
-        let far_more = format!("{{\"kind\":\"PodList\",\"items\":[{}{one}]}}", format!("{one},").repeat(100_000));
+        let far_more = format!(
+            "{{\"kind\":\"PodList\",\"items\":[{}{one}]}}",
+            format!("{one},").repeat(100_000)
+        );
         let bodies = [
             "{}",
             "[1,2]",
@@ -305,9 +548,17 @@ mod tests {
             let (link, _) = link(move |_, _, _| (200, Vec::new(), body.clone()));
             let nodes = Read::Kubernetes(KubernetesRead::Nodes);
             let object = Read::Kubernetes(KubernetesRead::Object(new_node_reference("gpu-1").0));
-            let answers = link.read(&[pods.clone(), nodes.clone(), object.clone()]).await.unwrap();
+            let answers = link
+                .read(&[pods.clone(), nodes.clone(), object.clone()])
+                .await
+                .unwrap();
             for read in [&pods, &nodes, &object] {
-                assert_eq!(answers.output(read).unwrap().0, NOT_SAID, "{read:?}: {:?}", answers.get(read));
+                assert_eq!(
+                    answers.output(read).unwrap().0,
+                    NOT_SAID,
+                    "{read:?}: {:?}",
+                    answers.get(read)
+                );
             }
         }
     }
@@ -327,29 +578,51 @@ mod tests {
             "spec": { "nodeName": "gpu-1", "volumes": volumes },
             "status": { "phase": "Running" },
         });
-        let of_node = json!([{ "apiVersion": "v1", "kind": "Node", "name": "gpu-1", "controller": true }]);
-        let metadata =
-            json!({ "name": "proxy", "namespace": "kube-system", "uid": "m", "annotations": { MIRROR: "x" }, "ownerReferences": of_node });
-        let containers = json!([{ "name": "main", "resources": { "limits": { "cpu": "1", "rdma/hca": "1" } } }]);
-        let mirror =
-            json!({ "metadata": metadata, "spec": { "nodeName": "gpu-1", "containers": containers }, "status": { "phase": "Failed" } });
+        let of_node =
+            json!([{ "apiVersion": "v1", "kind": "Node", "name": "gpu-1", "controller": true }]);
+        let metadata = json!({ "name": "proxy", "namespace": "kube-system", "uid": "m", "annotations": { MIRROR: "x" }, "ownerReferences": of_node });
+        let containers =
+            json!([{ "name": "main", "resources": { "limits": { "cpu": "1", "rdma/hca": "1" } } }]);
+        let mirror = json!({ "metadata": metadata, "spec": { "nodeName": "gpu-1", "containers": containers }, "status": { "phase": "Failed" } });
         let (link, asked) = link(move |_, path, _| {
-            let (kind, items) =
-                if path.starts_with("/api/v1/nodes") { ("NodeList", json!([node])) } else { ("PodList", json!([pod, mirror])) };
-            (200, Vec::new(), json!({ "kind": kind, "items": items }).to_string())
+            let (kind, items) = if path.starts_with("/api/v1/nodes") {
+                ("NodeList", json!([node]))
+            } else {
+                ("PodList", json!([pod, mirror]))
+            };
+            (
+                200,
+                Vec::new(),
+                json!({ "kind": kind, "items": items }).to_string(),
+            )
         });
-        let reads = [Read::Kubernetes(KubernetesRead::Nodes), Read::Kubernetes(KubernetesRead::PodsOn("gpu-1".to_owned()))];
+        let reads = [
+            Read::Kubernetes(KubernetesRead::Nodes),
+            Read::Kubernetes(KubernetesRead::PodsOn("gpu-1".to_owned())),
+        ];
         let answers = link.read(&reads).await.unwrap();
         insta::assert_snapshot!(answers.output(&reads[0]).unwrap().1, @r#"{"gpu-1":{"cordoned":"{}","gives":{"nvidia.com/gpu":"8"},"machine":"0123456789abcdef0123456789abcdef","ready":true,"schedulable":false}}"#);
         insta::assert_snapshot!(answers.output(&reads[1]).unwrap().1, @r#"[{"ends":true,"local_data":["cache"],"name":"train-0","namespace":"ml","owner":"Job/train","uid":"u"},{"devices":["rdma/hca"],"finished":true,"mirror":true,"name":"proxy","namespace":"kube-system","owner":"Node/gpu-1","uid":"m"}]"#);
-        assert_eq!(asked.lines()[1], "GET /api/v1/pods?limit=500&fieldSelector=spec.nodeName%3Dgpu-1");
+        assert_eq!(
+            asked.lines()[1],
+            "GET /api/v1/pods?limit=500&fieldSelector=spec.nodeName%3Dgpu-1"
+        );
     }
 
-    /// What these pods, which the server says are of gpu-1, come to, with this Ready condition of the node at this time of the server.
-    async fn pods_told(pods: Value, ready: Value, now: &'static str) -> Result<Vec<PodNow>, String> {
+    /// What these pods, which the server says are of gpu-1, come to, with this Ready condition of
+    /// the node at this time of the server.
+    async fn pods_told(
+        pods: Value,
+        ready: Value,
+        now: &'static str,
+    ) -> Result<Vec<PodNow>, String> {
         let node = json!({ "kind": "Node", "metadata": { "name": "gpu-1" }, "status": { "conditions": [ready] } });
         let (link, _) = link(move |_, path, _| {
-            let body = if path.starts_with("/api/v1/nodes/") { node.clone() } else { json!({ "kind": "PodList", "items": pods }) };
+            let body = if path.starts_with("/api/v1/nodes/") {
+                node.clone()
+            } else {
+                json!({ "kind": "PodList", "items": pods })
+            };
             (200, vec![("date", now.to_owned())], body.to_string())
         });
         let read = Read::Kubernetes(KubernetesRead::PodsOn("gpu-1".to_owned()));
@@ -362,7 +635,8 @@ mod tests {
 
     const NOW: &str = "Thu, 01 Jan 2026 00:10:00 GMT";
 
-    /// A kubelet that says that it is not ready is no silent one, and one may be silent for a moment.
+    /// A kubelet that says that it is not ready is no silent one, and one may be silent for a
+    /// moment.
     #[tokio::test]
     async fn a_pod_that_ends_is_lost_only_with_a_kubelet_that_is_silent_for_long() {
         let ready = |status: &str, since: &str| json!({ "type": "Ready", "status": status, "lastTransitionTime": since });
@@ -371,20 +645,49 @@ mod tests {
             json!([{ "metadata": metadata, "spec": { "nodeName": "gpu-1" } }])
         };
         for (ready, ends_at, lost) in [
-            (ready("Unknown", "2026-01-01T00:09:00Z"), "2026-01-01T00:09:59Z", true),
-            (ready("False", "2026-01-01T00:00:00Z"), "2026-01-01T00:09:59Z", false),
-            (ready("True", "2026-01-01T00:00:00Z"), "2026-01-01T00:09:59Z", false),
-            (ready("Unknown", "2026-01-01T00:09:30Z"), "2026-01-01T00:09:59Z", false),
-            (ready("Unknown", "2026-01-01T00:00:00Z"), "2026-01-01T00:10:30Z", false),
-            (ready("Unknown", "some time ago"), "2026-01-01T00:09:59Z", false),
+            (
+                ready("Unknown", "2026-01-01T00:09:00Z"),
+                "2026-01-01T00:09:59Z",
+                true,
+            ),
+            (
+                ready("False", "2026-01-01T00:00:00Z"),
+                "2026-01-01T00:09:59Z",
+                false,
+            ),
+            (
+                ready("True", "2026-01-01T00:00:00Z"),
+                "2026-01-01T00:09:59Z",
+                false,
+            ),
+            (
+                ready("Unknown", "2026-01-01T00:09:30Z"),
+                "2026-01-01T00:09:59Z",
+                false,
+            ),
+            (
+                ready("Unknown", "2026-01-01T00:00:00Z"),
+                "2026-01-01T00:10:30Z",
+                false,
+            ),
+            (
+                ready("Unknown", "some time ago"),
+                "2026-01-01T00:09:59Z",
+                false,
+            ),
             (json!({}), "2026-01-01T00:09:59Z", false),
         ] {
             let told = pods_told(pod(ends_at), ready.clone(), NOW).await.unwrap();
-            assert_eq!((told[0].ends, told[0].lost), (true, lost), "{ready} {ends_at}");
+            assert_eq!(
+                (told[0].ends, told[0].lost),
+                (true, lost),
+                "{ready} {ends_at}"
+            );
         }
     }
 
-    /// `kubernetes.io/config.mirror` may be written on any pod, and any API group may have a DaemonSet.
+    /// `kubernetes.io/config.mirror` may be written on any pod, and any API group may have a
+    /// DaemonSet.
     #[tokio::test]
     async fn a_pod_is_of_the_node_itself_only_by_its_owner() {
         let pod = |annotation: Value, owner: Value| {
@@ -399,7 +702,9 @@ mod tests {
             (json!({}), owner("apps/v1", "DaemonSet"), true),
             (json!({}), owner("example.org/v1", "DaemonSet"), false),
         ] {
-            let told = pods_told(pod(annotation, owner.clone()), json!({}), NOW).await.unwrap();
+            let told = pods_told(pod(annotation, owner.clone()), json!({}), NOW)
+                .await
+                .unwrap();
             assert_eq!(told[0].stays(), stays, "{owner}: {}", told[0].shown());
         }
     }
@@ -407,17 +712,46 @@ mod tests {
     #[tokio::test]
     async fn objects_that_were_not_asked_for_make_a_list_none() {
         let of = |node: &str| json!([{ "metadata": { "name": "train-0", "namespace": "ml", "uid": "u" }, "spec": { "nodeName": node } }]);
-        assert_eq!(pods_told(of("gpu-1"), json!({}), NOW).await.unwrap().len(), 1);
+        assert_eq!(
+            pods_told(of("gpu-1"), json!({}), NOW).await.unwrap().len(),
+            1
+        );
         let said = pods_told(of("gpu-2"), json!({}), NOW).await.unwrap_err();
-        assert_eq!(said, "what came is no list of pods: train-0 is among them, which was not asked for");
+        assert_eq!(
+            said,
+            "what came is no list of pods: train-0 is among them, which was not asked for"
+        );
         let (link, _) = link(|_, _, _| {
             let pod = |name: &str, labels: Value| json!({ "metadata": { "name": name, "labels": labels } });
-            let pods = [pod("a", json!({ "job": "nccl", "role": "worker" })), pod("b", json!({ "job": "other", "role": "worker" }))];
-            (200, Vec::new(), json!({ "kind": "PodList", "items": pods }).to_string())
+            let pods = [
+                pod("a", json!({ "job": "nccl", "role": "worker" })),
+                pod("b", json!({ "job": "other", "role": "worker" })),
+            ];
+            (
+                200,
+                Vec::new(),
+                json!({ "kind": "PodList", "items": pods }).to_string(),
+            )
         });
-        for (selector, code) in [("role=worker", 0), ("role=worker,job=nccl", NOT_SAID), ("job=", NOT_SAID)] {
-            let read = Read::Kubernetes(KubernetesRead::JobPods { namespace: "ml".to_owned(), selector: selector.to_owned() });
-            assert_eq!(link.read(std::slice::from_ref(&read)).await.unwrap().output(&read).unwrap().0, code, "{selector}");
+        for (selector, code) in [
+            ("role=worker", 0),
+            ("role=worker,job=nccl", NOT_SAID),
+            ("job=", NOT_SAID),
+        ] {
+            let read = Read::Kubernetes(KubernetesRead::JobPods {
+                namespace: "ml".to_owned(),
+                selector: selector.to_owned(),
+            });
+            assert_eq!(
+                link.read(std::slice::from_ref(&read))
+                    .await
+                    .unwrap()
+                    .output(&read)
+                    .unwrap()
+                    .0,
+                code,
+                "{selector}"
+            );
         }
     }
 }

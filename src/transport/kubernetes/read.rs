@@ -1,4 +1,5 @@
-//! Reads: objects, previews and the cluster's record, many at a time. Nothing here changes anything on the server.
+//! Reads: objects, previews and the cluster's record, many at a time. Nothing here changes anything
+//! on the server.
 
 use super::access;
 use super::answer::{self, new_exit_answer};
@@ -18,7 +19,9 @@ use http::Method;
 use railwright_base::MachineId;
 use railwright_resource::kubernetes_object::MANAGER;
 use railwright_resource::kubernetes_object::refusal::Refusal;
-use railwright_resource::kubernetes_object::request::{KubernetesRead, NO_KIND, NOT_SAID, ObjectName};
+use railwright_resource::kubernetes_object::request::{
+    KubernetesRead, NO_KIND, NOT_SAID, ObjectName,
+};
 use railwright_resource::{AnswerStatus, Read, ReadResult, ReadResults};
 use std::collections::BTreeMap;
 
@@ -35,27 +38,44 @@ impl KubernetesLink {
         let groups = self.server.kinds.of(&self.server, objects.iter()).await;
         let agents = &exec::list_agents(&self.server, reads).await;
         // Made first: a stream over borrowed items is none that the compiler takes for `Send`.
-        let (of_nodes, others): (Vec<&Read>, Vec<&Read>) = reads.iter().partition(|read| nodes::is_of_all(read));
-        let asked: Vec<_> = others.iter().map(|read| self.answer(read, &groups, agents)).collect();
-        let (nodes, answered): (_, Vec<_>) =
-            join(nodes::of_all(&self.server, &of_nodes), stream::iter(asked).buffered(AT_ONCE).collect()).await;
+        let (of_nodes, others): (Vec<&Read>, Vec<&Read>) =
+            reads.iter().partition(|read| nodes::is_of_all(read));
+        let asked: Vec<_> = others
+            .iter()
+            .map(|read| self.answer(read, &groups, agents))
+            .collect();
+        let (nodes, answered): (_, Vec<_>) = join(
+            nodes::of_all(&self.server, &of_nodes),
+            stream::iter(asked).buffered(AT_ONCE).collect(),
+        )
+        .await;
         let nodes: Vec<Result<ReadResult, KubernetesRequestError>> = match nodes {
             Ok(answers) => answers.into_iter().map(Ok).collect(),
             Err(trouble) => vec![Err(trouble); of_nodes.len()],
         };
         let mut answers = ReadResults::default();
         let (mut first, mut told, mut has_record) = (None, false, true);
-        for (read, answer) in others.into_iter().zip(answered).chain(of_nodes.into_iter().zip(nodes)) {
+        for (read, answer) in others
+            .into_iter()
+            .zip(answered)
+            .chain(of_nodes.into_iter().zip(nodes))
+        {
             told |= answer.is_ok() && asks_server(read);
             let is_of_record = matches!(read, Read::File { path } if is_record(path));
             has_record &= answer.is_ok() || !is_of_record;
             let answer = answer.unwrap_or_else(|trouble| {
-                let status =
-                    if matches!(trouble, KubernetesRequestError::TimedOut { .. }) { AnswerStatus::TimedOut } else { AnswerStatus::CutOff };
+                let status = if matches!(trouble, KubernetesRequestError::TimedOut { .. }) {
+                    AnswerStatus::TimedOut
+                } else {
+                    AnswerStatus::CutOff
+                };
                 if first.is_none() || is_of_record {
                     first = Some(trouble);
                 }
-                ReadResult { status, out: String::new() }
+                ReadResult {
+                    status,
+                    out: String::new(),
+                }
             });
             answers.insert(read.key(), answer);
         }
@@ -77,20 +97,41 @@ impl KubernetesLink {
                 Ok(agents) => Ok(exec::exec_in_agent_pod(&self.server, asked, agents).await),
                 Err(trouble) => Err(trouble.clone()),
             },
-            Read::Kubernetes(KubernetesRead::PodExec(asked)) => pod_exec::exec_in_named_pod(&self.server, asked).await,
+            Read::Kubernetes(KubernetesRead::PodExec(asked)) => {
+                pod_exec::exec_in_named_pod(&self.server, asked).await
+            }
             Read::Host => self.installation().await,
             Read::File { path } if is_record(path) => self.record_as_file().await,
-            Read::Kubernetes(KubernetesRead::PodsOn(node)) => nodes::pods_on(&self.server, node).await,
+            Read::Kubernetes(KubernetesRead::PodsOn(node)) => {
+                nodes::pods_on(&self.server, node).await
+            }
             Read::Kubernetes(KubernetesRead::Troubles { object, selector }) => {
                 lists::list_object_problems(&self.server, object, selector.as_deref()).await
             }
             Read::Kubernetes(KubernetesRead::Access(right)) => self.access(right).await,
-            Read::Kubernetes(KubernetesRead::JobPods { namespace, selector }) => {
-                jobs::list_job_pods(&self.server, namespace, selector).await
-            }
+            Read::Kubernetes(KubernetesRead::JobPods {
+                namespace,
+                selector,
+            }) => jobs::list_job_pods(&self.server, namespace, selector).await,
             Read::Kubernetes(KubernetesRead::Room) => jobs::read_node_capacity(&self.server).await,
-            Read::Kubernetes(KubernetesRead::Log { namespace, pod, container, lines, since }) => {
-                jobs::read_pod_log(&self.server, &PodLogRequest { namespace, pod, container, lines: *lines, since: since.as_deref() }).await
+            Read::Kubernetes(KubernetesRead::Log {
+                namespace,
+                pod,
+                container,
+                lines,
+                since,
+            }) => {
+                jobs::read_pod_log(
+                    &self.server,
+                    &PodLogRequest {
+                        namespace,
+                        pod,
+                        container,
+                        lines: *lines,
+                        since: since.as_deref(),
+                    },
+                )
+                .await
             }
             Read::Kubernetes(asked) => match of_a_kind(read) {
                 Some(object) => self.object(asked, &object, groups).await,
@@ -101,12 +142,28 @@ impl KubernetesLink {
         }
     }
 
-    /// Which cluster it is, as a host tells its machine-id: another one behind the same address has another UID of its own namespace.
+    /// Which cluster it is, as a host tells its machine-id: another one behind the same address has
+    /// another UID of its own namespace.
     async fn installation(&self) -> Result<ReadResult, KubernetesRequestError> {
-        let reply = self.server.ask(&KubernetesRequest::get(format!("/api/v1/namespaces/{NAMESPACE}"))).await?;
-        let namespace = reply.json().filter(|_| reply.status == 200).unwrap_or_default();
-        let machine = namespace["metadata"]["uid"].as_str().and_then(|uid| uid.replace('-', "").parse::<MachineId>().ok());
-        Ok(new_exit_answer(0, machine.map_or_else(String::new, |machine| format!("machine_id {machine}\nend\n"))))
+        let reply = self
+            .server
+            .ask(&KubernetesRequest::get(format!(
+                "/api/v1/namespaces/{NAMESPACE}"
+            )))
+            .await?;
+        let namespace = reply
+            .json()
+            .filter(|_| reply.status == 200)
+            .unwrap_or_default();
+        let machine = namespace["metadata"]["uid"]
+            .as_str()
+            .and_then(|uid| uid.replace('-', "").parse::<MachineId>().ok());
+        Ok(new_exit_answer(
+            0,
+            machine.map_or_else(String::new, |machine| {
+                format!("machine_id {machine}\nend\n")
+            }),
+        ))
     }
 
     pub(super) async fn object(
@@ -121,11 +178,17 @@ impl KubernetesLink {
             Some(Err(NotKnown::Said(answer))) => return Ok(answer.clone()),
             None => return Ok(new_exit_answer(NOT_SAID, "its kind was not asked for")),
         };
-        let Some(resource) = group.get(&object.kind) else { return Ok(new_exit_answer(NO_KIND, no_kind(object))) };
+        let Some(resource) = group.get(&object.kind) else {
+            return Ok(new_exit_answer(NO_KIND, no_kind(object)));
+        };
         match read {
-            KubernetesRead::States { .. } => return lists::list_object_states(&self.server, object, resource).await,
+            KubernetesRead::States { .. } => {
+                return lists::list_object_states(&self.server, object, resource).await;
+            }
             KubernetesRead::Kind(_) => return Ok(access::new_resource_kind_answer(resource)),
-            KubernetesRead::Jobs { .. } => return jobs::list_jobs(&self.server, object, resource).await,
+            KubernetesRead::Jobs { .. } => {
+                return jobs::list_jobs(&self.server, object, resource).await;
+            }
             _ => {}
         }
         let path = match kinds::build_object_path(object, resource) {
@@ -136,28 +199,58 @@ impl KubernetesLink {
             Err(reason) => return Ok(new_exit_answer(NOT_SAID, reason)),
         };
         let call = match read {
-            KubernetesRead::Preview { manifest, .. } => {
-                KubernetesRequest::with(Method::PATCH, format!("{}&dryRun=All", apply_path(&path)), APPLY, manifest.clone())
-            }
+            KubernetesRead::Preview { manifest, .. } => KubernetesRequest::with(
+                Method::PATCH,
+                format!("{}&dryRun=All", apply_path(&path)),
+                APPLY,
+                manifest.clone(),
+            ),
             _ => KubernetesRequest::get(path),
         };
         let reply = self.server.ask(&call).await?;
-        if reply.status == 404 && !reply.is_not_found() && matches!(self.server.kinds.is_served(&self.server, object).await, Ok(false)) {
+        if reply.status == 404
+            && !reply.is_not_found()
+            && matches!(
+                self.server.kinds.is_served(&self.server, object).await,
+                Ok(false)
+            )
+        {
             return Ok(new_exit_answer(NO_KIND, no_kind(object)));
         }
-        Ok(answer::answer_from_reply(read, object, &resource.plural, &reply))
+        Ok(answer::answer_from_reply(
+            read,
+            object,
+            &resource.plural,
+            &reply,
+        ))
     }
 }
 
 /// The object that a read is about, or a nameless one of the kind.
 fn of_a_kind(read: &Read) -> Option<ObjectName> {
     match read {
-        Read::Kubernetes(KubernetesRead::States { api_version, kind, namespace }) => {
-            Some(ObjectName { api_version: api_version.clone(), kind: kind.clone(), namespace: namespace.clone(), name: String::new() })
-        }
-        Read::Kubernetes(KubernetesRead::Jobs { api_version, kind, namespace }) => {
+        Read::Kubernetes(KubernetesRead::States {
+            api_version,
+            kind,
+            namespace,
+        }) => Some(ObjectName {
+            api_version: api_version.clone(),
+            kind: kind.clone(),
+            namespace: namespace.clone(),
+            name: String::new(),
+        }),
+        Read::Kubernetes(KubernetesRead::Jobs {
+            api_version,
+            kind,
+            namespace,
+        }) => {
             let namespace = Some(namespace.clone());
-            Some(ObjectName { api_version: api_version.clone(), kind: kind.clone(), namespace, name: String::new() })
+            Some(ObjectName {
+                api_version: api_version.clone(),
+                kind: kind.clone(),
+                namespace,
+                name: String::new(),
+            })
         }
         Read::Kubernetes(KubernetesRead::Troubles { .. } | KubernetesRead::PodsOn(_)) => None,
         Read::Kubernetes(read) => read.object().cloned(),
@@ -165,7 +258,8 @@ fn of_a_kind(read: &Read) -> Option<ObjectName> {
     }
 }
 
-/// Where an object is applied: with force, because the whole wish is ours, and with every unknown field refused.
+/// Where an object is applied: with force, because the whole wish is ours, and with every unknown
+/// field refused.
 pub fn apply_path(path: &str) -> String {
     format!("{path}?fieldManager={MANAGER}&force=true&fieldValidation=Strict")
 }
@@ -177,7 +271,10 @@ pub fn create_path(collection: &str) -> String {
 
 /// The server has no such kind.
 pub fn no_kind(object: &ObjectName) -> String {
-    format!("the server does not know the kind {} of {}", object.kind, object.api_version)
+    format!(
+        "the server does not know the kind {} of {}",
+        object.kind, object.api_version
+    )
 }
 
 fn asks_server(read: &Read) -> bool {

@@ -1,9 +1,11 @@
-//! The record that the cluster keeps of itself: a Secret of its own for each cluster of a spec, because it may hold what stood somewhere before, with
-//! the record's JSON in gzip.
+//! The record that the cluster keeps of itself: a Secret of its own for each cluster of a spec,
+//! because it may hold what stood somewhere before, with the record's JSON in gzip.
 //!
-//! It bears the fencing token of whoever wrote it or took the lock last. A server writes no two objects at once, so the order is what keeps a
-//! run that slept away from another one's record: a writer looks at the record first, then whether the lock is its own, and writes only over
-//! the version that it looked at; whoever takes the lock puts its token on the record, which makes every earlier look one of another version.
+//! It bears the fencing token of whoever wrote it or took the lock last. A server writes no two
+//! objects at once, so the order is what keeps a run that slept away from another one's record: a
+//! writer looks at the record first, then whether the lock is its own, and writes only over the
+//! version that it looked at; whoever takes the lock puts its token on the record, which makes
+//! every earlier look one of another version.
 
 use super::answer::{self, new_exit_answer};
 use super::edit::{build_version_precondition, new_merge_patch_request};
@@ -58,7 +60,8 @@ pub(super) struct NewRecord<'a> {
     pub json: &'a str,
     /// Objects that are ours or are about to be, whose kinds and places stand beside it.
     pub members: &'a [String],
-    /// The digests of which one has to be that of the record which is replaced; any where there are none.
+    /// The digests of which one has to be that of the record which is replaced; any where there are
+    /// none.
     pub replaces: &'a BTreeSet<String>,
 }
 
@@ -67,7 +70,10 @@ impl ClusterRecordLookup {
     fn digest(&self) -> String {
         match self {
             ClusterRecordLookup::Kept(kept) => {
-                let text = kept.json.as_ref().map_or_else(|| kept.secret["data"].to_string(), |json| format!("{json}\n"));
+                let text = kept.json.as_ref().map_or_else(
+                    || kept.secret["data"].to_string(),
+                    |json| format!("{json}\n"),
+                );
                 Digest::of_bytes(text.as_bytes()).as_str().to_owned()
             }
             ClusterRecordLookup::Nothing | ClusterRecordLookup::Refused(_) => NO_RECORD.to_owned(),
@@ -76,8 +82,13 @@ impl ClusterRecordLookup {
 
     /// The fencing token that it bears.
     fn fence(&self) -> u64 {
-        let ClusterRecordLookup::Kept(kept) = self else { return 0 };
-        let token = kept.secret.pointer("/metadata/annotations").and_then(|all| all.get(FENCE)?.as_str()?.parse().ok());
+        let ClusterRecordLookup::Kept(kept) = self else {
+            return 0;
+        };
+        let token = kept
+            .secret
+            .pointer("/metadata/annotations")
+            .and_then(|all| all.get(FENCE)?.as_str()?.parse().ok());
         token.unwrap_or_default()
     }
 
@@ -85,18 +96,29 @@ impl ClusterRecordLookup {
     fn precondition(&self) -> Value {
         match self {
             ClusterRecordLookup::Kept(kept) => build_version_precondition(&kept.secret),
-            ClusterRecordLookup::Nothing | ClusterRecordLookup::Refused(_) => json!({ "resourceVersion": OF_NOTHING }),
+            ClusterRecordLookup::Nothing | ClusterRecordLookup::Refused(_) => {
+                json!({ "resourceVersion": OF_NOTHING })
+            }
         }
     }
 }
 
 impl KubernetesLink {
     async fn record(&self) -> Result<ClusterRecordLookup, KubernetesRequestError> {
-        let call = KubernetesRequest { limit: ANSWER_LIMIT_BYTES, ..KubernetesRequest::get(build_secret_path(&self.keeps)) };
+        let call = KubernetesRequest {
+            limit: ANSWER_LIMIT_BYTES,
+            ..KubernetesRequest::get(build_secret_path(&self.keeps))
+        };
         let reply = self.server.ask(&call).await?;
         Ok(match reply.status {
-            200 => match reply.json().filter(|found| answer::is_of(&build_secret_name(&self.keeps), found)) {
-                Some(secret) => ClusterRecordLookup::Kept(KeptRecord { json: decompress_record(&secret), secret }),
+            200 => match reply
+                .json()
+                .filter(|found| answer::is_of(&build_secret_name(&self.keeps), found))
+            {
+                Some(secret) => ClusterRecordLookup::Kept(KeptRecord {
+                    json: decompress_record(&secret),
+                    secret,
+                }),
                 None => ClusterRecordLookup::Refused(reply),
             },
             _ if reply.is_not_found() => ClusterRecordLookup::Nothing,
@@ -105,25 +127,49 @@ impl KubernetesLink {
     }
 
     pub(super) async fn record_now(&self) -> Result<ExecutionOutcome, TransportError> {
-        Ok(match self.record().await.map_err(|trouble| trouble.error(&self.server))? {
-            ClusterRecordLookup::Nothing => performed_from_exit(1, "", ""),
-            ClusterRecordLookup::Kept(KeptRecord { json: Some(json), .. }) => performed_from_exit(0, &json, ""),
-            ClusterRecordLookup::Kept(_) => {
-                performed_from_exit(NOT_KEPT, "", &format!("the Secret {NAMESPACE}/{} holds no record", self.keeps))
-            }
-            ClusterRecordLookup::Refused(reply) => performed_from_exit(NOT_KEPT, "", &describe_record_refusal(&self.keeps, &reply)),
-        })
+        Ok(
+            match self
+                .record()
+                .await
+                .map_err(|trouble| trouble.error(&self.server))?
+            {
+                ClusterRecordLookup::Nothing => performed_from_exit(1, "", ""),
+                ClusterRecordLookup::Kept(KeptRecord {
+                    json: Some(json), ..
+                }) => performed_from_exit(0, &json, ""),
+                ClusterRecordLookup::Kept(_) => performed_from_exit(
+                    NOT_KEPT,
+                    "",
+                    &format!("the Secret {NAMESPACE}/{} holds no record", self.keeps),
+                ),
+                ClusterRecordLookup::Refused(reply) => {
+                    performed_from_exit(NOT_KEPT, "", &describe_record_refusal(&self.keeps, &reply))
+                }
+            },
+        )
     }
 
     /// As the read of the file that a host keeps it in.
     pub(super) async fn record_as_file(&self) -> Result<ReadResult, KubernetesRequestError> {
         Ok(match self.record().await? {
             ClusterRecordLookup::Nothing => new_exit_answer(1, ""),
-            ClusterRecordLookup::Kept(KeptRecord { json: Some(json), .. }) => new_exit_answer(0, answer_of_private(&json)),
-            ClusterRecordLookup::Kept(_) => return Err(self.record_unread("the Secret holds none".to_owned())),
+            ClusterRecordLookup::Kept(KeptRecord {
+                json: Some(json), ..
+            }) => new_exit_answer(0, answer_of_private(&json)),
+            ClusterRecordLookup::Kept(_) => {
+                return Err(self.record_unread("the Secret holds none".to_owned()));
+            }
             ClusterRecordLookup::Refused(reply) => match answer::find_denied_verb(&reply) {
-                Some(verb) => answer::new_denied_answer(&build_secret_name(&self.keeps), &verb, "secrets"),
-                None => return Err(self.record_unread(format!("the API server answers {}: {}", reply.status, reply.message()))),
+                Some(verb) => {
+                    answer::new_denied_answer(&build_secret_name(&self.keeps), &verb, "secrets")
+                }
+                None => {
+                    return Err(self.record_unread(format!(
+                        "the API server answers {}: {}",
+                        reply.status,
+                        reply.message()
+                    )));
+                }
             },
         })
     }
@@ -131,12 +177,20 @@ impl KubernetesLink {
     /// Whoever took it for absent would forget what is to be taken back, and write that down.
     fn record_unread(&self, reason: String) -> KubernetesRequestError {
         let (cluster, secret) = (self.server.cluster.clone(), self.keeps.clone());
-        KubernetesRequestError::NotSent(TransportError::RecordUnread { cluster, secret, reason })
+        KubernetesRequestError::NotSent(TransportError::RecordUnread {
+            cluster,
+            secret,
+            reason,
+        })
     }
 
-    /// Puts the fencing token of whoever has just taken the lock on the record: stdout the digest of the record that stands there from then
-    /// on. 76 where it bears a higher one, stdout that one: the Lease of its writer was removed.
-    pub(super) async fn fence_record(&self, token: u64) -> Result<ExecutionOutcome, TransportError> {
+    /// Puts the fencing token of whoever has just taken the lock on the record: stdout the digest
+    /// of the record that stands there from then on. 76 where it bears a higher one, stdout that
+    /// one: the Lease of its writer was removed.
+    pub(super) async fn fence_record(
+        &self,
+        token: u64,
+    ) -> Result<ExecutionOutcome, TransportError> {
         let mut last = None;
         for n in 0..TRIES {
             let found = match self.record_after(last.as_deref()).await? {
@@ -151,9 +205,20 @@ impl KubernetesLink {
             }
             let mut patch = json!({ "metadata": found.precondition() });
             patch["metadata"]["annotations"] = json!({ FENCE: token.to_string() });
-            match self.sent(&new_merge_patch_request(&build_secret_path(&self.keeps), &patch), n, &mut last).await? {
+            match self
+                .sent(
+                    &new_merge_patch_request(&build_secret_path(&self.keeps), &patch),
+                    n,
+                    &mut last,
+                )
+                .await?
+            {
                 Some(reply) if reply.status != 200 => {
-                    return Ok(performed_from_exit(NOT_KEPT, "", &describe_record_refusal(&self.keeps, &reply)));
+                    return Ok(performed_from_exit(
+                        NOT_KEPT,
+                        "",
+                        &describe_record_refusal(&self.keeps, &reply),
+                    ));
                 }
                 // What stands there is looked at once more.
                 _ => (),
@@ -163,7 +228,11 @@ impl KubernetesLink {
     }
 
     /// Writes it while the lock is this writer's, in the place of one that it may replace.
-    pub(super) async fn write_record(&self, fence: &Fence, record: &NewRecord<'_>) -> Result<ExecutionOutcome, TransportError> {
+    pub(super) async fn write_record(
+        &self,
+        fence: &Fence,
+        record: &NewRecord<'_>,
+    ) -> Result<ExecutionOutcome, TransportError> {
         let manifest = match self.manifest(fence, record) {
             Ok(manifest) => manifest,
             Err(why) => return Ok(performed_from_exit(NOT_KEPT, "", &why)),
@@ -175,51 +244,89 @@ impl KubernetesLink {
                 Ok(found) => found,
                 Err(over) => return Ok(over),
             };
-            // After the look: whoever took the lock before it has put another token on what was looked at.
+            // After the look: whoever took the lock before it has put another token on what was
+            // looked at.
             if let Some(refused) = self.while_locked(fence).await? {
                 return Ok(refused);
             }
             if last.is_some() && found.digest() == own.as_str() && found.fence() == fence.number {
                 return Ok(performed_from_exit(0, "", ""));
             }
-            let may_be_replaced = record.replaces.is_empty() || record.replaces.contains(&found.digest());
+            let may_be_replaced =
+                record.replaces.is_empty() || record.replaces.contains(&found.digest());
             if !may_be_replaced || found.fence() > fence.number {
                 return Ok(performed_from_exit(RECORD_MOVED, "", ""));
             }
-            let call = new_apply_request(&build_secret_path(&self.keeps), &manifest, &found.precondition());
+            let call = new_apply_request(
+                &build_secret_path(&self.keeps),
+                &manifest,
+                &found.precondition(),
+            );
             match self.sent(&call, n, &mut last).await? {
-                Some(reply) if matches!(reply.status, 200 | 201) => return Ok(performed_from_exit(0, "", "")),
-                Some(reply) => return Ok(performed_from_exit(NOT_KEPT, "", &describe_record_refusal(&self.keeps, &reply))),
+                Some(reply) if matches!(reply.status, 200 | 201) => {
+                    return Ok(performed_from_exit(0, "", ""));
+                }
+                Some(reply) => {
+                    return Ok(performed_from_exit(
+                        NOT_KEPT,
+                        "",
+                        &describe_record_refusal(&self.keeps, &reply),
+                    ));
+                }
                 None => (),
             }
         }
         Ok(given_up(last))
     }
 
-    /// The record that a write goes by; how the write is over where that cannot be known. After one whose answer got lost, nobody knows.
-    async fn record_after(&self, last: Option<&str>) -> Result<Result<ClusterRecordLookup, ExecutionOutcome>, TransportError> {
-        let unknown = |reason: &str| ExecutionOutcome::Unknown { reason: reason.to_owned() };
+    /// The record that a write goes by; how the write is over where that cannot be known. After one
+    /// whose answer got lost, nobody knows.
+    async fn record_after(
+        &self,
+        last: Option<&str>,
+    ) -> Result<Result<ClusterRecordLookup, ExecutionOutcome>, TransportError> {
+        let unknown = |reason: &str| ExecutionOutcome::Unknown {
+            reason: reason.to_owned(),
+        };
         match (self.record().await, last) {
-            (Ok(ClusterRecordLookup::Refused(_)) | Err(_), Some(reason)) => Ok(Err(unknown(reason))),
-            (Ok(ClusterRecordLookup::Refused(reply)), None) => {
-                Ok(Err(performed_from_exit(NOT_KEPT, "", &describe_record_refusal(&self.keeps, &reply))))
+            (Ok(ClusterRecordLookup::Refused(_)) | Err(_), Some(reason)) => {
+                Ok(Err(unknown(reason)))
             }
+            (Ok(ClusterRecordLookup::Refused(reply)), None) => Ok(Err(performed_from_exit(
+                NOT_KEPT,
+                "",
+                &describe_record_refusal(&self.keeps, &reply),
+            ))),
             (Ok(found), _) => Ok(Ok(found)),
             (Err(trouble), None) => Err(trouble.error(&self.server)),
         }
     }
 
-    /// Sends a write; none where it met another one, or its answer got lost, and a look has to tell.
-    async fn sent(&self, call: &KubernetesRequest, n: u32, last: &mut Option<String>) -> Result<Option<KubernetesReply>, TransportError> {
+    /// Sends a write; none where it met another one, or its answer got lost, and a look has to
+    /// tell.
+    async fn sent(
+        &self,
+        call: &KubernetesRequest,
+        n: u32,
+        last: &mut Option<String>,
+    ) -> Result<Option<KubernetesReply>, TransportError> {
         match self.server.send(call).await {
-            Ok(WriteRequestOutcome::Answered(reply)) if reply.status != 409 && (last.is_none() || reply.settles()) => Ok(Some(reply)),
+            Ok(WriteRequestOutcome::Answered(reply))
+                if reply.status != 409 && (last.is_none() || reply.settles()) =>
+            {
+                Ok(Some(reply))
+            }
             Err(trouble) if last.is_none() => Err(trouble.error(&self.server)),
             // Once an answer got lost, no later error says that it was not done.
             Ok(WriteRequestOutcome::Answered(_)) | Err(_) => {
                 clock::sleep_for(PAUSE * (n + 1)).await;
                 Ok(None)
             }
-            Ok(WriteRequestOutcome::Unsure { reason, again_after, .. }) => {
+            Ok(WriteRequestOutcome::Unsure {
+                reason,
+                again_after,
+                ..
+            }) => {
                 *last = Some(reason);
                 clock::sleep_for(again_after).await;
                 Ok(None)
@@ -229,12 +336,20 @@ impl KubernetesLink {
 
     fn manifest(&self, fence: &Fence, record: &NewRecord<'_>) -> Result<Value, String> {
         if record.json.len() as u64 > UNPACKED_LIMIT_BYTES || !bounded::is_of_record(record.json) {
-            return Err(format!("the record holds more than {} values or {} MiB", bounded::RECORD_VALUES, UNPACKED_LIMIT_BYTES >> 20));
+            return Err(format!(
+                "the record holds more than {} values or {} MiB",
+                bounded::RECORD_VALUES,
+                UNPACKED_LIMIT_BYTES >> 20
+            ));
         }
-        let packed = compress_record(record.json).map_err(|error| format!("the record cannot be packed: {error}"))?;
+        let packed = compress_record(record.json)
+            .map_err(|error| format!("the record cannot be packed: {error}"))?;
         if packed.len() > RECORD_LIMIT_BYTES {
             let size = packed.len() >> 10;
-            return Err(format!("the record has {size} KiB in gzip, and a Secret takes {} KiB", RECORD_LIMIT_BYTES >> 10));
+            return Err(format!(
+                "the record has {size} KiB in gzip, and a Secret takes {} KiB",
+                RECORD_LIMIT_BYTES >> 10
+            ));
         }
         let (labels, mut annotations) = ApplySetMembers::of(record.members).of_parent(&self.keeps);
         annotations[FENCE] = fence.number.to_string().into();
@@ -248,7 +363,11 @@ impl KubernetesLink {
 fn given_up(last: Option<String>) -> ExecutionOutcome {
     match last {
         Some(reason) => ExecutionOutcome::Unknown { reason },
-        None => performed_from_exit(NOT_KEPT, "", "the cluster's record is written by others all the time"),
+        None => performed_from_exit(
+            NOT_KEPT,
+            "",
+            "the cluster's record is written by others all the time",
+        ),
     }
 }
 
@@ -257,11 +376,21 @@ fn build_secret_path(keeps: &str) -> String {
 }
 
 fn build_secret_name(keeps: &str) -> ObjectName {
-    ObjectName { api_version: "v1".to_owned(), kind: "Secret".to_owned(), namespace: Some(NAMESPACE.to_owned()), name: keeps.to_owned() }
+    ObjectName {
+        api_version: "v1".to_owned(),
+        kind: "Secret".to_owned(),
+        namespace: Some(NAMESPACE.to_owned()),
+        name: keeps.to_owned(),
+    }
 }
 
 fn describe_record_refusal(keeps: &str, reply: &KubernetesReply) -> String {
-    answer::describe_failed_request("the cluster's record", &build_secret_name(keeps), "secrets", reply)
+    answer::describe_failed_request(
+        "the cluster's record",
+        &build_secret_name(keeps),
+        "secrets",
+        reply,
+    )
 }
 
 fn compress_record(json: &str) -> std::io::Result<Vec<u8>> {
@@ -273,6 +402,9 @@ fn compress_record(json: &str) -> std::io::Result<Vec<u8>> {
 fn decompress_record(secret: &Value) -> Option<String> {
     let bytes = base64::decode_base64_text(secret.get("data")?.get(KEY)?.as_str()?)?;
     let mut out = String::new();
-    let read = GzDecoder::new(bytes.as_slice()).take(UNPACKED_LIMIT_BYTES + 1).read_to_string(&mut out).ok()?;
+    let read = GzDecoder::new(bytes.as_slice())
+        .take(UNPACKED_LIMIT_BYTES + 1)
+        .read_to_string(&mut out)
+        .ok()?;
     (read as u64 <= UNPACKED_LIMIT_BYTES && bounded::is_of_record(&out)).then_some(out)
 }

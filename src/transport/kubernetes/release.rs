@@ -1,5 +1,5 @@
-//! A release of Helm: what is installed, and what a wish would come to. A read changes nothing: it asks for a dry run, and
-//! the API server for each object.
+//! A release of Helm: what is installed, and what a wish would come to. A read changes nothing: it
+//! asks for a dry run, and the API server for each object.
 
 use super::KubernetesLink;
 use super::answer::new_exit_answer;
@@ -11,7 +11,8 @@ use railwright_base::Digest;
 use railwright_base::text::one_line;
 use railwright_resource::helm_release::compare::{self, HelmReleaseChange, HelmReleaseObject};
 use railwright_resource::helm_release::request::{
-    HelmReleasePreview, HelmReleaseState, InstalledRelease, NO_HELM, NOT_SAID, Release, ReleaseRecord,
+    HelmReleasePreview, HelmReleaseState, InstalledRelease, NO_HELM, NOT_SAID, Release,
+    ReleaseRecord,
 };
 use railwright_resource::helm_release::{edits, varying};
 use railwright_resource::kubernetes_object::manifest;
@@ -43,7 +44,10 @@ impl KubernetesLink {
         match self.found(release).await {
             Ok(found) => new_exit_answer(0, serde_json::to_string(&found).unwrap_or_default()),
             Err(HelmCallError::NoHelm(reason)) => new_exit_answer(NO_HELM, reason),
-            Err(HelmCallError::TimedOut(_)) => ReadResult { status: AnswerStatus::TimedOut, out: String::new() },
+            Err(HelmCallError::TimedOut(_)) => ReadResult {
+                status: AnswerStatus::TimedOut,
+                out: String::new(),
+            },
             Err(HelmCallError::Local(reason)) => new_exit_answer(NOT_SAID, reason),
         }
     }
@@ -51,28 +55,71 @@ impl KubernetesLink {
     async fn found(&self, release: &Release) -> Result<HelmReleaseState, HelmCallError> {
         let program = self.helm.program().await?;
         let has = self.installed(&program, release).await?;
-        let is_busy = has.as_ref().is_some_and(|has| has.installed.status.starts_with("pending"));
-        let preview = if is_busy { HelmReleasePreview::default() } else { self.preview(&program, release, has.as_ref()).await? };
-        Ok(HelmReleaseState { installed: has.map(|has| has.installed), preview })
+        let is_busy = has
+            .as_ref()
+            .is_some_and(|has| has.installed.status.starts_with("pending"));
+        let preview = if is_busy {
+            HelmReleasePreview::default()
+        } else {
+            self.preview(&program, release, has.as_ref()).await?
+        };
+        Ok(HelmReleaseState {
+            installed: has.map(|has| has.installed),
+            preview,
+        })
     }
 
-    async fn ask(&self, program: &HelmProgram, words: &[&str]) -> Result<HelmOutput, HelmCallError> {
+    async fn ask(
+        &self,
+        program: &HelmProgram,
+        words: &[&str],
+    ) -> Result<HelmOutput, HelmCallError> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         self.helm.call(program, &words, b"", QUESTION).await
     }
 
-    async fn installed(&self, program: &HelmProgram, release: &Release) -> Result<Option<Has>, HelmCallError> {
-        let (name, place) = (release.name.as_str(), format!("--namespace={}", release.namespace));
+    async fn installed(
+        &self,
+        program: &HelmProgram,
+        release: &Release,
+    ) -> Result<Option<Has>, HelmCallError> {
+        let (name, place) = (
+            release.name.as_str(),
+            format!("--namespace={}", release.namespace),
+        );
         // Before all that is judged: whatever somebody makes from here on has another record.
-        let Some(record) = self.newest_record(name, &release.namespace).await? else { return Ok(None) };
-        let status = parse_helm_json(&self.ask(program, &["status", name, &place, "--output=json"]).await?)?;
-        let metadata = parse_helm_json(&self.ask(program, &["get", "metadata", name, &place, "--output=json"]).await?)?;
-        let text = |value: &Value, pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let Some(record) = self.newest_record(name, &release.namespace).await? else {
+            return Ok(None);
+        };
+        let status = parse_helm_json(
+            &self
+                .ask(program, &["status", name, &place, "--output=json"])
+                .await?,
+        )?;
+        let metadata = parse_helm_json(
+            &self
+                .ask(program, &["get", "metadata", name, &place, "--output=json"])
+                .await?,
+        )?;
+        let text = |value: &Value, pointer: &str| {
+            value
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
         let (objects, hooks) = self.rendered(&status, release).await?;
         let values = status.get("config").cloned().unwrap_or_default();
-        let hidden = [release.hidden.clone(), compare::find_labelled_secret_paths(&values, &record.secrets)].concat();
+        let hidden = [
+            release.hidden.clone(),
+            compare::find_labelled_secret_paths(&values, &record.secrets),
+        ]
+        .concat();
         let (mut edits, unseen) = match self.live_objects(&objects).await {
-            Ok(live) => (compare::diff_live_objects(&live, program.applies_on_the_server()), None),
+            Ok(live) => (
+                compare::diff_live_objects(&live, program.applies_on_the_server()),
+                None,
+            ),
             Err(reason) => (Vec::new(), Some(reason)),
         };
         compare::conceal_secret_changes(&mut edits, &values, &hidden);
@@ -95,24 +142,51 @@ impl KubernetesLink {
             edits,
             unseen,
         };
-        Ok(Some(Has { installed, values, rendered: [objects, hooks].concat(), hidden }))
+        Ok(Some(Has {
+            installed,
+            values,
+            rendered: [objects, hooks].concat(),
+            hidden,
+        }))
     }
 
-    /// Helm's record of the newest revision; nothing where there is none. What Helm itself says of one that it does not find it also says of
-    /// answers of another shape, which are no list here.
-    pub(super) async fn newest_record(&self, name: &str, namespace: &str) -> Result<Option<ReleaseRecord>, HelmCallError> {
+    /// Helm's record of the newest revision; nothing where there is none. What Helm itself says of
+    /// one that it does not find it also says of answers of another shape, which are no list here.
+    pub(super) async fn newest_record(
+        &self,
+        name: &str,
+        namespace: &str,
+    ) -> Result<Option<ReleaseRecord>, HelmCallError> {
         let (api_version, kind) = ("v1".to_owned(), "Secret".to_owned());
-        let object = ObjectName { api_version, kind, namespace: Some(namespace.to_owned()), name: String::new() };
-        let resource = ApiResource { plural: "secrets".to_owned(), namespaced: true };
+        let object = ObjectName {
+            api_version,
+            kind,
+            namespace: Some(namespace.to_owned()),
+            name: String::new(),
+        };
+        let resource = ApiResource {
+            plural: "secrets".to_owned(),
+            namespaced: true,
+        };
         let labels = format!("owner=helm,name={name}");
-        let asked =
-            lists::list_all_pages(&self.server, &object, &resource, ObjectSelection::Labels(&labels), |one| Some(ReleaseRecord::of(one)))
-                .await;
-        let answer = match asked.map_err(|trouble| HelmCallError::Local(trouble.error(&self.server).to_string()))? {
+        let asked = lists::list_all_pages(
+            &self.server,
+            &object,
+            &resource,
+            ObjectSelection::Labels(&labels),
+            |one| Some(ReleaseRecord::of(one)),
+        )
+        .await;
+        let answer = match asked
+            .map_err(|trouble| HelmCallError::Local(trouble.error(&self.server).to_string()))?
+        {
             Ok(records) => {
                 let records: Option<Vec<ReleaseRecord>> = records.into_iter().collect();
-                let records =
-                    records.ok_or_else(|| HelmCallError::Local("a record of Helm without a revision is among its Secrets".to_owned()))?;
+                let records = records.ok_or_else(|| {
+                    HelmCallError::Local(
+                        "a record of Helm without a revision is among its Secrets".to_owned(),
+                    )
+                })?;
                 return Ok(records.into_iter().max_by_key(|record| record.revision));
             }
             Err(answer) => answer,
@@ -124,9 +198,16 @@ impl KubernetesLink {
         }))
     }
 
-    async fn preview(&self, program: &HelmProgram, release: &Release, has: Option<&Has>) -> Result<HelmReleasePreview, HelmCallError> {
+    async fn preview(
+        &self,
+        program: &HelmProgram,
+        release: &Release,
+        has: Option<&Has>,
+    ) -> Result<HelmReleasePreview, HelmCallError> {
         let Ok(values) = serde_json::from_str::<Value>(&release.values) else {
-            return Ok(HelmReleasePreview::Unknown("a secret of its values is not to be had here".to_owned()));
+            return Ok(HelmReleasePreview::Unknown(
+                "a secret of its values is not to be had here".to_owned(),
+            ));
         };
         let (chart, content) = match self.helm.chart(program, release).await? {
             Chart::Here { path, digest } => (path, label(&digest)),
@@ -135,12 +216,23 @@ impl KubernetesLink {
         };
         let mut words = build_upgrade_arguments(program, release, &chart);
         words.extend(["--dry-run=server".to_owned(), "--output=json".to_owned()]);
-        let said = self.helm.call(program, &words, release.values.as_bytes(), QUESTION).await?;
+        let said = self
+            .helm
+            .call(program, &words, release.values.as_bytes(), QUESTION)
+            .await?;
         if !said.well && has.is_none() && is_for_want_of_a_rule(&said.complaint) {
-            return self.unlooked(program, release, (&chart, content), &said.complaint).await;
+            return self
+                .unlooked(program, release, (&chart, content), &said.complaint)
+                .await;
         }
         if !said.well {
-            let away = ["is forbidden", "cluster unreachable", "Unauthorized", "connection refused", "timeout"];
+            let away = [
+                "is forbidden",
+                "cluster unreachable",
+                "Unauthorized",
+                "connection refused",
+                "timeout",
+            ];
             let is_away = away.iter().any(|word| said.complaint.contains(word));
             return Ok(if is_away {
                 HelmReleasePreview::Unknown(said.complaint)
@@ -149,25 +241,57 @@ impl KubernetesLink {
             });
         }
         let rendered = parse_helm_json(&said)?;
-        let text = |pointer: &str| rendered.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let (name, version) = (text("/chart/metadata/name").to_owned(), text("/chart/metadata/version").to_owned());
-        if let Some(wanted) = release.version.as_ref().filter(|wanted| wanted.trim_start_matches('v') != version.trim_start_matches('v')) {
+        let text = |pointer: &str| {
+            rendered
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+        let (name, version) = (
+            text("/chart/metadata/name").to_owned(),
+            text("/chart/metadata/version").to_owned(),
+        );
+        if let Some(wanted) = release
+            .version
+            .as_ref()
+            .filter(|wanted| wanted.trim_start_matches('v') != version.trim_start_matches('v'))
+        {
             return Ok(HelmReleasePreview::Refused(format!(
                 "the chart {} is of version {}, and {wanted} is wanted",
                 one_line(&release.chart, 200),
                 one_line(&version, 40)
             )));
         }
-        let wanted = self.rendered(&rendered, release).await.map(|(objects, hooks)| [objects, hooks].concat())?;
+        let wanted = self
+            .rendered(&rendered, release)
+            .await
+            .map(|(objects, hooks)| [objects, hooks].concat())?;
         let before: &[Value] = has.map_or(&[], |has| &has.rendered);
         let (mut changes, varying) = if wanted == before {
             (Vec::new(), Vec::new())
         } else {
-            varying::told_apart(&wanted, &self.rendered_again(program, release, &chart, &words).await?, before)
+            varying::told_apart(
+                &wanted,
+                &self
+                    .rendered_again(program, release, &chart, &words)
+                    .await?,
+                before,
+            )
         };
-        let Some(Has { installed, values: before, hidden, .. }) = has else {
+        let Some(Has {
+            installed,
+            values: before,
+            hidden,
+            ..
+        }) = has
+        else {
             let definitions = self.definitions(program, release, &chart).await?;
-            return Ok(HelmReleasePreview::Is { chart: name, version, content, changes: [changes, varying, definitions].concat() });
+            return Ok(HelmReleasePreview::Is {
+                chart: name,
+                version,
+                content,
+                changes: [changes, varying, definitions].concat(),
+            });
         };
         if let Some(reason) = &installed.unseen {
             return Ok(HelmReleasePreview::Unknown(reason.clone()));
@@ -176,11 +300,17 @@ impl KubernetesLink {
         let is_due = installed.is_due((&name, &version), &content);
         let mut changes = edits::settled(changes, varying, &installed.edits, &wanted, is_due);
         compare::conceal_secret_changes(&mut changes, before, hidden);
-        Ok(HelmReleasePreview::Is { chart: name, version, content, changes })
+        Ok(HelmReleasePreview::Is {
+            chart: name,
+            version,
+            content,
+            changes,
+        })
     }
 
-    /// Another rendering, as a first revision: what goes by the number of the revision, or by whether it is the first, is another one then
-    /// too. Where the chart does not render so, it is rendered as before.
+    /// Another rendering, as a first revision: what goes by the number of the revision, or by
+    /// whether it is the first, is another one then too. Where the chart does not render so, it is
+    /// rendered as before.
     async fn rendered_again(
         &self,
         program: &HelmProgram,
@@ -189,20 +319,42 @@ impl KubernetesLink {
         words: &[String],
     ) -> Result<Vec<Value>, HelmCallError> {
         let path = chart.display().to_string();
-        let mut first = ["install", &release.name, &path, "--values=-", "--dry-run=server", "--output=json"].map(str::to_owned).to_vec();
+        let mut first = [
+            "install",
+            &release.name,
+            &path,
+            "--values=-",
+            "--dry-run=server",
+            "--output=json",
+        ]
+        .map(str::to_owned)
+        .to_vec();
         first.push(format!("--namespace={}", release.namespace));
-        let mut said = self.helm.call(program, &first, release.values.as_bytes(), QUESTION).await?;
+        let mut said = self
+            .helm
+            .call(program, &first, release.values.as_bytes(), QUESTION)
+            .await?;
         if !said.well {
-            said = self.helm.call(program, words, release.values.as_bytes(), QUESTION).await?;
+            said = self
+                .helm
+                .call(program, words, release.values.as_bytes(), QUESTION)
+                .await?;
         }
         let (objects, hooks) = self.rendered(&parse_helm_json(&said)?, release).await?;
         Ok([objects, hooks].concat())
     }
 
-    /// What the `crds/` of a chart bring, which Helm makes with a first install where they are not there, and never changes (helm/helm:
-    /// pkg/action/install.go, `installCRDs`).
-    async fn definitions(&self, program: &HelmProgram, release: &Release, chart: &Path) -> Result<Vec<HelmReleaseChange>, HelmCallError> {
-        let said = self.ask(program, &["show", "crds", &chart.display().to_string()]).await?;
+    /// What the `crds/` of a chart bring, which Helm makes with a first install where they are not
+    /// there, and never changes (helm/helm: pkg/action/install.go, `installCRDs`).
+    async fn definitions(
+        &self,
+        program: &HelmProgram,
+        release: &Release,
+        chart: &Path,
+    ) -> Result<Vec<HelmReleaseChange>, HelmCallError> {
+        let said = self
+            .ask(program, &["show", "crds", &chart.display().to_string()])
+            .await?;
         if !said.well {
             return Err(HelmCallError::Local(said.complaint));
         }
@@ -210,17 +362,24 @@ impl KubernetesLink {
         let groups = self.groups(&objects).await;
         let mut new = Vec::new();
         for object in objects {
-            let Some(name) = manifest::parse_object_name(&object) else { continue };
+            let Some(name) = manifest::parse_object_name(&object) else {
+                continue;
+            };
             // Where nobody may look, Helm tries to make it.
-            if !matches!(self.answered(&name, KubernetesRead::Object(name.clone()), &groups).await, Ok(Some(_))) {
+            if !matches!(
+                self.answered(&name, KubernetesRead::Object(name.clone()), &groups)
+                    .await,
+                Ok(Some(_))
+            ) {
                 new.push(object);
             }
         }
         Ok(compare::diff_rendered_objects(&new, &[]))
     }
 
-    /// What a first install would come to where its identity may not look whether the objects of the chart are there: the chart is
-    /// rendered without the cluster, so that all rules that are missing can be named, and not only the first that Helm stumbles over.
+    /// What a first install would come to where its identity may not look whether the objects of
+    /// the chart are there: the chart is rendered without the cluster, so that all rules that are
+    /// missing can be named, and not only the first that Helm stumbles over.
     async fn unlooked(
         &self,
         program: &HelmProgram,
@@ -229,40 +388,113 @@ impl KubernetesLink {
         complaint: &str,
     ) -> Result<HelmReleasePreview, HelmCallError> {
         let path = chart.display().to_string();
-        let mut words = ["template", &release.name, &path, "--values=-", "--include-crds"].map(str::to_owned).to_vec();
+        let mut words = [
+            "template",
+            &release.name,
+            &path,
+            "--values=-",
+            "--include-crds",
+        ]
+        .map(str::to_owned)
+        .to_vec();
         words.push(format!("--namespace={}", release.namespace));
-        words.extend(self.server.version().await.map(|version| format!("--kube-version={version}")));
-        let said = self.helm.call(program, &words, release.values.as_bytes(), QUESTION).await?;
-        let again = self.helm.call(program, &words, release.values.as_bytes(), QUESTION).await?;
+        words.extend(
+            self.server
+                .version()
+                .await
+                .map(|version| format!("--kube-version={version}")),
+        );
+        let said = self
+            .helm
+            .call(program, &words, release.values.as_bytes(), QUESTION)
+            .await?;
+        let again = self
+            .helm
+            .call(program, &words, release.values.as_bytes(), QUESTION)
+            .await?;
         let about = self.ask(program, &["show", "chart", &path]).await?;
-        let about: Option<Value> = serde_yaml::from_str(&about.out).ok().filter(|_| said.well && again.well && about.well);
-        let Some(about) = about else { return Ok(HelmReleasePreview::Unknown(complaint.to_owned())) };
-        let text = |field: &str| about.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let (wanted, again) = (self.objects(&said.out, release).await?, self.objects(&again.out, release).await?);
+        let about: Option<Value> = serde_yaml::from_str(&about.out)
+            .ok()
+            .filter(|_| said.well && again.well && about.well);
+        let Some(about) = about else {
+            return Ok(HelmReleasePreview::Unknown(complaint.to_owned()));
+        };
+        let text = |field: &str| {
+            about
+                .get(field)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let (wanted, again) = (
+            self.objects(&said.out, release).await?,
+            self.objects(&again.out, release).await?,
+        );
         let (mut changes, varying) = varying::told_apart(&wanted, &again, &[]);
         changes.extend(varying);
-        let by = format!("not previewed, its identity may not look: {}", one_line(complaint, 200));
-        changes.iter_mut().for_each(|change| change.by = Some(by.clone()));
-        Ok(HelmReleasePreview::Is { chart: text("name"), version: text("version"), content, changes })
+        let by = format!(
+            "not previewed, its identity may not look: {}",
+            one_line(complaint, 200)
+        );
+        changes
+            .iter_mut()
+            .for_each(|change| change.by = Some(by.clone()));
+        Ok(HelmReleasePreview::Is {
+            chart: text("name"),
+            version: text("version"),
+            content,
+            changes,
+        })
     }
 
     /// The objects and the hooks of a release as Helm tells it.
-    async fn rendered(&self, told: &Value, release: &Release) -> Result<(Vec<Value>, Vec<Value>), HelmCallError> {
-        let manifest = told.get("manifest").and_then(Value::as_str).unwrap_or_default();
-        let hooks = told.get("hooks").and_then(Value::as_array).into_iter().flatten();
-        let hooks: Vec<&str> = hooks.filter_map(|hook| hook.get("manifest")?.as_str()).collect();
-        Ok((self.objects(manifest, release).await?, self.objects(&hooks.join("\n---\n"), release).await?))
+    async fn rendered(
+        &self,
+        told: &Value,
+        release: &Release,
+    ) -> Result<(Vec<Value>, Vec<Value>), HelmCallError> {
+        let manifest = told
+            .get("manifest")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let hooks = told
+            .get("hooks")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        let hooks: Vec<&str> = hooks
+            .filter_map(|hook| hook.get("manifest")?.as_str())
+            .collect();
+        Ok((
+            self.objects(manifest, release).await?,
+            self.objects(&hooks.join("\n---\n"), release).await?,
+        ))
     }
 
-    /// The objects of a manifest; those of a kind that is in namespaces are in the release's where they name none.
-    async fn objects(&self, manifest: &str, release: &Release) -> Result<Vec<Value>, HelmCallError> {
-        let mut objects = compare::parse_manifest_objects(manifest).map_err(HelmCallError::Local)?;
+    /// The objects of a manifest; those of a kind that is in namespaces are in the release's where
+    /// they name none.
+    async fn objects(
+        &self,
+        manifest: &str,
+        release: &Release,
+    ) -> Result<Vec<Value>, HelmCallError> {
+        let mut objects =
+            compare::parse_manifest_objects(manifest).map_err(HelmCallError::Local)?;
         let groups = self.groups(&objects).await;
         for object in &mut objects {
-            let Some(name) = manifest::parse_object_name(object).filter(|name| name.namespace.is_none()) else { continue };
-            let Some(Ok(group)) = groups.get(&name.api_version) else { continue };
+            let Some(name) =
+                manifest::parse_object_name(object).filter(|name| name.namespace.is_none())
+            else {
+                continue;
+            };
+            let Some(Ok(group)) = groups.get(&name.api_version) else {
+                continue;
+            };
             let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
-            if let (Some(metadata), true) = (metadata, group.get(&name.kind).is_some_and(|kind| kind.namespaced)) {
+            if let (Some(metadata), true) = (
+                metadata,
+                group.get(&name.kind).is_some_and(|kind| kind.namespaced),
+            ) {
                 metadata.insert("namespace".to_owned(), release.namespace.as_str().into());
             }
         }
@@ -270,29 +502,50 @@ impl KubernetesLink {
     }
 
     async fn groups(&self, objects: &[Value]) -> Groups {
-        let names: Vec<_> = objects.iter().filter_map(manifest::parse_object_name).collect();
+        let names: Vec<_> = objects
+            .iter()
+            .filter_map(manifest::parse_object_name)
+            .collect();
         self.server.kinds.of(&self.server, names.iter()).await
     }
 
-    /// Objects of the release as they are, and as they would be if they were as the release has them.
+    /// Objects of the release as they are, and as they would be if they were as the release has
+    /// them.
     async fn live_objects(&self, objects: &[Value]) -> Result<Vec<HelmReleaseObject>, String> {
         let groups = self.groups(objects).await;
         let mut out = Vec::new();
         for manifest in objects.iter().cloned() {
-            let Some(object) = manifest::parse_object_name(&manifest) else { continue };
-            let preview = KubernetesRead::Preview { object: object.clone(), manifest: manifest.to_string() };
+            let Some(object) = manifest::parse_object_name(&manifest) else {
+                continue;
+            };
+            let preview = KubernetesRead::Preview {
+                object: object.clone(),
+                manifest: manifest.to_string(),
+            };
             let (live, preview) = futures_util::join!(
                 self.answered(&object, KubernetesRead::Object(object.clone()), &groups),
                 self.answered(&object, preview, &groups)
             );
-            out.push(HelmReleaseObject { manifest, live: live?, preview: preview.unwrap_or_default() });
+            out.push(HelmReleaseObject {
+                manifest,
+                live: live?,
+                preview: preview.unwrap_or_default(),
+            });
         }
         Ok(out)
     }
 
     /// The object of an answer; nothing where there is none.
-    async fn answered(&self, object: &ObjectName, read: KubernetesRead, groups: &Groups) -> Result<Option<Value>, String> {
-        let answer = self.object(&read, object, groups).await.map_err(|trouble| trouble.error(&self.server).to_string())?;
+    async fn answered(
+        &self,
+        object: &ObjectName,
+        read: KubernetesRead,
+        groups: &Groups,
+    ) -> Result<Option<Value>, String> {
+        let answer = self
+            .object(&read, object, groups)
+            .await
+            .map_err(|trouble| trouble.error(&self.server).to_string())?;
         match answer.status {
             AnswerStatus::Exit(0) => Ok(serde_json::from_str(&answer.out).ok()),
             AnswerStatus::Exit(_) => Ok(None),
@@ -302,10 +555,16 @@ impl KubernetesLink {
     }
 }
 
-/// A release as a whole wish. It does not wait for pods, and is not taken back when it fails: on a first install that would delete what the
-/// chart defines, with all objects of these kinds.
-pub fn build_upgrade_arguments(program: &HelmProgram, release: &Release, chart: &Path) -> Vec<String> {
-    let mut words: Vec<String> = ["upgrade", "--install", "--reset-values", "--values=-"].map(str::to_owned).to_vec();
+/// A release as a whole wish. It does not wait for pods, and is not taken back when it fails: on a
+/// first install that would delete what the chart defines, with all objects of these kinds.
+pub fn build_upgrade_arguments(
+    program: &HelmProgram,
+    release: &Release,
+    chart: &Path,
+) -> Vec<String> {
+    let mut words: Vec<String> = ["upgrade", "--install", "--reset-values", "--values=-"]
+        .map(str::to_owned)
+        .to_vec();
     words.extend([
         format!("--namespace={}", release.namespace),
         format!("--history-max={HISTORY}"),
@@ -326,17 +585,21 @@ pub fn label(digest: &Digest) -> String {
     digest.as_str().chars().take(63).collect()
 }
 
-/// The words of the API server about a right (kubernetes/kubernetes: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go,
+/// The words of the API server about a right (kubernetes/kubernetes:
+/// staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go,
 /// `forbiddenMessage`).
 fn is_for_want_of_a_rule(complaint: &str) -> bool {
-    complaint.contains("is forbidden: User ") && complaint.contains(" cannot ") && complaint.contains(" resource ")
+    complaint.contains("is forbidden: User ")
+        && complaint.contains(" cannot ")
+        && complaint.contains(" resource ")
 }
 
 fn parse_helm_json(said: &HelmOutput) -> Result<Value, HelmCallError> {
     if !said.well {
         return Err(HelmCallError::Local(said.complaint.clone()));
     }
-    serde_json::from_str(&said.out).map_err(|_| HelmCallError::Local("helm printed no JSON".to_owned()))
+    serde_json::from_str(&said.out)
+        .map_err(|_| HelmCallError::Local("helm printed no JSON".to_owned()))
 }
 
 #[cfg(test)]
@@ -367,8 +630,14 @@ mod tests {
     /// Helm says "release: not found" of each of them.
     #[tokio::test]
     async fn a_release_is_absent_only_by_a_whole_list_of_secrets() {
-        assert_eq!(over(&list(&[])).newest_record("rails", "n").await.unwrap(), None);
-        let newest = over(&list(&[record(9), record(10), record(2)])).newest_record("rails", "n").await.unwrap();
+        assert_eq!(
+            over(&list(&[])).newest_record("rails", "n").await.unwrap(),
+            None
+        );
+        let newest = over(&list(&[record(9), record(10), record(2)]))
+            .newest_record("rails", "n")
+            .await
+            .unwrap();
         assert_eq!(newest.map(|record| record.revision), Some(10));
         let (mut cut, mut nameless, mut of_another) = (list(&[]), record(1), record(1));
         cut["metadata"]["remainingItemCount"] = json!(5);
@@ -384,20 +653,36 @@ mod tests {
             list(&[of_another]),
         ];
         for other in others {
-            assert!(matches!(over(&other).newest_record("rails", "n").await, Err(HelmCallError::Local(_))), "{other}");
+            assert!(
+                matches!(
+                    over(&other).newest_record("rails", "n").await,
+                    Err(HelmCallError::Local(_))
+                ),
+                "{other}"
+            );
         }
     }
 
     #[tokio::test]
     async fn a_release_that_was_made_anew_is_left_alone_whatever_its_number() {
         let looked_at = ReleaseRecord::of(&record(1)).unwrap();
-        let now = async |list: Value| over(&list).release_now("rails", "n", Some(&looked_at)).await;
+        let now = async |list: Value| {
+            over(&list)
+                .release_now("rails", "n", Some(&looked_at))
+                .await
+        };
         assert!(matches!(now(list(&[record(1)])).await, Ok(Some(_))));
         assert!(matches!(now(list(&[])).await, Ok(None)));
-        for (field, value) in [("/metadata/uid", "u2"), ("/metadata/resourceVersion", "8"), ("/metadata/labels/version", "2")] {
+        for (field, value) in [
+            ("/metadata/uid", "u2"),
+            ("/metadata/resourceVersion", "8"),
+            ("/metadata/labels/version", "2"),
+        ] {
             let mut theirs = record(1);
             *theirs.pointer_mut(field).unwrap() = json!(value);
-            let Err(KubernetesActionStop::Ended(left)) = now(list(&[theirs])).await else { panic!("{field}") };
+            let Err(KubernetesActionStop::Ended(left)) = now(list(&[theirs])).await else {
+                panic!("{field}")
+            };
             let (code, _, said) = told(left);
             assert!(code == MOVED && said.contains("left alone"), "{said}");
         }

@@ -1,4 +1,5 @@
-//! A pod as one in which a program is to be run: which container is meant, and what keeps it from running.
+//! A pod as one in which a program is to be run: which container is meant, and what keeps it from
+//! running.
 
 use super::lists::find_json_text;
 use railwright_base::text::one_line;
@@ -34,28 +35,55 @@ const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
 impl RunningPod {
     /// What a server says of it.
     pub fn of(pod: &Value) -> Self {
-        let list = |pointer: &str| pod.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
-        let waits = |one: &Value| {
-            let why =
-                one.pointer("/state/waiting").or(one.pointer("/state/terminated")).map(|why| find_json_text(why, "/reason").to_owned());
-            (find_json_text(one, "/name").to_owned(), why.filter(|_| one.pointer("/state/running").is_none()))
+        let list = |pointer: &str| {
+            pod.pointer(pointer)
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
         };
-        let mut of_containers: BTreeMap<String, Option<String>> = list("/status/containerStatuses").map(waits).collect();
+        let waits = |one: &Value| {
+            let why = one
+                .pointer("/state/waiting")
+                .or(one.pointer("/state/terminated"))
+                .map(|why| find_json_text(why, "/reason").to_owned());
+            (
+                find_json_text(one, "/name").to_owned(),
+                why.filter(|_| one.pointer("/state/running").is_none()),
+            )
+        };
+        let mut of_containers: BTreeMap<String, Option<String>> =
+            list("/status/containerStatuses").map(waits).collect();
         let phase = find_json_text(pod, "/status/phase");
         if phase != "Running" {
-            let why = of_containers.values().flatten().next().cloned().unwrap_or_default();
+            let why = of_containers
+                .values()
+                .flatten()
+                .next()
+                .cloned()
+                .unwrap_or_default();
             let words = one_line(&format!("{phase} {why}"), 120);
-            of_containers = list("/spec/containers").map(|one| (find_json_text(one, "/name").to_owned(), Some(words.clone()))).collect();
+            of_containers = list("/spec/containers")
+                .map(|one| (find_json_text(one, "/name").to_owned(), Some(words.clone())))
+                .collect();
         }
         RunningPod {
             name: find_json_text(pod, "/metadata/name").to_owned(),
             waits: of_containers,
-            default: find_default_container(pod, list("/spec/containers").map(|one| find_json_text(one, "/name").to_owned()).collect()),
+            default: find_default_container(
+                pod,
+                list("/spec/containers")
+                    .map(|one| find_json_text(one, "/name").to_owned())
+                    .collect(),
+            ),
         }
     }
 
-    /// The container that is asked, where it has to be named. The names to choose from as the error.
-    pub fn container<'a>(&'a self, asked: Option<&'a str>) -> Result<Option<&'a str>, &'a [String]> {
+    /// The container that is asked, where it has to be named. The names to choose from as the
+    /// error.
+    pub fn container<'a>(
+        &'a self,
+        asked: Option<&'a str>,
+    ) -> Result<Option<&'a str>, &'a [String]> {
         match (asked, &self.default) {
             (Some(asked), _) => Ok(Some(asked)),
             (None, Default::Named(named)) => Ok(Some(named)),
@@ -67,13 +95,19 @@ impl RunningPod {
     /// Why no program can be run in it now; nothing where it is not even known in which container.
     pub fn hindrance(&self, asked: Option<&str>) -> Option<&str> {
         let container = self.container(asked).ok()?;
-        let mut of = self.waits.iter().filter(|(name, _)| container.is_none_or(|container| container == *name));
+        let mut of = self
+            .waits
+            .iter()
+            .filter(|(name, _)| container.is_none_or(|container| container == *name));
         of.find_map(|(_, why)| why.as_deref())
     }
 }
 
 fn find_default_container(pod: &Value, containers: Vec<String>) -> Default {
-    let named = pod.pointer("/metadata/annotations").and_then(|all| all.get(DEFAULT_CONTAINER)).and_then(Value::as_str);
+    let named = pod
+        .pointer("/metadata/annotations")
+        .and_then(|all| all.get(DEFAULT_CONTAINER))
+        .and_then(Value::as_str);
     match named.filter(|named| containers.iter().any(|name| name == named)) {
         Some(named) => Default::Named(named.to_owned()),
         None if containers.len() > 1 => Default::OneOf(containers),

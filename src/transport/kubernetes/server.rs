@@ -1,4 +1,5 @@
-//! Requests to one API server, each bounded in time and size, and tried again where the server is busy.
+//! Requests to one API server, each bounded in time and size, and tried again where the server is
+//! busy.
 
 use super::fault::{self, KubernetesRequestError};
 use super::identity::IdentityDescription;
@@ -27,7 +28,8 @@ pub const OBJECT_LIMIT_BYTES: usize = 1 << 20;
 const REQUEST_LIMIT: Duration = Duration::from_secs(60);
 /// How often a busy server is asked, all in all.
 const TRIES: u32 = 4;
-/// Before the second try; doubled with each. A server that names a time of its own is believed up to the longest.
+/// Before the second try; doubled with each. A server that names a time of its own is believed up
+/// to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// A server that refuses says why in far less.
@@ -108,39 +110,76 @@ pub struct KubernetesReply {
 impl KubernetesRequest {
     /// A request without a document.
     pub fn get(path: String) -> Self {
-        KubernetesRequest { method: Method::GET, path, body: None, limit: OBJECT_LIMIT_BYTES }
+        KubernetesRequest {
+            method: Method::GET,
+            path,
+            body: None,
+            limit: OBJECT_LIMIT_BYTES,
+        }
     }
 
     /// One with a JSON document.
     pub fn with(method: Method, path: String, content_type: &'static str, body: String) -> Self {
-        KubernetesRequest { method, path, body: Some((content_type, body)), limit: OBJECT_LIMIT_BYTES }
+        KubernetesRequest {
+            method,
+            path,
+            body: Some((content_type, body)),
+            limit: OBJECT_LIMIT_BYTES,
+        }
     }
 
     fn request(&self) -> Result<Request<Body>, String> {
-        let mut builder = Request::builder().method(&self.method).uri(&self.path).header("accept", "application/json");
+        let mut builder = Request::builder()
+            .method(&self.method)
+            .uri(&self.path)
+            .header("accept", "application/json");
         if let Some((content_type, _)) = &self.body {
             builder = builder.header("content-type", *content_type);
         }
-        let body = self.body.as_ref().map_or_else(Body::empty, |(_, text)| Body::from(text.clone().into_bytes()));
-        builder.body(body).map_err(|error| format!("{}: {error}", one_line(&self.path, 200)))
+        let body = self.body.as_ref().map_or_else(Body::empty, |(_, text)| {
+            Body::from(text.clone().into_bytes())
+        });
+        builder
+            .body(body)
+            .map_err(|error| format!("{}: {error}", one_line(&self.path, 200)))
     }
 }
 
 impl KubernetesServer {
     /// A server behind this client.
-    pub fn new(cluster: String, address: String, words: IdentityDescription, client: kube::Client) -> Self {
-        KubernetesServer { cluster, address, words, kinds: Kinds::default(), is_stranger: AtomicBool::new(false), client }
+    pub fn new(
+        cluster: String,
+        address: String,
+        words: IdentityDescription,
+        client: kube::Client,
+    ) -> Self {
+        KubernetesServer {
+            cluster,
+            address,
+            words,
+            kinds: Kinds::default(),
+            is_stranger: AtomicBool::new(false),
+            client,
+        }
     }
 
     /// Asks who answers there: whether it can be reached, trusted, and takes us.
     pub async fn greet(&self) -> Result<(), TransportError> {
-        let reply = self.ask(&KubernetesRequest::get("/version".to_owned())).await.map_err(|trouble| trouble.error(self))?;
-        self.is_stranger.store(reply.status == 401, Ordering::Relaxed);
+        let reply = self
+            .ask(&KubernetesRequest::get("/version".to_owned()))
+            .await
+            .map_err(|trouble| trouble.error(self))?;
+        self.is_stranger
+            .store(reply.status == 401, Ordering::Relaxed);
         match reply.status {
             // A hardened server keeps its version to itself, from somebody whom it knows.
             200 | 403 => Ok(()),
-            status if status >= 500 => Err(self.unreachable(format!("it answers {status}: {}", reply.message()))),
-            status => Err(self.unreachable(format!("what answers there is no API server (status {status} for /version)"))),
+            status if status >= 500 => {
+                Err(self.unreachable(format!("it answers {status}: {}", reply.message())))
+            }
+            status => Err(self.unreachable(format!(
+                "what answers there is no API server (status {status} for /version)"
+            ))),
         }
     }
 
@@ -151,14 +190,26 @@ impl KubernetesServer {
 
     /// The version of Kubernetes that it is of, where it says so: `v1.34.4`.
     pub async fn version(&self) -> Option<String> {
-        let reply = self.ask(&KubernetesRequest::get("/version".to_owned())).await.ok().filter(|reply| reply.status == 200)?;
+        let reply = self
+            .ask(&KubernetesRequest::get("/version".to_owned()))
+            .await
+            .ok()
+            .filter(|reply| reply.status == 200)?;
         let version = reply.json()?.get("gitVersion")?.as_str()?.to_owned();
-        Some(version).filter(|version| version.chars().all(|c| c.is_ascii_alphanumeric() || ".-+".contains(c)))
+        Some(version).filter(|version| {
+            version
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || ".-+".contains(c))
+        })
     }
 
-    /// One request that changes something. It is sent again only where the server says that it has not taken it: an error of its own may
-    /// come after the change, and so may one of what stands between us.
-    pub async fn send(&self, call: &KubernetesRequest) -> Result<WriteRequestOutcome, KubernetesRequestError> {
+    /// One request that changes something. It is sent again only where the server says that it has
+    /// not taken it: an error of its own may come after the change, and so may one of what stands
+    /// between us.
+    pub async fn send(
+        &self,
+        call: &KubernetesRequest,
+    ) -> Result<WriteRequestOutcome, KubernetesRequestError> {
         self.send_while(call, || std::future::ready(Ok(()))).await
     }
 
@@ -176,26 +227,51 @@ impl KubernetesServer {
             holds().await?;
             let reply = match self.once(call).await {
                 Ok(reply) => reply,
-                Err(KubernetesRequestError::NotSent(error)) => return Err(KubernetesRequestError::NotSent(error).into()),
+                Err(KubernetesRequestError::NotSent(error)) => {
+                    return Err(KubernetesRequestError::NotSent(error).into());
+                }
                 Err(trouble) => {
-                    return Ok(WriteRequestOutcome::Unsure { reason: trouble.reason(), may_come: true, again_after: FIRST_PAUSE });
+                    return Ok(WriteRequestOutcome::Unsure {
+                        reason: trouble.reason(),
+                        may_come: true,
+                        again_after: FIRST_PAUSE,
+                    });
                 }
             };
             let again_after = reply.retry_after.unwrap_or(pause).min(LONGEST_PAUSE);
             match reply.status {
-                429 if turn < TRIES && !reply.is_about_budget() => clock::sleep_for(again_after).await,
-                500.. if !reply.is_about_schema() => {
-                    return Ok(WriteRequestOutcome::Unsure { reason: reply.message(), may_come: reply.status == 504, again_after });
+                429 if turn < TRIES && !reply.is_about_budget() => {
+                    clock::sleep_for(again_after).await
                 }
-                _ => return self.known(reply).map(WriteRequestOutcome::Answered).map_err(E::from),
+                500.. if !reply.is_about_schema() => {
+                    return Ok(WriteRequestOutcome::Unsure {
+                        reason: reply.message(),
+                        may_come: reply.status == 504,
+                        again_after,
+                    });
+                }
+                _ => {
+                    return self
+                        .known(reply)
+                        .map(WriteRequestOutcome::Answered)
+                        .map_err(E::from);
+                }
             }
             pause *= 2;
         }
-        Ok(WriteRequestOutcome::Unsure { reason: "the server is too busy".to_owned(), may_come: false, again_after: pause })
+        Ok(WriteRequestOutcome::Unsure {
+            reason: "the server is too busy".to_owned(),
+            may_come: false,
+            again_after: pause,
+        })
     }
 
-    /// One request that may be repeated whatever became of it, and again while the server is too busy for it or has a trouble of its own.
-    pub async fn ask(&self, call: &KubernetesRequest) -> Result<KubernetesReply, KubernetesRequestError> {
+    /// One request that may be repeated whatever became of it, and again while the server is too
+    /// busy for it or has a trouble of its own.
+    pub async fn ask(
+        &self,
+        call: &KubernetesRequest,
+    ) -> Result<KubernetesReply, KubernetesRequestError> {
         let mut pause = FIRST_PAUSE;
         for _ in 1..TRIES {
             let reply = self.once(call).await?;
@@ -215,17 +291,28 @@ impl KubernetesServer {
         }
         self.is_stranger.store(true, Ordering::Relaxed);
         let reason = self.words.identity.clone();
-        Err(KubernetesRequestError::NotSent(TransportError::IdentityRefused {
-            cluster: self.cluster.clone(),
-            address: self.address.clone(),
-            reason,
-        }))
+        Err(KubernetesRequestError::NotSent(
+            TransportError::IdentityRefused {
+                cluster: self.cluster.clone(),
+                address: self.address.clone(),
+                reason,
+            },
+        ))
     }
 
-    async fn once(&self, call: &KubernetesRequest) -> Result<KubernetesReply, KubernetesRequestError> {
-        let request = call.request().map_err(|reason| KubernetesRequestError::NotSent(TransportError::Local { reason }))?;
+    async fn once(
+        &self,
+        call: &KubernetesRequest,
+    ) -> Result<KubernetesReply, KubernetesRequestError> {
+        let request = call
+            .request()
+            .map_err(|reason| KubernetesRequestError::NotSent(TransportError::Local { reason }))?;
         let asked = async {
-            let response = self.client.send(request).await.map_err(|error| fault::of_request(&error, self))?;
+            let response = self
+                .client
+                .send(request)
+                .await
+                .map_err(|error| fault::of_request(&error, self))?;
             let (head, body) = response.into_parts();
             let (status, redaction) = (head.status.as_u16(), self.words.credentials.redaction());
             // An object is compared as it is; whatever else is said may come onto a screen.
@@ -239,14 +326,21 @@ impl KubernetesServer {
                 body,
                 cut,
                 now: parse_date_header(&head.headers),
-                warnings: parse_warning_headers(&head.headers).iter().map(|warning| redaction.apply(warning)).collect(),
-                retry_after: find_header(&head.headers, "retry-after").and_then(|text| text.parse().ok()).map(Duration::from_secs),
+                warnings: parse_warning_headers(&head.headers)
+                    .iter()
+                    .map(|warning| redaction.apply(warning))
+                    .collect(),
+                retry_after: find_header(&head.headers, "retry-after")
+                    .and_then(|text| text.parse().ok())
+                    .map(Duration::from_secs),
                 shown: redaction,
             })
         };
         let asked = clock::await_with_timeout(REQUEST_LIMIT, asked)
             .await
-            .unwrap_or(Err(KubernetesRequestError::TimedOut { limit_s: REQUEST_LIMIT.as_secs() }));
+            .unwrap_or(Err(KubernetesRequestError::TimedOut {
+                limit_s: REQUEST_LIMIT.as_secs(),
+            }));
         if asked.is_err() {
             self.is_stranger.store(true, Ordering::Relaxed);
         }
@@ -255,13 +349,21 @@ impl KubernetesServer {
 
     /// Asks for a WebSocket. It is asked once: what is behind the server may have begun.
     pub async fn upgrade(&self, path: String) -> Result<Upgrade, KubernetesRequestError> {
-        let local = |reason: String| KubernetesRequestError::NotSent(TransportError::Local { reason });
-        let request = Request::get(&path).body(Vec::new()).map_err(|error| local(format!("{}: {error}", one_line(&path, 200))))?;
+        let local =
+            |reason: String| KubernetesRequestError::NotSent(TransportError::Local { reason });
+        let request = Request::get(&path)
+            .body(Vec::new())
+            .map_err(|error| local(format!("{}: {error}", one_line(&path, 200))))?;
         let client = self.client.clone();
         // The library takes all that a refusal says.
         let bounded = tower::service_fn(move |request: Request<Body>| {
             let client = client.clone();
-            async move { client.send(request).await.map(|response| response.map(|body| Limited::new(body, REFUSAL_LIMIT_BYTES))) }
+            async move {
+                client
+                    .send(request)
+                    .await
+                    .map(|response| response.map(|body| Limited::new(body, REFUSAL_LIMIT_BYTES)))
+            }
         });
         match kube::Client::new(bounded, "default").connect(request).await {
             Ok(connection) => {
@@ -270,10 +372,12 @@ impl KubernetesServer {
                 let messages = connection.into_stream().filter_map(move |message| {
                     others += u32::from(message.as_ref().is_ok_and(|message| !message.is_binary()));
                     std::future::ready(match message {
-                        Ok(message) if message.is_binary() => Some(Ok(message.into_data().to_vec())),
-                        Ok(_) if others > MOST_OTHER_MESSAGES => {
-                            Some(Err(format!("more than {MOST_OTHER_MESSAGES} messages that say nothing")))
+                        Ok(message) if message.is_binary() => {
+                            Some(Ok(message.into_data().to_vec()))
                         }
+                        Ok(_) if others > MOST_OTHER_MESSAGES => Some(Err(format!(
+                            "more than {MOST_OTHER_MESSAGES} messages that say nothing"
+                        ))),
                         Ok(_) => None,
                         Err(error) => Some(Err(fault::describe_root_cause(&error))),
                     })
@@ -282,13 +386,25 @@ impl KubernetesServer {
             }
             Err(kube::Error::Api(status)) => {
                 let shown = self.words.credentials.redaction();
-                let body = without_secrets(&serde_json::to_vec(&status).unwrap_or_default(), &shown);
+                let body =
+                    without_secrets(&serde_json::to_vec(&status).unwrap_or_default(), &shown);
                 let (now, warnings) = (parse_date_header(&HeaderMap::new()), Vec::new());
-                let reply = KubernetesReply { status: status.code, body, cut: false, now, warnings, retry_after: None, shown };
+                let reply = KubernetesReply {
+                    status: status.code,
+                    body,
+                    cut: false,
+                    now,
+                    warnings,
+                    retry_after: None,
+                    shown,
+                };
                 self.known(reply).map(Upgrade::Refused)
             }
             Err(kube::Error::UpgradeConnection(error)) => {
-                Err(KubernetesRequestError::Lost(format!("no WebSocket came about: {}", fault::describe_root_cause(&error))))
+                Err(KubernetesRequestError::Lost(format!(
+                    "no WebSocket came about: {}",
+                    fault::describe_root_cause(&error)
+                )))
             }
             Err(error) => Err(fault::of_request(&error, self)),
         }
@@ -296,7 +412,11 @@ impl KubernetesServer {
 
     /// It could not be asked.
     pub fn unreachable(&self, reason: String) -> TransportError {
-        TransportError::ServerUnreachable { cluster: self.cluster.clone(), address: self.address.clone(), reason }
+        TransportError::ServerUnreachable {
+            cluster: self.cluster.clone(),
+            address: self.address.clone(),
+            reason,
+        }
     }
 }
 
@@ -306,21 +426,31 @@ impl KubernetesReply {
         bounded::parse_bounded_json(&self.body)
     }
 
-    /// The API server's own word that it does not have what was asked for; what stands between us says the same of what it does not know.
+    /// The API server's own word that it does not have what was asked for; what stands between us
+    /// says the same of what it does not know.
     pub fn is_not_found(&self) -> bool {
-        self.status == 404 && self.json().is_some_and(|status| status["kind"] == "Status" && status["reason"] == "NotFound")
+        self.status == 404
+            && self
+                .json()
+                .is_some_and(|status| status["kind"] == "Status" && status["reason"] == "NotFound")
     }
 
-    /// Whether it says how it stands with what was asked, whatever became of earlier tries: it is done, gone, or another one.
+    /// Whether it says how it stands with what was asked, whatever became of earlier tries: it is
+    /// done, gone, or another one.
     pub fn settles(&self) -> bool {
         matches!(self.status, 200..=299 | 409) || self.is_not_found()
     }
 
     /// What the server says of a request that it did not do, in one line.
     pub fn message(&self) -> String {
-        let said = self.json().and_then(|status| Some(status.get("message")?.as_str()?.to_owned()));
+        let said = self
+            .json()
+            .and_then(|status| Some(status.get("message")?.as_str()?.to_owned()));
         let said = said.unwrap_or_else(|| String::from_utf8_lossy(&self.body).into_owned());
-        match one_line(&self.shown.apply_to_first(&said, REFUSAL_LIMIT_BYTES), SAID_LIMIT) {
+        match one_line(
+            &self.shown.apply_to_first(&said, REFUSAL_LIMIT_BYTES),
+            SAID_LIMIT,
+        ) {
             said if said.is_empty() => format!("status {}, and nothing said", self.status),
             said => said,
         }
@@ -328,17 +458,25 @@ impl KubernetesReply {
 
     /// An object that does not fit its schema is called an error of the server's own.
     pub fn is_about_schema(&self) -> bool {
-        self.status == 500 && self.message().starts_with("failed to create typed patch object")
+        self.status == 500
+            && self
+                .message()
+                .starts_with("failed to create typed patch object")
     }
 
-    /// A pod's disruption budget has no room now. Asking again at once would only take its turn from others.
+    /// A pod's disruption budget has no room now. Asking again at once would only take its turn
+    /// from others.
     pub fn is_about_budget(&self) -> bool {
         let status = self.json().filter(|_| self.status == 429);
-        status.as_ref().and_then(|status| status.pointer("/details/causes/0/reason")).is_some_and(|reason| reason == "DisruptionBudget")
+        status
+            .as_ref()
+            .and_then(|status| status.pointer("/details/causes/0/reason"))
+            .is_some_and(|reason| reason == "DisruptionBudget")
     }
 
     fn is_busy(&self) -> bool {
-        (self.status == 429 && !self.is_about_budget()) || (self.status >= 500 && !self.is_about_schema())
+        (self.status == 429 && !self.is_about_budget())
+            || (self.status >= 500 && !self.is_about_schema())
     }
 }
 
@@ -346,8 +484,15 @@ impl KubernetesReply {
 async fn read_limited_body(mut body: Body, limit: usize) -> Result<(Vec<u8>, bool), String> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| format!("the answer broke off: {}", fault::describe_root_cause(&error)))?;
-        let Some(data) = frame.data_ref() else { continue };
+        let frame = frame.map_err(|error| {
+            format!(
+                "the answer broke off: {}",
+                fault::describe_root_cause(&error)
+            )
+        })?;
+        let Some(data) = frame.data_ref() else {
+            continue;
+        };
         let room = limit - bytes.len();
         bytes.extend_from_slice(&data[..data.len().min(room)]);
         if data.len() > room {
@@ -360,12 +505,17 @@ async fn read_limited_body(mut body: Body, limit: usize) -> Result<(Vec<u8>, boo
 /// What is kept of the body of a refusal, without secrets, and whether there was more.
 async fn take_refusal(body: Body, redaction: &Redaction) -> Result<(Vec<u8>, bool), String> {
     let (body, _) = read_limited_body(body, REFUSAL_LIMIT_BYTES + ROOM_BYTES).await?;
-    Ok((without_secrets(&body, redaction), body.len() > REFUSAL_LIMIT_BYTES))
+    Ok((
+        without_secrets(&body, redaction),
+        body.len() > REFUSAL_LIMIT_BYTES,
+    ))
 }
 
 /// What a server complains of may quote what we are known by, and is shown.
 fn without_secrets(body: &[u8], redaction: &Redaction) -> Vec<u8> {
-    redaction.apply_to_first(&String::from_utf8_lossy(body), REFUSAL_LIMIT_BYTES).into_bytes()
+    redaction
+        .apply_to_first(&String::from_utf8_lossy(body), REFUSAL_LIMIT_BYTES)
+        .into_bytes()
 }
 
 fn find_header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
@@ -374,16 +524,29 @@ fn find_header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
 
 /// RFC 9110, section 6.6.1; without it our own clock has to do.
 fn parse_date_header(headers: &HeaderMap) -> Timestamp {
-    let said = find_header(headers, "date").and_then(|text| jiff::fmt::rfc2822::parse(text).ok()).map(|at| at.timestamp());
-    said.unwrap_or_else(|| Timestamp::from_second(clock::unix_seconds()).unwrap_or(Timestamp::UNIX_EPOCH))
+    let said = find_header(headers, "date")
+        .and_then(|text| jiff::fmt::rfc2822::parse(text).ok())
+        .map(|at| at.timestamp());
+    said.unwrap_or_else(|| {
+        Timestamp::from_second(clock::unix_seconds()).unwrap_or(Timestamp::UNIX_EPOCH)
+    })
 }
 
 /// `299 - "text"` each (RFC 7234, section 5.5).
 fn parse_warning_headers(headers: &HeaderMap) -> Vec<String> {
-    let all = headers.get_all("warning").iter().take(20).filter_map(|value| value.to_str().ok());
+    let all = headers
+        .get_all("warning")
+        .iter()
+        .take(20)
+        .filter_map(|value| value.to_str().ok());
     let text = |value: &str| {
-        let quoted = value.find('"').zip(value.rfind('"')).filter(|(from, to)| from < to);
-        quoted.map_or(value, |(from, to)| &value[from + 1..to]).replace("\\\"", "\"")
+        let quoted = value
+            .find('"')
+            .zip(value.rfind('"'))
+            .filter(|(from, to)| from < to);
+        quoted
+            .map_or(value, |(from, to)| &value[from + 1..to])
+            .replace("\\\"", "\"")
     };
     all.map(|value| one_line(&text(value), 300)).collect()
 }
@@ -402,12 +565,26 @@ mod tests {
         let text = body.to_owned();
         let service = tower::service_fn(move |_: Request<Body>| {
             let body = Full::new(text.clone().into_bytes().into());
-            std::future::ready(Ok::<_, Infallible>(Response::builder().status(status).body(body).unwrap()))
+            std::future::ready(Ok::<_, Infallible>(
+                Response::builder().status(status).body(body).unwrap(),
+            ))
         });
         let handed = BTreeMap::from([("token".to_owned(), "SECRET-token".to_owned())]);
-        let words = IdentityDescription { identity: String::new(), plugin: String::new(), credentials: Arc::new(Credentials::new(handed)) };
-        let server = KubernetesServer::new("prod".to_owned(), "api:6443".to_owned(), words, kube::Client::new(service, "default"));
-        let call = KubernetesRequest { limit: 64 << 20, ..KubernetesRequest::get("/api/v1/pods".to_owned()) };
+        let words = IdentityDescription {
+            identity: String::new(),
+            plugin: String::new(),
+            credentials: Arc::new(Credentials::new(handed)),
+        };
+        let server = KubernetesServer::new(
+            "prod".to_owned(),
+            "api:6443".to_owned(),
+            words,
+            kube::Client::new(service, "default"),
+        );
+        let call = KubernetesRequest {
+            limit: 64 << 20,
+            ..KubernetesRequest::get("/api/v1/pods".to_owned())
+        };
         server.ask(&call).await.unwrap()
     }
 
@@ -419,6 +596,9 @@ mod tests {
         let refused = reply(422, &body).await;
         assert!(refused.cut && refused.body == format!("{before}[secret token]").into_bytes());
         let listed = reply(200, &body).await;
-        assert!(!listed.cut && listed.body == body.into_bytes(), "an object is compared as it is");
+        assert!(
+            !listed.cut && listed.body == body.into_bytes(),
+            "an object is compared as it is"
+        );
     }
 }

@@ -1,9 +1,13 @@
-//! Writes of objects that were looked at: apply, delete, take our marks, mark a template of pods. What is written is the object that the
-//! action goes by and no other: each request carries its UID and its resource version, and one that makes an object a version that no object
-//! ever has, so that the server itself refuses whatever came in between (kubernetes.io/docs/reference/using-api/api-concepts, "Resource
-//! versions").
+//! Writes of objects that were looked at: apply, delete, take our marks, mark a template of pods.
+//! What is written is the object that the action goes by and no other: each request carries its UID
+//! and its resource version, and one that makes an object a version that no object ever has, so
+//! that the server itself refuses whatever came in between
+//! (kubernetes.io/docs/reference/using-api/api-concepts, "Resource versions").
 
-use super::act::{Doubt, KubernetesActionStop, LOOK, TRIES, stop_with_failure, stop_with_refusal, stop_with_stale_precondition};
+use super::act::{
+    Doubt, KubernetesActionStop, LOOK, TRIES, stop_with_failure, stop_with_refusal,
+    stop_with_stale_precondition,
+};
 use super::edit::{build_version_precondition, new_merge_patch_request};
 use super::kinds::{self, ApiResource};
 use super::read::{APPLY, apply_path, no_kind};
@@ -12,7 +16,9 @@ use super::{KubernetesLink, performed_from_exit};
 use crate::ExecutionOutcome;
 use http::Method;
 use railwright_resource::json_in_configmap::mark::{OF_TEMPLATE, RestartMark, find_mark_value};
-use railwright_resource::kubernetes_object::ownership::{bearing_attempt, build_unmark_patch, is_of_attempt, is_unmarked};
+use railwright_resource::kubernetes_object::ownership::{
+    bearing_attempt, build_unmark_patch, is_of_attempt, is_unmarked,
+};
 use railwright_resource::kubernetes_object::precondition::ObjectPrecondition;
 use railwright_resource::kubernetes_object::request::ObjectName;
 use railwright_resource::kubernetes_object::{finalizers, owns_nothing};
@@ -20,13 +26,15 @@ use railwright_system::clock::{self, Deadline};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The resource version of nothing: etcd counts from it, and the first object ever written has a higher one. An apply that carries it makes an
-/// object, and is refused as a conflict where one is there (kubernetes/kubernetes: staging/src/k8s.io/apiserver/pkg/registry/generic/registry/
+/// The resource version of nothing: etcd counts from it, and the first object ever written has a
+/// higher one. An apply that carries it makes an object, and is refused as a conflict where one is
+/// there (kubernetes/kubernetes: staging/src/k8s.io/apiserver/pkg/registry/generic/registry/
 /// store.go, `Store.Update`).
 pub const OF_NOTHING: &str = "1";
 /// A kind that was defined a moment ago is served after about a second.
 const KIND_LIMIT: Duration = Duration::from_secs(15);
-/// Before the second look at what is being deleted: most objects are gone in no time, and there may be thousands.
+/// Before the second look at what is being deleted: most objects are gone in no time, and there may
+/// be thousands.
 const FIRST_LOOK: Duration = Duration::from_millis(20);
 
 /// An object that is written, and where.
@@ -57,22 +65,41 @@ impl KubernetesLink {
         let resource = loop {
             match self.resource(object).await? {
                 Some(resource) => break resource,
-                None if deadline.left().is_zero() => return Err(stop_with_failure(&no_kind(object))),
+                None if deadline.left().is_zero() => {
+                    return Err(stop_with_failure(&no_kind(object)));
+                }
                 None => clock::sleep_for(LOOK).await,
             }
         };
-        let path = kinds::build_object_path(object, &resource).map_err(|reason| stop_with_failure(&reason))?;
-        let place = WriteTarget { object, resource, path };
+        let path = kinds::build_object_path(object, &resource)
+            .map_err(|reason| stop_with_failure(&reason))?;
+        let place = WriteTarget {
+            object,
+            resource,
+            path,
+        };
         match precondition {
             ObjectPrecondition::Absent => self.make(&place, manifest, token).await,
-            ObjectPrecondition::Present { .. } => self.overwrite(&place, manifest, precondition).await,
+            ObjectPrecondition::Present { .. } => {
+                self.overwrite(&place, manifest, precondition).await
+            }
         }
     }
 
-    /// Applies an object that is not there. One that bears the token of this attempt by then was made by an earlier try whose answer got lost; the
-    /// mark of the spec says nothing of that, because another run makes it too.
-    async fn make(&self, place: &WriteTarget<'_>, manifest: &Value, token: &str) -> Result<ExecutionOutcome, KubernetesActionStop> {
-        let call = new_apply_request(&place.path, &bearing_attempt(manifest.clone(), token), &json!({ "resourceVersion": OF_NOTHING }));
+    /// Applies an object that is not there. One that bears the token of this attempt by then was
+    /// made by an earlier try whose answer got lost; the mark of the spec says nothing of that,
+    /// because another run makes it too.
+    async fn make(
+        &self,
+        place: &WriteTarget<'_>,
+        manifest: &Value,
+        token: &str,
+    ) -> Result<ExecutionOutcome, KubernetesActionStop> {
+        let call = new_apply_request(
+            &place.path,
+            &bearing_attempt(manifest.clone(), token),
+            &json!({ "resourceVersion": OF_NOTHING }),
+        );
         let mut doubt = Doubt::default();
         let mut conflict = None;
         for _ in 0..TRIES {
@@ -87,25 +114,39 @@ impl KubernetesLink {
                         place.object
                     )));
                 }
-                WriteRequestOutcome::Answered(reply) if reply.status != 409 && !doubt.is_there() => {
+                WriteRequestOutcome::Answered(reply)
+                    if reply.status != 409 && !doubt.is_there() =>
+                {
                     return Err(stop_with_refusal(place.object, &place.resource, &reply));
                 }
                 WriteRequestOutcome::Answered(reply) => {
                     conflict = Some(reply.message());
                     LOOK
                 }
-                WriteRequestOutcome::Unsure { reason, may_come, again_after } => {
+                WriteRequestOutcome::Unsure {
+                    reason,
+                    may_come,
+                    again_after,
+                } => {
                     doubt.add(reason, may_come);
                     again_after
                 }
             };
             match self.look(place, &doubt).await? {
-                Some(found) if is_of_attempt(&found, token) => return Ok(performed_from_exit(0, "", "")),
-                Some(found) => return Err(stop_with_stale_precondition(&ObjectPrecondition::Absent.violated_by(place.object, &found))),
+                Some(found) if is_of_attempt(&found, token) => {
+                    return Ok(performed_from_exit(0, "", ""));
+                }
+                Some(found) => {
+                    return Err(stop_with_stale_precondition(
+                        &ObjectPrecondition::Absent.violated_by(place.object, &found),
+                    ));
+                }
                 None => clock::sleep_for(pause).await,
             }
         }
-        Err(doubt.given_up(stop_with_failure(&conflict.unwrap_or_else(|| describe_changing_object(place)))))
+        Err(doubt.given_up(stop_with_failure(
+            &conflict.unwrap_or_else(|| describe_changing_object(place)),
+        )))
     }
 
     async fn overwrite(
@@ -114,18 +155,24 @@ impl KubernetesLink {
         manifest: &Value,
         precondition: &ObjectPrecondition,
     ) -> Result<ExecutionOutcome, KubernetesActionStop> {
-        let call = |live: &Value| new_apply_request(&place.path, manifest, &build_version_precondition(live));
+        let call = |live: &Value| {
+            new_apply_request(&place.path, manifest, &build_version_precondition(live))
+        };
         match self.write(place, precondition, call, |_| false).await? {
-            ObjectWriteOutcome::Answered(reply) if reply.status == 200 => Ok(performed_from_exit(0, &reply.warnings.join("\n"), "")),
-            ObjectWriteOutcome::Answered(reply) => Err(stop_with_refusal(place.object, &place.resource, &reply)),
-            ObjectWriteOutcome::Gone | ObjectWriteOutcome::Landed => {
-                Err(stop_with_stale_precondition(&format!("{} is gone", place.object)))
+            ObjectWriteOutcome::Answered(reply) if reply.status == 200 => {
+                Ok(performed_from_exit(0, &reply.warnings.join("\n"), ""))
             }
+            ObjectWriteOutcome::Answered(reply) => {
+                Err(stop_with_refusal(place.object, &place.resource, &reply))
+            }
+            ObjectWriteOutcome::Gone | ObjectWriteOutcome::Landed => Err(
+                stop_with_stale_precondition(&format!("{} is gone", place.object)),
+            ),
         }
     }
 
-    /// Deletes the object, its dependants first, and waits until it is gone where another one takes its place. Else whoever asked for it
-    /// looks until it is gone.
+    /// Deletes the object, its dependants first, and waits until it is gone where another one takes
+    /// its place. Else whoever asked for it looks until it is gone.
     pub(super) async fn delete(
         &self,
         object: &ObjectName,
@@ -133,35 +180,66 @@ impl KubernetesLink {
         limit: Option<Duration>,
     ) -> Result<ExecutionOutcome, KubernetesActionStop> {
         // Where the kind is gone, so are its objects.
-        let Some(resource) = self.resource(object).await? else { return Ok(performed_from_exit(0, "", "")) };
-        let path = kinds::build_object_path(object, &resource).map_err(|reason| stop_with_failure(&reason))?;
-        let place = WriteTarget { object, resource, path };
-        let policy = if owns_nothing(object) { "Background" } else { "Foreground" };
+        let Some(resource) = self.resource(object).await? else {
+            return Ok(performed_from_exit(0, "", ""));
+        };
+        let path = kinds::build_object_path(object, &resource)
+            .map_err(|reason| stop_with_failure(&reason))?;
+        let place = WriteTarget {
+            object,
+            resource,
+            path,
+        };
+        let policy = if owns_nothing(object) {
+            "Background"
+        } else {
+            "Foreground"
+        };
         let call = |live: &Value| {
             let options = json!({ "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": build_version_precondition(live), "propagationPolicy": policy });
-            KubernetesRequest::with(Method::DELETE, place.path.clone(), "application/json", options.to_string())
+            KubernetesRequest::with(
+                Method::DELETE,
+                place.path.clone(),
+                "application/json",
+                options.to_string(),
+            )
         };
         let warnings = match self.write(&place, precondition, call, is_going).await? {
             ObjectWriteOutcome::Gone => return Ok(performed_from_exit(0, "", "")),
-            ObjectWriteOutcome::Answered(reply) if reply.is_not_found() => return Ok(performed_from_exit(0, "", "")),
-            ObjectWriteOutcome::Answered(reply) if matches!(reply.status, 200 | 202) => reply.warnings.join("\n"),
-            ObjectWriteOutcome::Answered(reply) => return Err(stop_with_refusal(object, &place.resource, &reply)),
+            ObjectWriteOutcome::Answered(reply) if reply.is_not_found() => {
+                return Ok(performed_from_exit(0, "", ""));
+            }
+            ObjectWriteOutcome::Answered(reply) if matches!(reply.status, 200 | 202) => {
+                reply.warnings.join("\n")
+            }
+            ObjectWriteOutcome::Answered(reply) => {
+                return Err(stop_with_refusal(object, &place.resource, &reply));
+            }
             ObjectWriteOutcome::Landed => String::new(),
         };
-        let Some(limit) = limit else { return Ok(performed_from_exit(0, &warnings, "")) };
+        let Some(limit) = limit else {
+            return Ok(performed_from_exit(0, &warnings, ""));
+        };
         let deadline = Deadline::after(limit);
         let mut pause = FIRST_LOOK;
         loop {
-            let now = self.server.ask(&KubernetesRequest::get(place.path.clone())).await;
+            let now = self
+                .server
+                .ask(&KubernetesRequest::get(place.path.clone()))
+                .await;
             // That it goes was taken; whether it is gone is read again in any case.
-            let Ok(now) = now else { return Ok(performed_from_exit(0, &warnings, "")) };
+            let Ok(now) = now else {
+                return Ok(performed_from_exit(0, &warnings, ""));
+            };
             let found = now.json().unwrap_or_default();
             if now.status != 200 || !is_same(precondition, &found) {
                 return Ok(performed_from_exit(0, &warnings, ""));
             }
             if deadline.left().is_zero() {
                 let (limit, told) = (limit.as_secs(), finalizers::describe_deletion(&found));
-                return Err(stop_with_failure(&format!("after {limit} s {object} is still {told}")));
+                return Err(stop_with_failure(&format!(
+                    "after {limit} s {object} is still {told}"
+                )));
             }
             clock::sleep_for(pause).await;
             pause = (pause * 2).min(LOOK);
@@ -174,16 +252,40 @@ impl KubernetesLink {
         object: &ObjectName,
         precondition: &ObjectPrecondition,
     ) -> Result<ExecutionOutcome, KubernetesActionStop> {
-        let Some(resource) = self.resource(object).await? else { return Ok(performed_from_exit(0, "", "")) };
-        let path = kinds::build_object_path(object, &resource).map_err(|reason| stop_with_failure(&reason))?;
-        let place = WriteTarget { object, resource, path };
-        let call =
-            |live: &Value| new_merge_patch_request(&place.path, &with_metadata(build_unmark_patch(), &build_version_precondition(live)));
-        match self.write(&place, precondition, call, |live| is_same(precondition, live) && is_unmarked(live)).await? {
-            ObjectWriteOutcome::Answered(reply) if reply.status == 200 => Ok(performed_from_exit(0, &reply.warnings.join("\n"), "")),
-            ObjectWriteOutcome::Gone | ObjectWriteOutcome::Landed => Ok(performed_from_exit(0, "", "")),
-            ObjectWriteOutcome::Answered(reply) if reply.is_not_found() => Ok(performed_from_exit(0, "", "")),
-            ObjectWriteOutcome::Answered(reply) => Err(stop_with_refusal(object, &place.resource, &reply)),
+        let Some(resource) = self.resource(object).await? else {
+            return Ok(performed_from_exit(0, "", ""));
+        };
+        let path = kinds::build_object_path(object, &resource)
+            .map_err(|reason| stop_with_failure(&reason))?;
+        let place = WriteTarget {
+            object,
+            resource,
+            path,
+        };
+        let call = |live: &Value| {
+            new_merge_patch_request(
+                &place.path,
+                &with_metadata(build_unmark_patch(), &build_version_precondition(live)),
+            )
+        };
+        match self
+            .write(&place, precondition, call, |live| {
+                is_same(precondition, live) && is_unmarked(live)
+            })
+            .await?
+        {
+            ObjectWriteOutcome::Answered(reply) if reply.status == 200 => {
+                Ok(performed_from_exit(0, &reply.warnings.join("\n"), ""))
+            }
+            ObjectWriteOutcome::Gone | ObjectWriteOutcome::Landed => {
+                Ok(performed_from_exit(0, "", ""))
+            }
+            ObjectWriteOutcome::Answered(reply) if reply.is_not_found() => {
+                Ok(performed_from_exit(0, "", ""))
+            }
+            ObjectWriteOutcome::Answered(reply) => {
+                Err(stop_with_refusal(object, &place.resource, &reply))
+            }
         }
     }
 
@@ -195,24 +297,38 @@ impl KubernetesLink {
         mark: &RestartMark,
     ) -> Result<ExecutionOutcome, KubernetesActionStop> {
         let (path, resource) = self.place(object).await?;
-        let place = WriteTarget { object, resource, path };
+        let place = WriteTarget {
+            object,
+            resource,
+            path,
+        };
         let call = |live: &Value| {
             let template = json!({ "metadata": { "annotations": { &mark.name: mark.value } } });
-            new_merge_patch_request(&place.path, &json!({ "metadata": build_version_precondition(live), "spec": { "template": template } }))
+            new_merge_patch_request(
+                &place.path,
+                &json!({ "metadata": build_version_precondition(live), "spec": { "template": template } }),
+            )
         };
-        let is_marked =
-            |live: &Value| is_same(precondition, live) && find_mark_value(live, OF_TEMPLATE, &mark.name) == mark.value.as_deref();
+        let is_marked = |live: &Value| {
+            is_same(precondition, live)
+                && find_mark_value(live, OF_TEMPLATE, &mark.name) == mark.value.as_deref()
+        };
         match self.write(&place, precondition, call, is_marked).await? {
-            ObjectWriteOutcome::Answered(reply) if reply.status == 200 => Ok(performed_from_exit(0, &reply.warnings.join("\n"), "")),
-            ObjectWriteOutcome::Landed => Ok(performed_from_exit(0, "", "")),
-            ObjectWriteOutcome::Answered(reply) if reply.status != 404 => Err(stop_with_refusal(object, &place.resource, &reply)),
-            ObjectWriteOutcome::Answered(_) | ObjectWriteOutcome::Gone => {
-                Err(stop_with_stale_precondition(&format!("{object} is gone: nothing starts anew")))
+            ObjectWriteOutcome::Answered(reply) if reply.status == 200 => {
+                Ok(performed_from_exit(0, &reply.warnings.join("\n"), ""))
             }
+            ObjectWriteOutcome::Landed => Ok(performed_from_exit(0, "", "")),
+            ObjectWriteOutcome::Answered(reply) if reply.status != 404 => {
+                Err(stop_with_refusal(object, &place.resource, &reply))
+            }
+            ObjectWriteOutcome::Answered(_) | ObjectWriteOutcome::Gone => Err(
+                stop_with_stale_precondition(&format!("{object} is gone: nothing starts anew")),
+            ),
         }
     }
 
-    /// Looks, and writes what was looked at if it is what the action goes by; again where somebody wrote in between, or the answer got lost.
+    /// Looks, and writes what was looked at if it is what the action goes by; again where somebody
+    /// wrote in between, or the answer got lost.
     async fn write(
         &self,
         place: &WriteTarget<'_>,
@@ -222,20 +338,42 @@ impl KubernetesLink {
     ) -> Result<ObjectWriteOutcome, KubernetesActionStop> {
         let mut doubt = Doubt::default();
         for turn in 1..=TRIES {
-            let Some(live) = self.look(place, &doubt).await? else { return Ok(ObjectWriteOutcome::Gone) };
+            let Some(live) = self.look(place, &doubt).await? else {
+                return Ok(ObjectWriteOutcome::Gone);
+            };
             if doubt.is_there() && has_landed(&live) {
                 return Ok(ObjectWriteOutcome::Landed);
             }
             if !precondition.holds_for(&live) {
-                return Err(doubt.over(stop_with_stale_precondition(&precondition.violated_by(place.object, &live))));
+                return Err(doubt.over(stop_with_stale_precondition(
+                    &precondition.violated_by(place.object, &live),
+                )));
             }
-            match self.send(&call(&live)).await.map_err(|stop| doubt.over(stop))? {
-                WriteRequestOutcome::Answered(reply) if reply.status == 409 && turn < TRIES => clock::sleep_for(LOOK).await,
-                WriteRequestOutcome::Answered(reply) if doubt.is_there() && (!reply.settles() || reply.status == 409) => {
-                    return Err(doubt.over(stop_with_refusal(place.object, &place.resource, &reply)));
+            match self
+                .send(&call(&live))
+                .await
+                .map_err(|stop| doubt.over(stop))?
+            {
+                WriteRequestOutcome::Answered(reply) if reply.status == 409 && turn < TRIES => {
+                    clock::sleep_for(LOOK).await
                 }
-                WriteRequestOutcome::Answered(reply) => return Ok(ObjectWriteOutcome::Answered(reply)),
-                WriteRequestOutcome::Unsure { reason, may_come, again_after } => {
+                WriteRequestOutcome::Answered(reply)
+                    if doubt.is_there() && (!reply.settles() || reply.status == 409) =>
+                {
+                    return Err(doubt.over(stop_with_refusal(
+                        place.object,
+                        &place.resource,
+                        &reply,
+                    )));
+                }
+                WriteRequestOutcome::Answered(reply) => {
+                    return Ok(ObjectWriteOutcome::Answered(reply));
+                }
+                WriteRequestOutcome::Unsure {
+                    reason,
+                    may_come,
+                    again_after,
+                } => {
                     doubt.add(reason, may_come);
                     clock::sleep_for(again_after).await;
                 }
@@ -249,14 +387,25 @@ impl KubernetesLink {
     }
 
     /// The object as it is now.
-    async fn look(&self, place: &WriteTarget<'_>, doubt: &Doubt) -> Result<Option<Value>, KubernetesActionStop> {
-        self.find(place.object, &place.path, &place.resource).await.map_err(|stop| doubt.over(stop))
+    async fn look(
+        &self,
+        place: &WriteTarget<'_>,
+        doubt: &Doubt,
+    ) -> Result<Option<Value>, KubernetesActionStop> {
+        self.find(place.object, &place.path, &place.resource)
+            .await
+            .map_err(|stop| doubt.over(stop))
     }
 }
 
 /// A request that applies an object, with this beside its name.
 pub(super) fn new_apply_request(path: &str, manifest: &Value, more: &Value) -> KubernetesRequest {
-    KubernetesRequest::with(Method::PATCH, apply_path(path), APPLY, with_metadata(manifest.clone(), more).to_string())
+    KubernetesRequest::with(
+        Method::PATCH,
+        apply_path(path),
+        APPLY,
+        with_metadata(manifest.clone(), more).to_string(),
+    )
 }
 
 fn with_metadata(mut object: Value, more: &Value) -> Value {
@@ -280,5 +429,8 @@ fn is_same(precondition: &ObjectPrecondition, object: &Value) -> bool {
 }
 
 fn describe_changing_object(place: &WriteTarget<'_>) -> String {
-    format!("{} changes all the time; nothing was changed by us", place.object)
+    format!(
+        "{} changes all the time; nothing was changed by us",
+        place.object
+    )
 }

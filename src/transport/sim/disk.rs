@@ -25,7 +25,13 @@ pub struct SimulatedFile {
 impl From<&str> for SimulatedFile {
     fn from(text: &str) -> Self {
         let (mode, root) = ("644".to_owned(), "root".to_owned());
-        SimulatedFile { content: text.as_bytes().to_vec(), mode, owner: root.clone(), group: root, modified_s: 0 }
+        SimulatedFile {
+            content: text.as_bytes().to_vec(),
+            mode,
+            owner: root.clone(),
+            group: root,
+            modified_s: 0,
+        }
     }
 }
 
@@ -59,10 +65,20 @@ impl Disk {
     }
 
     /// The files right below a folder whose names end so, by path.
-    pub fn below<'a>(&'a self, folder: &'a str, suffix: &'a str) -> impl Iterator<Item = (&'a String, String)> {
-        let inside =
-            move |path: &str| path.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/')).is_some_and(|name| !name.contains('/'));
-        self.files.iter().filter(move |(path, _)| inside(path) && path.ends_with(suffix)).map(|(path, file)| (path, file.to_string()))
+    pub fn below<'a>(
+        &'a self,
+        folder: &'a str,
+        suffix: &'a str,
+    ) -> impl Iterator<Item = (&'a String, String)> {
+        let inside = move |path: &str| {
+            path.strip_prefix(folder)
+                .and_then(|rest| rest.strip_prefix('/'))
+                .is_some_and(|name| !name.contains('/'))
+        };
+        self.files
+            .iter()
+            .filter(move |(path, _)| inside(path) && path.ends_with(suffix))
+            .map(|(path, file)| (path, file.to_string()))
     }
 
     /// The answer to `Read::File`.
@@ -71,19 +87,36 @@ impl Disk {
             if self.folders.contains(path) {
                 return (0, "755 root root 4096 directory\n".to_owned());
             }
-            let there = list_parent_folders(path).into_iter().find(|folder| self.folders.contains(folder));
-            return (1, format!("folder {}\n", there.unwrap_or_else(|| "/".to_owned())));
+            let there = list_parent_folders(path)
+                .into_iter()
+                .find(|folder| self.folders.contains(folder));
+            return (
+                1,
+                format!("folder {}\n", there.unwrap_or_else(|| "/".to_owned())),
+            );
         };
-        let head = format!("{} {} {} {} regular file", file.mode, file.owner, file.group, file.content.len());
+        let head = format!(
+            "{} {} {} {} regular file",
+            file.mode,
+            file.owner,
+            file.group,
+            file.content.len()
+        );
         let plain = |byte: &u8| matches!(byte, 9 | 10 | 13 | 32..=126);
         (
             0,
             match file.content.len() {
                 size if size > CONTENT_LIMIT_BYTES => {
-                    format!("{head}, sha256\n{}\n", railwright_base::text::format_hex(&Sha256::digest(&file.content)))
+                    format!(
+                        "{head}, sha256\n{}\n",
+                        railwright_base::text::format_hex(&Sha256::digest(&file.content))
+                    )
                 }
                 _ if file.content.iter().all(plain) => format!("{head}\n{file}"),
-                _ => format!("{head}, base64\n{}\n", base64::encode_base64_text(&file.content)),
+                _ => format!(
+                    "{head}, base64\n{}\n",
+                    base64::encode_base64_text(&file.content)
+                ),
             },
         )
     }
@@ -94,30 +127,45 @@ impl Disk {
         (0, paths.iter().filter_map(line).collect())
     }
 
-    /// Writes a whole file. One that is so already is left alone, and one of which only mode or owner differ keeps its time.
+    /// Writes a whole file. One that is so already is left alone, and one of which only mode or
+    /// owner differ keeps its time.
     pub fn write(&mut self, path: &str, mut file: SimulatedFile) -> Done {
         self.room()?;
         let same = |old: &SimulatedFile| {
-            (&old.content, &old.mode, &old.owner, &old.group) == (&file.content, &file.mode, &file.owner, &file.group)
+            (&old.content, &old.mode, &old.owner, &old.group)
+                == (&file.content, &file.mode, &file.owner, &file.group)
         };
         if self.folders.contains(path) {
-            return Err((1, format!("mv: cannot overwrite directory '{path}' with non-directory")));
+            return Err((
+                1,
+                format!("mv: cannot overwrite directory '{path}' with non-directory"),
+            ));
         }
         if !self.files.get(path).is_some_and(same) {
-            let before = self.files.get(path).filter(|old| old.content == file.content);
+            let before = self
+                .files
+                .get(path)
+                .filter(|old| old.content == file.content);
             file.modified_s = before.map_or(file.modified_s, |old| old.modified_s);
             self.put(path, file);
         }
         Ok(())
     }
 
-    /// Removes a file, and with `below` the folders above it up to, not with, that one, as long as they are empty.
+    /// Removes a file, and with `below` the folders above it up to, not with, that one, as long as
+    /// they are empty.
     pub fn remove(&mut self, path: &str, below: Option<&str>) {
         self.files.remove(path);
-        let (Some(below), Some((mut folder, _))) = (below, path.rsplit_once('/')) else { return };
+        let (Some(below), Some((mut folder, _))) = (below, path.rsplit_once('/')) else {
+            return;
+        };
         while !folder.is_empty() && folder != below.trim_end_matches('/') {
             let inside = format!("{folder}/");
-            let used = self.files.keys().chain(&self.folders).any(|other| other.starts_with(&inside));
+            let used = self
+                .files
+                .keys()
+                .chain(&self.folders)
+                .any(|other| other.starts_with(&inside));
             if used {
                 return;
             }
@@ -128,21 +176,32 @@ impl Disk {
 
     /// Why nothing can be written, if so.
     pub fn room(&self) -> Done {
-        if self.full_for > 0 { Err((1, "write error: No space left on device".to_owned())) } else { Ok(()) }
+        if self.full_for > 0 {
+            Err((1, "write error: No space left on device".to_owned()))
+        } else {
+            Ok(())
+        }
     }
 }
 
 /// `0644` as `stat` shows it.
 pub fn plain_mode(mode: &str) -> String {
     let plain = mode.trim_start_matches('0');
-    if plain.is_empty() { "0".to_owned() } else { plain.to_owned() }
+    if plain.is_empty() {
+        "0".to_owned()
+    } else {
+        plain.to_owned()
+    }
 }
 
 /// The folders above a path, the deepest first, without the root.
 fn list_parent_folders(path: &str) -> Vec<String> {
     let mut all = Vec::new();
     let mut rest = path;
-    while let Some((folder, _)) = rest.rsplit_once('/').filter(|(folder, _)| !folder.is_empty()) {
+    while let Some((folder, _)) = rest
+        .rsplit_once('/')
+        .filter(|(folder, _)| !folder.is_empty())
+    {
         all.push(folder.to_owned());
         rest = folder;
     }

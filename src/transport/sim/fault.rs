@@ -73,9 +73,15 @@ impl SimulatedFault {
     pub fn comes(&self, calls: u32, call: SimulatedCall<'_>) -> bool {
         let fits = match (&self.trouble, call) {
             (SimulatedTrouble::CutOff(_), call) => matches!(call, SimulatedCall::Read),
-            (SimulatedTrouble::BackAfter(_) | SimulatedTrouble::OldKernel, call) => matches!(call, SimulatedCall::Act(Action::Reboot)),
-            // A reboot is no step that could go on, be killed or take longer: it has troubles of its own.
-            (SimulatedTrouble::GoesOn(_) | SimulatedTrouble::Killed | SimulatedTrouble::Slow(_), call) => {
+            (SimulatedTrouble::BackAfter(_) | SimulatedTrouble::OldKernel, call) => {
+                matches!(call, SimulatedCall::Act(Action::Reboot))
+            }
+            // A reboot is no step that could go on, be killed or take longer: it has troubles of
+            // its own.
+            (
+                SimulatedTrouble::GoesOn(_) | SimulatedTrouble::Killed | SimulatedTrouble::Slow(_),
+                call,
+            ) => {
                 matches!(call, SimulatedCall::Act(action) if *action != Action::Reboot)
             }
             (trouble, call) if trouble.is_of_action() => matches!(call, SimulatedCall::Act(_)),
@@ -93,7 +99,22 @@ impl SimulatedFault {
 impl SimulatedTrouble {
     /// True when it happens to an action, and not to the host.
     pub fn is_of_action(&self) -> bool {
-        use SimulatedTrouble::{BackAfter, Echoes, Fails, GoesOn, Killed, LostAfter, LostBefore, NoEffect, OldKernel, Slow};
-        matches!(self, LostBefore | GoesOn(_) | LostAfter | Killed | Fails | NoEffect | Echoes | Slow(_) | BackAfter(_) | OldKernel)
+        use SimulatedTrouble::{
+            BackAfter, Echoes, Fails, GoesOn, Killed, LostAfter, LostBefore, NoEffect, OldKernel,
+            Slow,
+        };
+        matches!(
+            self,
+            LostBefore
+                | GoesOn(_)
+                | LostAfter
+                | Killed
+                | Fails
+                | NoEffect
+                | Echoes
+                | Slow(_)
+                | BackAfter(_)
+                | OldKernel
+        )
     }
 }

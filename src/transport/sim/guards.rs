@@ -1,4 +1,5 @@
-//! Guards of a simulated host: what is kept is a copy of its parts, and virtual time or a boot puts it back.
+//! Guards of a simulated host: what is kept is a copy of its parts, and virtual time or a boot puts
+//! it back.
 
 use super::host::{Answered, SimulatedHost};
 use railwright_resource::Action;
@@ -47,23 +48,45 @@ impl SimulatedHost {
             return (75, format!("{}\n", other.token));
         }
         self.guard = None;
-        let (before, until) = (Box::new(self.clone()), now + Duration::from_secs(seconds.into()));
-        self.guard = Some(SimulatedArmedRollback { token: token.to_owned(), guard: guard.clone(), before, until, reverted: false });
+        let (before, until) = (
+            Box::new(self.clone()),
+            now + Duration::from_secs(seconds.into()),
+        );
+        self.guard = Some(SimulatedArmedRollback {
+            token: token.to_owned(),
+            guard: guard.clone(),
+            before,
+            until,
+            reverted: false,
+        });
         (0, String::new())
     }
 
     /// Confirms, if there still is something to confirm.
     pub fn disarm(&mut self, token: &str, now: Duration) -> Answered {
-        match self.guard.take_if(|guard| guard.token == token && now < guard.until) {
+        match self
+            .guard
+            .take_if(|guard| guard.token == token && now < guard.until)
+        {
             Some(_) => (0, String::new()),
-            None if self.guard.as_ref().is_some_and(|guard| guard.token == token) => (75, String::new()),
+            None if self
+                .guard
+                .as_ref()
+                .is_some_and(|guard| guard.token == token) =>
+            {
+                (75, String::new())
+            }
             None => (1, String::new()),
         }
     }
 
     /// Puts everything back now.
     pub fn fire(&mut self, token: &str, now: Duration) -> Answered {
-        match self.guard.as_mut().filter(|guard| guard.token == token && now < guard.until) {
+        match self
+            .guard
+            .as_mut()
+            .filter(|guard| guard.token == token && now < guard.until)
+        {
             Some(guard) => guard.until = now,
             None => return (1, String::new()),
         }
@@ -89,15 +112,23 @@ impl SimulatedHost {
 
     /// A guard whose time is over puts back what it keeps, once no step runs any more.
     pub fn revert_what_is_due(&mut self, now: Duration) {
-        let waits = |guard: &SimulatedArmedRollback| self.running.is_some() && now < guard.until + guard.patience();
-        if self.guard.as_ref().is_some_and(|guard| !guard.reverted && guard.until <= now && !waits(guard)) {
+        let waits = |guard: &SimulatedArmedRollback| {
+            self.running.is_some() && now < guard.until + guard.patience()
+        };
+        if self
+            .guard
+            .as_ref()
+            .is_some_and(|guard| !guard.reverted && guard.until <= now && !waits(guard))
+        {
             self.revert(now);
         }
     }
 
     /// Puts back what the guard keeps.
     pub fn revert(&mut self, now: Duration) {
-        let Some(mut armed) = self.guard.take() else { return };
+        let Some(mut armed) = self.guard.take() else {
+            return;
+        };
         for keep in &armed.guard.keeps {
             if let Keep::File { path } = keep {
                 match armed.before.disk.files.get(path) {
@@ -121,7 +152,10 @@ impl SimulatedHost {
 
     /// Folders that came with a file go with it, as long as they are empty.
     fn remove_with_folders(&mut self, path: &str, before: &SimulatedHost) {
-        let below = path.rmatch_indices('/').map(|(at, _)| &path[..at]).find(|folder| before.disk.folders.contains(*folder));
+        let below = path
+            .rmatch_indices('/')
+            .map(|(at, _)| &path[..at])
+            .find(|folder| before.disk.folders.contains(*folder));
         self.disk.remove(path, below);
     }
 
@@ -139,11 +173,29 @@ impl SimulatedHost {
                 }
             }
             Keep::Unit { name } => {
-                let set = |there: bool, yes, no| Action::Unit { name: name.clone(), verb: if there { yes } else { no } };
+                let set = |there: bool, yes, no| Action::Unit {
+                    name: name.clone(),
+                    verb: if there { yes } else { no },
+                };
                 let active = before.units.known.get(name).is_some_and(|unit| unit.active);
-                // What systemd does not know cannot be told anything, and was not there before either.
-                let _ = self.act(&set(before.units.masked.contains(name), UnitVerb::Mask, UnitVerb::Unmask), now);
-                let _ = self.act(&set(before.units.enabled.contains(name), UnitVerb::Enable, UnitVerb::Disable), now);
+                // What systemd does not know cannot be told anything, and was not there before
+                // either.
+                let _ = self.act(
+                    &set(
+                        before.units.masked.contains(name),
+                        UnitVerb::Mask,
+                        UnitVerb::Unmask,
+                    ),
+                    now,
+                );
+                let _ = self.act(
+                    &set(
+                        before.units.enabled.contains(name),
+                        UnitVerb::Enable,
+                        UnitVerb::Disable,
+                    ),
+                    now,
+                );
                 let _ = self.act(&set(active, UnitVerb::Restart, UnitVerb::Stop), now);
             }
             Keep::Switch { system, .. } => {

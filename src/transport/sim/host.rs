@@ -1,6 +1,7 @@
-//! One simulated host: a disk, a running kernel, a boot loader, packages, units and netdevs, and what railwright keeps on
-//! it. It answers typed reads with the text that a real host's program prints, and applies typed actions as values; it
-//! never sees a script. What it has no part for, it says so, as a host without the program would.
+//! One simulated host: a disk, a running kernel, a boot loader, packages, units and netdevs, and
+//! what railwright keeps on it. It answers typed reads with the text that a real host's program
+//! prints, and applies typed actions as values; it never sees a script. What it has no part for, it
+//! says so, as a host without the program would.
 
 use super::disk::{Disk, SimulatedFile, plain_mode};
 use super::fault::SimulatedFault;
@@ -119,8 +120,14 @@ pub struct SimulatedHost {
 impl SimulatedHost {
     /// A fresh Debian with nothing of ours.
     pub fn fresh() -> Self {
-        let mut disk = Disk { folders: FOLDERS.map(str::to_owned).into(), ..Disk::default() };
-        disk.put("/etc/default/grub", SimulatedFile::from("GRUB_CMDLINE_LINUX_DEFAULT=\"quiet\"\nGRUB_CMDLINE_LINUX=\"\"\n"));
+        let mut disk = Disk {
+            folders: FOLDERS.map(str::to_owned).into(),
+            ..Disk::default()
+        };
+        disk.put(
+            "/etc/default/grub",
+            SimulatedFile::from("GRUB_CMDLINE_LINUX_DEFAULT=\"quiet\"\nGRUB_CMDLINE_LINUX=\"\"\n"),
+        );
         SimulatedHost {
             disk,
             kernel: Kernel::default(),
@@ -157,21 +164,43 @@ impl SimulatedHost {
     /// What came of everything: the host without how often, when and under which name it was told.
     pub fn effect(&self) -> SimulatedHost {
         let mut bare = self.clone();
-        bare.disk.files.values_mut().for_each(|file| file.modified_s = 0);
+        bare.disk
+            .files
+            .values_mut()
+            .for_each(|file| file.modified_s = 0);
         bare.disk.full_for = 0;
         bare.units.let_go();
-        bare.units.known.values_mut().for_each(|unit| unit.since_s = 0);
-        (bare.boot, bare.booted, bare.down_until, bare.calls, bare.lock.highest) = (0, Duration::ZERO, Duration::ZERO, 0, 0);
+        bare.units
+            .known
+            .values_mut()
+            .for_each(|unit| unit.since_s = 0);
+        (
+            bare.boot,
+            bare.booted,
+            bare.down_until,
+            bare.calls,
+            bare.lock.highest,
+        ) = (0, Duration::ZERO, Duration::ZERO, 0, 0);
         bare.guard.take_if(|guard| guard.reverted);
-        (bare.record, bare.faults, bare.told, bare.tokens) = (None, Vec::new(), Vec::new(), Vec::new());
-        (bare.ended, bare.skew_s, bare.packages_locked_until) = (BTreeMap::new(), 0, Duration::ZERO);
+        (bare.record, bare.faults, bare.told, bare.tokens) =
+            (None, Vec::new(), Vec::new(), Vec::new());
+        (bare.ended, bare.skew_s, bare.packages_locked_until) =
+            (BTreeMap::new(), 0, Duration::ZERO);
         bare
     }
 
-    /// The netdev or the port that carries our connection carries nothing: it is down, or too small for a TCP segment.
+    /// The netdev or the port that carries our connection carries nothing: it is down, or too small
+    /// for a TCP segment.
     pub fn is_cut_off(&self) -> bool {
-        let link = self.ssh_netdev.as_ref().and_then(|netdev| self.links.0.get(netdev));
-        link.is_some_and(|link| !link.up || link.mtu < 576) || self.switch.as_ref().is_some_and(SimulatedSwitch::is_cut_off)
+        let link = self
+            .ssh_netdev
+            .as_ref()
+            .and_then(|netdev| self.links.0.get(netdev));
+        link.is_some_and(|link| !link.up || link.mtu < 576)
+            || self
+                .switch
+                .as_ref()
+                .is_some_and(SimulatedSwitch::is_cut_off)
     }
 
     /// The release of its kernel.
@@ -189,19 +218,32 @@ impl SimulatedHost {
     pub fn uptime(&self, now: Duration) -> Uptime {
         const BEFORE_S: u64 = 86_400;
         let before = if self.boot == 0 { BEFORE_S } else { 0 };
-        Uptime { boot: format!("boot-{}", self.boot), seconds: before + now.saturating_sub(self.booted).as_secs() }
+        Uptime {
+            boot: format!("boot-{}", self.boot),
+            seconds: before + now.saturating_sub(self.booted).as_secs(),
+        }
     }
 
     /// Gives the lock to this holder, whose latest heartbeat was so many seconds ago.
     pub fn hold(&mut self, holder: &str, number: u64, silence_s: u64, now: Duration) {
         let mut seen = self.uptime(now);
         seen.seconds = seen.seconds.saturating_sub(silence_s);
-        self.lock = TargetLock { held: Some(HeldBy { fence: Fence::new(holder, number), seen, note: String::new() }), highest: number };
+        self.lock = TargetLock {
+            held: Some(HeldBy {
+                fence: Fence::new(holder, number),
+                seen,
+                note: String::new(),
+            }),
+            highest: number,
+        };
     }
 
     /// The line of who has the lock.
     pub fn holder(&self) -> Option<&str> {
-        self.lock.held.as_ref().map(|held| held.fence.holder.as_str())
+        self.lock
+            .held
+            .as_ref()
+            .map(|held| held.fence.holder.as_str())
     }
 
     /// The answer to a read.
@@ -209,13 +251,20 @@ impl SimulatedHost {
         match read {
             Read::Host => (0, self.identity()),
             Read::File { path } if path.strip_prefix(FOLDER) == Some("/record.json") => {
-                let text = |record: &String| (0, format!("600 root root {} regular file\n{record}", record.len()));
+                let text = |record: &String| {
+                    (
+                        0,
+                        format!("600 root root {} regular file\n{record}", record.len()),
+                    )
+                };
                 self.record.as_ref().map_or((1, String::new()), text)
             }
             Read::File { path } | Read::SealedFile { path } => self.disk.read(path),
             Read::Modified { paths } => self.disk.modified(paths),
             Read::Sysctl { key } => self.kernel.read_sysctl(key, &self.disk),
-            Read::KernelModule { name } => self.kernel.read_module(name, self.release(), &self.disk),
+            Read::KernelModule { name } => {
+                self.kernel.read_module(name, self.release(), &self.disk)
+            }
             Read::Packages { names } => self.packages.read(names),
             Read::RepositoryLists { manager, name, .. } => self.packages.read_lists(*manager, name),
             Read::Unit { name } => self.units.read(name, &self.disk),
@@ -223,9 +272,14 @@ impl SimulatedHost {
             Read::Link { netdev } => self.links.read(netdev),
             Read::LinkLayers { netdev } => self.links.read_layers(netdev, &self.disk),
             Read::LinkManager { netdev } => self.links.read_manager(netdev, &self.disk),
-            Read::NetdevName { device, name } => self.names.read(device, name, &self.links, &self.disk),
+            Read::NetdevName { device, name } => {
+                self.names.read(device, name, &self.links, &self.disk)
+            }
             Read::Command { script } => match self.probes.get(script) {
-                Some(path) => self.disk.text(path).map_or((1, String::new()), |text| (0, text)),
+                Some(path) => self
+                    .disk
+                    .text(path)
+                    .map_or((1, String::new()), |text| (0, text)),
                 None => (127, String::new()),
             },
             Read::PciDevice { device } => self.pci.read(device),
@@ -235,21 +289,34 @@ impl SimulatedHost {
             Read::Platform => (0, self.platform()),
             Read::VirtualFunctions { .. } => (1, String::new()),
             Read::RdmaLinks => (1, String::new()),
-            Read::FirmwareSettings { netdev, .. } => self.firmware.read(netdev, self.links.0.contains_key(netdev)),
-            Read::LinkQos { .. } | Read::LinkEcn { .. } | Read::Configfs { .. } | Read::ModuleBuild { .. } => (127, String::new()),
+            Read::FirmwareSettings { netdev, .. } => self
+                .firmware
+                .read(netdev, self.links.0.contains_key(netdev)),
+            Read::LinkQos { .. }
+            | Read::LinkEcn { .. }
+            | Read::Configfs { .. }
+            | Read::ModuleBuild { .. } => (127, String::new()),
             Read::Switch { system, of } => self.read_switch(*system, *of),
             Read::LinkCounters { netdevs, .. } => self.links.read_counters(netdevs),
             Read::RailTraffic { netdevs } => self.links.read_traffic(netdevs),
             Read::SwitchCounters { system, ports, .. } => self.read_switch_counters(*system, ports),
-            Read::LldpNeighbours | Read::SwitchNeighbours { .. } => (0, "\n== lldpctl 127\n".to_owned()),
+            Read::LldpNeighbours | Read::SwitchNeighbours { .. } => {
+                (0, "\n== lldpctl 127\n".to_owned())
+            }
             Read::Kubernetes(_) | Read::HelmRelease(_) => (70, String::new()),
         }
     }
 
     fn platform(&self) -> String {
-        let table = if self.offers_iommu { "|iommu_table=DMAR\n" } else { "" };
+        let table = if self.offers_iommu {
+            "|iommu_table=DMAR\n"
+        } else {
+            ""
+        };
         format!(
-            "\n== platform\n|sys_vendor=Simulated\n|product_name=Server\n|processor_vendor=GenuineIntel\n|acpi=1\n{table}|iommu_known=1\n\n== end\n"
+            "\n== \
+             platform\n|sys_vendor=Simulated\n|product_name=Server\n|processor_vendor=GenuineIntel\n|acpi=1\n{table}|iommu_known=1\n\n== \
+             end\n"
         )
     }
 
@@ -258,11 +325,19 @@ impl SimulatedHost {
             PackageManager::Apt => "tool apt-get\ntool dpkg-query\n",
             PackageManager::Dnf => "tool dnf\ntool rpm\n",
         };
-        let machine_id = self.machine_id.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string);
-        let ssh = self.ssh_netdev.as_ref().map(|netdev| format!("ssh {netdev}\n")).unwrap_or_default();
+        let machine_id = self
+            .machine_id
+            .as_ref()
+            .map_or_else(|| "none".to_owned(), ToString::to_string);
+        let ssh = self
+            .ssh_netdev
+            .as_ref()
+            .map(|netdev| format!("ssh {netdev}\n"))
+            .unwrap_or_default();
         format!(
-            "version 1\nos ID=debian\nos VERSION_ID=\"12\"\nkernel {}\nboot_id boot-{}\ncmdline {}\narchitecture x86_64\nuid 0\ninit systemd\n\
-             {tools}virtualization none\nmachine_id {machine_id}\n{ssh}end\n",
+            "version 1\nos ID=debian\nos VERSION_ID=\"12\"\nkernel {}\nboot_id boot-{}\ncmdline \
+             {}\narchitecture x86_64\nuid 0\ninit systemd\n{tools}virtualization none\nmachine_id \
+             {machine_id}\n{ssh}end\n",
             self.release(),
             self.boot,
             self.loader.running.join(" "),
@@ -280,11 +355,24 @@ impl SimulatedHost {
             modified_s,
         };
         match action {
-            Action::WriteFile { path, content, mode, owner, group } => {
-                self.disk.write(path, file(content.clone().into_bytes(), mode, owner, group))
-            }
-            Action::WriteBinaryFile { path, base64, mode, owner, group } => {
-                let content = base64::decode_base64_text(base64).ok_or_else(|| (1, "base64: invalid input".to_owned()))?;
+            Action::WriteFile {
+                path,
+                content,
+                mode,
+                owner,
+                group,
+            } => self
+                .disk
+                .write(path, file(content.clone().into_bytes(), mode, owner, group)),
+            Action::WriteBinaryFile {
+                path,
+                base64,
+                mode,
+                owner,
+                group,
+            } => {
+                let content = base64::decode_base64_text(base64)
+                    .ok_or_else(|| (1, "base64: invalid input".to_owned()))?;
                 self.disk.write(path, file(content, mode, owner, group))
             }
             Action::RemoveFile { path, below } => {
@@ -292,14 +380,19 @@ impl SimulatedHost {
                 Ok(())
             }
             Action::SetSysctl { key, value } => self.kernel.set_sysctl(key, value),
-            Action::LoadModule { name, parameters } => self.kernel.load(name, parameters, self.release(), &self.disk),
+            Action::LoadModule { name, parameters } => {
+                self.kernel
+                    .load(name, parameters, self.release(), &self.disk)
+            }
             Action::UnloadModule { name } => self.kernel.unload(name),
             Action::UpdateBootLoader => self.loader.update(&self.disk),
             Action::UpdateInitialRamDisks => {
                 self.names.update(&self.disk);
                 Ok(())
             }
-            Action::SetKernelArgument { argument, present } => self.loader.set_argument(argument, *present),
+            Action::SetKernelArgument { argument, present } => {
+                self.loader.set_argument(argument, *present)
+            }
             Action::ReloadSystemd => {
                 self.units.reload(&self.disk);
                 Ok(())
@@ -308,9 +401,15 @@ impl SimulatedHost {
                 let now_s = self.clock_s(now);
                 self.units.tell(name, *verb, &self.disk, now_s)
             }
-            Action::SetLink { netdev, mtu, up, add_addresses, remove_addresses } => {
-                self.links.set(netdev, *mtu, *up, add_addresses, remove_addresses)
-            }
+            Action::SetLink {
+                netdev,
+                mtu,
+                up,
+                add_addresses,
+                remove_addresses,
+            } => self
+                .links
+                .set(netdev, *mtu, *up, add_addresses, remove_addresses),
             Action::AddVlan { netdev, parent, id } => self.links.add_vlan(netdev, parent, *id),
             Action::RemoveVlan { netdev } => self.links.remove_vlan(netdev),
             Action::ReloadLink { .. } => {
@@ -331,9 +430,13 @@ impl SimulatedHost {
     }
 
     fn act_on_packages(&mut self, action: &Action) -> Done {
-        self.disk.room().map_err(|(_, why)| (100, format!("E: {why}\nrailwright: {why}")))?;
+        self.disk
+            .room()
+            .map_err(|(_, why)| (100, format!("E: {why}\nrailwright: {why}")))?;
         match action {
-            Action::RefreshPackages { repository, .. } => self.packages.refresh(repository.as_deref()),
+            Action::RefreshPackages { repository, .. } => {
+                self.packages.refresh(repository.as_deref())
+            }
             Action::ForgetPackageLists { name, .. } => {
                 self.packages.fetched.remove(name);
                 Ok(())
@@ -342,12 +445,22 @@ impl SimulatedHost {
             Action::RemovePackages { names, .. } => self.packages.remove(names, false),
             Action::ReleasePackages { names, purge, .. } => self.packages.remove(names, *purge),
             Action::HoldPackages { names, hold, .. } => self.packages.hold(names, *hold),
-            other => Err((127, format!("sh: a simulated host has nothing for {}: not found", other.word()))),
+            other => Err((
+                127,
+                format!(
+                    "sh: a simulated host has nothing for {}: not found",
+                    other.word()
+                ),
+            )),
         }
     }
 
     fn run(&mut self, script: &str, now: Duration) -> Done {
-        let actions = self.commands.get(script).cloned().ok_or_else(|| (127, "sh: not found".to_owned()))?;
+        let actions = self
+            .commands
+            .get(script)
+            .cloned()
+            .ok_or_else(|| (127, "sh: not found".to_owned()))?;
         actions.iter().try_for_each(|action| self.act(action, now))
     }
 
@@ -361,7 +474,8 @@ impl SimulatedHost {
         let release = self.release();
         self.kernel.boot(release, &self.disk);
         self.units.boot(&self.disk, self.clock_s(self.booted));
-        self.names.boot(&self.disk, &mut self.links, &mut self.ssh_netdev);
+        self.names
+            .boot(&self.disk, &mut self.links, &mut self.ssh_netdev);
         self.links.boot(&self.disk);
         self.firmware.boot(false);
         self.pci.boot(&self.disk);

@@ -1,4 +1,5 @@
-//! The netdevs of a simulated host. systemd-networkd owns those that a file names; the others are nobody's.
+//! The netdevs of a simulated host. systemd-networkd owns those that a file names; the others are
+//! nobody's.
 
 use super::disk::Disk;
 use super::host::{Answered, Done};
@@ -46,29 +47,54 @@ impl Links {
     /// The answer to `Read::Link`.
     pub fn read(&self, netdev: &str) -> Answered {
         let Some(link) = self.0.get(netdev) else {
-            return (1, self.0.keys().map(|name| format!("netdev={name}\n")).collect());
+            return (
+                1,
+                self.0
+                    .keys()
+                    .map(|name| format!("netdev={name}\n"))
+                    .collect(),
+            );
         };
-        let index = self.0.keys().position(|name| name == netdev).unwrap_or_default() + 2;
+        let index = self
+            .0
+            .keys()
+            .position(|name| name == netdev)
+            .unwrap_or_default()
+            + 2;
         let flags = if link.up { "0x1003" } else { "0x1002" };
         let state = if link.up { "up" } else { "down" };
-        let mut out = format!("ifindex={index}\nmtu={}\nflags={flags}\noperstate={state}\n", link.mtu);
+        let mut out = format!(
+            "ifindex={index}\nmtu={}\nflags={flags}\noperstate={state}\n",
+            link.mtu
+        );
         if link.up {
             out.push_str("carrier=1\nspeed=100000\n");
         }
         out.push_str("driver=mlx5_core\nip=1\n");
         if let Some((parent, _)) = &link.vlan {
-            out.push_str(&format!("kind=vlan\nlower={parent} {}\n", self.0.get(parent).map_or(0, |parent| parent.mtu)));
+            out.push_str(&format!(
+                "kind=vlan\nlower={parent} {}\n",
+                self.0.get(parent).map_or(0, |parent| parent.mtu)
+            ));
         }
         for address in &link.addresses {
-            let family = if address.contains(':') { "inet6" } else { "inet" };
-            out.push_str(&format!("addr={index}: {netdev}    {family} {address} scope global {netdev}\n"));
+            let family = if address.contains(':') {
+                "inet6"
+            } else {
+                "inet"
+            };
+            out.push_str(&format!(
+                "addr={index}: {netdev}    {family} {address} scope global {netdev}\n"
+            ));
         }
         (0, format!("{out}max_mtu={}\n", link.max_mtu))
     }
 
     /// The answer to `Read::LinkCounters`: nothing is ever paused here, and nothing lost.
     pub fn read_counters(&self, netdevs: &[String]) -> Answered {
-        let counters: String = (0..8).map(|priority| format!("rx_prio{priority}_pause 0\ntx_prio{priority}_pause 0\n")).collect();
+        let counters: String = (0..8)
+            .map(|priority| format!("rx_prio{priority}_pause 0\ntx_prio{priority}_pause 0\n"))
+            .collect();
         let one = |name: &String| match self.0.contains_key(name) {
             true => format!("port {name}\n{counters}rx_discards_phy 0\n"),
             false => format!("port {name}\nabsent\n"),
@@ -78,20 +104,43 @@ impl Links {
 
     /// The answer to `Read::RailTraffic`: simulated netdevs have no RDMA device on them.
     pub fn read_traffic(&self, netdevs: &[String]) -> Answered {
-        let one = |name: &String| format!("port {name}\n{}", if self.0.contains_key(name) { "" } else { "absent\n" });
+        let one = |name: &String| {
+            format!(
+                "port {name}\n{}",
+                if self.0.contains_key(name) {
+                    ""
+                } else {
+                    "absent\n"
+                }
+            )
+        };
         (0, netdevs.iter().map(one).collect())
     }
 
     /// The answer to `Read::LinkManager`.
     pub fn read_manager(&self, netdev: &str, disk: &Disk) -> Answered {
-        let mut out = "\n== networkd-state 644 root root /run/systemd/netif/state\n|OPER_STATE=routable\n".to_owned();
-        let Some(file) = self.0.get(netdev).and_then(|link| find_network_file(netdev, link, disk)) else {
-            out.push_str("\n== networkd 644 root root /run/systemd/netif/links/2\n|ADMIN_STATE=unmanaged\n");
+        let mut out =
+            "\n== networkd-state 644 root root /run/systemd/netif/state\n|OPER_STATE=routable\n"
+                .to_owned();
+        let Some(file) = self
+            .0
+            .get(netdev)
+            .and_then(|link| find_network_file(netdev, link, disk))
+        else {
+            out.push_str(
+                "\n== networkd 644 root root /run/systemd/netif/links/2\n|ADMIN_STATE=unmanaged\n",
+            );
             return (0, out);
         };
-        out.push_str(&format!("\n== networkd 644 root root /run/systemd/netif/links/2\n|ADMIN_STATE=configured\n|NETWORK_FILE={file}\n"));
+        out.push_str(&format!("\n== networkd 644 root root \
+                               /run/systemd/netif/links/2\n|ADMIN_STATE=configured\n|NETWORK_FILE={file}\n"));
         for (word, path) in list_network_files(&file, disk) {
-            let lines: String = disk.text(&path).unwrap_or_default().lines().map(|line| format!("|{line}\n")).collect();
+            let lines: String = disk
+                .text(&path)
+                .unwrap_or_default()
+                .lines()
+                .map(|line| format!("|{line}\n"))
+                .collect();
             out.push_str(&format!("\n== {word} 644 root root {path}\n{lines}"));
         }
         (0, out)
@@ -101,12 +150,19 @@ impl Links {
     pub fn read_layers(&self, netdev: &str, disk: &Disk) -> Answered {
         let mut out = String::new();
         if let Some(link) = self.0.get(netdev) {
-            let of_vlan = |(parent, id): &(String, u16)| format!("|kind=vlan\n|lower={parent}\n|id={id}\n");
-            out.push_str(&format!("\n== netdev 0\n{}", link.vlan.as_ref().map(of_vlan).unwrap_or_default()));
+            let of_vlan =
+                |(parent, id): &(String, u16)| format!("|kind=vlan\n|lower={parent}\n|id={id}\n");
+            out.push_str(&format!(
+                "\n== netdev 0\n{}",
+                link.vlan.as_ref().map(of_vlan).unwrap_or_default()
+            ));
         }
         for (path, _) in disk.below("/etc/systemd/network", ".netdev") {
             let text = disk.text(path).unwrap_or_default();
-            if text.lines().any(|line| line.strip_prefix("Name=") == Some(netdev)) {
+            if text
+                .lines()
+                .any(|line| line.strip_prefix("Name=") == Some(netdev))
+            {
                 let lines: String = text.lines().map(|line| format!("|{line}\n")).collect();
                 out.push_str(&format!("\n== netdev-file 644 root root {path}\n{lines}"));
             }
@@ -116,31 +172,53 @@ impl Links {
 
     /// `ip link add link PARENT name NETDEV type vlan id ID`.
     pub fn add_vlan(&mut self, netdev: &str, parent: &str, id: u16) -> Done {
-        let below = self.0.get(parent).ok_or_else(|| (1, format!("Cannot find device \"{parent}\"")))?;
-        let vlan = SimulatedNetdev { up: false, vlan: Some((parent.to_owned(), id)), ..SimulatedNetdev::of(below.max_mtu, None) };
+        let below = self
+            .0
+            .get(parent)
+            .ok_or_else(|| (1, format!("Cannot find device \"{parent}\"")))?;
+        let vlan = SimulatedNetdev {
+            up: false,
+            vlan: Some((parent.to_owned(), id)),
+            ..SimulatedNetdev::of(below.max_mtu, None)
+        };
         self.0.entry(netdev.to_owned()).or_insert(vlan);
         Ok(())
     }
 
     /// `ip link del dev NETDEV`.
     pub fn remove_vlan(&mut self, netdev: &str) -> Done {
-        self.0.retain(|name, link| name != netdev || link.vlan.is_none());
+        self.0
+            .retain(|name, link| name != netdev || link.vlan.is_none());
         Ok(())
     }
 
-    /// networkd makes the VLANs that the file of a parent names, of which a file says what they are.
+    /// networkd makes the VLANs that the file of a parent names, of which a file says what they
+    /// are.
     fn make_vlans(&mut self, disk: &Disk) {
         let mut wanted = Vec::new();
         for (parent, link) in &self.0 {
-            let all = find_network_file(parent, link, disk).map(|file| list_network_files(&file, disk)).unwrap_or_default();
+            let all = find_network_file(parent, link, disk)
+                .map(|file| list_network_files(&file, disk))
+                .unwrap_or_default();
             for text in all.iter().filter_map(|(_, path)| disk.text(path)) {
-                wanted.extend(text.lines().filter_map(|line| Some((parent.clone(), line.strip_prefix("VLAN=")?.to_owned()))));
+                wanted.extend(text.lines().filter_map(|line| {
+                    Some((parent.clone(), line.strip_prefix("VLAN=")?.to_owned()))
+                }));
             }
         }
         for (parent, name) in wanted {
-            let mut made = disk.below("/etc/systemd/network", ".netdev").filter_map(|(path, _)| disk.text(path));
-            let of_it = made.find(|text| text.lines().any(|line| line.strip_prefix("Name=") == Some(&name))).unwrap_or_default();
-            let id = of_it.lines().find_map(|line| line.strip_prefix("Id=")?.parse().ok());
+            let mut made = disk
+                .below("/etc/systemd/network", ".netdev")
+                .filter_map(|(path, _)| disk.text(path));
+            let of_it = made
+                .find(|text| {
+                    text.lines()
+                        .any(|line| line.strip_prefix("Name=") == Some(&name))
+                })
+                .unwrap_or_default();
+            let id = of_it
+                .lines()
+                .find_map(|line| line.strip_prefix("Id=")?.parse().ok());
             if let Some(id) = id {
                 // The parent is there: its file named the VLAN.
                 let _ = self.add_vlan(&name, &parent, id);
@@ -149,8 +227,18 @@ impl Links {
     }
 
     /// `ip link set` and `ip addr`.
-    pub fn set(&mut self, netdev: &str, mtu: Option<u32>, up: Option<bool>, add: &[String], remove: &[String]) -> Done {
-        let link = self.0.get_mut(netdev).ok_or_else(|| (1, format!("Cannot find device \"{netdev}\"")))?;
+    pub fn set(
+        &mut self,
+        netdev: &str,
+        mtu: Option<u32>,
+        up: Option<bool>,
+        add: &[String],
+        remove: &[String],
+    ) -> Done {
+        let link = self
+            .0
+            .get_mut(netdev)
+            .ok_or_else(|| (1, format!("Cannot find device \"{netdev}\"")))?;
         if let Some(mtu) = mtu {
             if !(68..=link.max_mtu).contains(&mtu) {
                 return Err((2, "Error: mtu greater than device maximum.".to_owned()));
@@ -167,7 +255,9 @@ impl Links {
     pub fn reload(&mut self, disk: &Disk) {
         self.make_vlans(disk);
         for (name, link) in &mut self.0 {
-            let Some(file) = find_network_file(name, link, disk) else { continue };
+            let Some(file) = find_network_file(name, link, disk) else {
+                continue;
+            };
             let said = SimulatedNetworkSettings::of(&file, disk);
             link.mtu = said.mtu.unwrap_or(link.mtu).min(link.max_mtu);
             link.up = said.up.unwrap_or(link.up);
@@ -196,15 +286,28 @@ impl Links {
 
 /// The file that networkd applies: one that matches it from the start, or one of ours.
 fn find_network_file(netdev: &str, link: &SimulatedNetdev, disk: &Disk) -> Option<String> {
-    let own = || Some(format!("/etc/systemd/network/90-railwright-{netdev}.network")).filter(|path| disk.files.contains_key(path));
-    link.network_file.clone().filter(|path| disk.files.contains_key(path)).or_else(own)
+    let own = || {
+        Some(format!(
+            "/etc/systemd/network/90-railwright-{netdev}.network"
+        ))
+        .filter(|path| disk.files.contains_key(path))
+    };
+    link.network_file
+        .clone()
+        .filter(|path| disk.files.contains_key(path))
+        .or_else(own)
 }
 
 fn list_network_files(file: &str, disk: &Disk) -> Vec<(&'static str, String)> {
     let name = file.rsplit('/').next().unwrap_or_default();
     let folder = format!("/etc/systemd/network/{name}.d");
-    let drop_ins = disk.below(&folder, ".conf").map(|(path, _)| ("network-drop-in", path.clone())).collect::<Vec<_>>();
-    std::iter::once(("network-file", file.to_owned())).chain(drop_ins).collect()
+    let drop_ins = disk
+        .below(&folder, ".conf")
+        .map(|(path, _)| ("network-drop-in", path.clone()))
+        .collect::<Vec<_>>();
+    std::iter::once(("network-file", file.to_owned()))
+        .chain(drop_ins)
+        .collect()
 }
 
 /// What the files of a netdev say.
@@ -220,7 +323,12 @@ impl SimulatedNetworkSettings {
     fn of(file: &str, disk: &Disk) -> Self {
         let mut said = SimulatedNetworkSettings::default();
         for (_, path) in list_network_files(file, disk) {
-            for (key, value) in disk.text(&path).unwrap_or_default().lines().filter_map(|line| line.split_once('=')) {
+            for (key, value) in disk
+                .text(&path)
+                .unwrap_or_default()
+                .lines()
+                .filter_map(|line| line.split_once('='))
+            {
                 match key.trim() {
                     "MTUBytes" => said.mtu = value.trim().parse().ok(),
                     "ActivationPolicy" => said.up = Some(value.trim() == "up"),

@@ -33,8 +33,17 @@ const OWN: [&str; 2] = ["root=/dev/vda1", "ro"];
 impl SimulatedBootLoader {
     /// A host that booted with `quiet`.
     pub fn of(keeper: SimulatedBootLoaderKind) -> Self {
-        let words: Vec<String> = OWN.iter().copied().chain(["quiet"]).map(str::to_owned).collect();
-        SimulatedBootLoader { keeper, running: words.clone(), next: words }
+        let words: Vec<String> = OWN
+            .iter()
+            .copied()
+            .chain(["quiet"])
+            .map(str::to_owned)
+            .collect();
+        SimulatedBootLoader {
+            keeper,
+            running: words.clone(),
+            next: words,
+        }
     }
 
     /// The answer to `Read::Boot`.
@@ -42,15 +51,24 @@ impl SimulatedBootLoader {
         let mut out = format!("running\t{}\n", self.running.join(" "));
         match self.keeper {
             SimulatedBootLoaderKind::None => out.push_str("loader\tnone\n"),
-            SimulatedBootLoaderKind::Grubby => out.push_str(&format!("loader\tgrubby\ngrubby\targs=\"{}\"\n", self.next.join(" "))),
+            SimulatedBootLoaderKind::Grubby => out.push_str(&format!(
+                "loader\tgrubby\ngrubby\targs=\"{}\"\n",
+                self.next.join(" ")
+            )),
             SimulatedBootLoaderKind::Grub => {
                 out.push_str("loader\tgrub\n");
                 for (path, text) in default_files(disk) {
                     out.push_str(&format!("default\t{path}\n"));
-                    let lines = text.lines().map(str::trim).filter(|line| line.starts_with("GRUB_CMDLINE_LINUX"));
+                    let lines = text
+                        .lines()
+                        .map(str::trim)
+                        .filter(|line| line.starts_with("GRUB_CMDLINE_LINUX"));
                     lines.for_each(|line| out.push_str(&format!("set\t{line}\n")));
                 }
-                let entry = format!("menu\tmenuentry 'Linux' {{\nmenu\tlinux /vmlinuz {}\nmenu\t}}\n", self.next.join(" "));
+                let entry = format!(
+                    "menu\tmenuentry 'Linux' {{\nmenu\tlinux /vmlinuz {}\nmenu\t}}\n",
+                    self.next.join(" ")
+                );
                 out.push_str(&entry);
             }
         }
@@ -60,13 +78,23 @@ impl SimulatedBootLoader {
     /// `update-grub`.
     pub fn update(&mut self, disk: &Disk) -> Done {
         if self.keeper == SimulatedBootLoaderKind::None {
-            return Err((UNAVAILABLE, "railwright: neither update-grub nor grub2-mkconfig is on this host".to_owned()));
+            return Err((
+                UNAVAILABLE,
+                "railwright: neither update-grub nor grub2-mkconfig is on this host".to_owned(),
+            ));
         }
         if self.keeper == SimulatedBootLoaderKind::Grub {
             disk.room()?;
             let mut all = DefaultFiles::default();
-            default_files(disk).iter().flat_map(|(_, text)| text.lines()).for_each(|line| all.take(line));
-            self.next = OWN.iter().map(ToString::to_string).chain(all.tokens()).collect();
+            default_files(disk)
+                .iter()
+                .flat_map(|(_, text)| text.lines())
+                .for_each(|line| all.take(line));
+            self.next = OWN
+                .iter()
+                .map(ToString::to_string)
+                .chain(all.tokens())
+                .collect();
         }
         Ok(())
     }
@@ -74,7 +102,10 @@ impl SimulatedBootLoader {
     /// `grubby --args` and `--remove-args`: a name has one value.
     pub fn set_argument(&mut self, argument: &str, present: bool) -> Done {
         if self.keeper != SimulatedBootLoaderKind::Grubby {
-            return Err((UNAVAILABLE, "railwright: grubby is not on this host".to_owned()));
+            return Err((
+                UNAVAILABLE,
+                "railwright: grubby is not on this host".to_owned(),
+            ));
         }
         let name = |word: &str| word.split('=').next().map(str::to_owned);
         self.next.retain(|other| name(other) != name(argument));
@@ -87,6 +118,14 @@ impl SimulatedBootLoader {
 
 /// In the order in which grub-mkconfig sources them.
 fn default_files(disk: &Disk) -> Vec<(String, String)> {
-    let first = disk.text("/etc/default/grub").map(|text| ("/etc/default/grub".to_owned(), text));
-    first.into_iter().chain(disk.below("/etc/default/grub.d", ".cfg").map(|(path, text)| (path.clone(), text))).collect()
+    let first = disk
+        .text("/etc/default/grub")
+        .map(|text| ("/etc/default/grub".to_owned(), text));
+    first
+        .into_iter()
+        .chain(
+            disk.below("/etc/default/grub.d", ".cfg")
+                .map(|(path, text)| (path.clone(), text)),
+        )
+        .collect()
 }

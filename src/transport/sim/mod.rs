@@ -1,10 +1,13 @@
-//! `sim`: a fleet of hosts in memory, behind the same handles as SSH. It takes typed reads and actions as values, and
-//! never sees a shell. Time is tokio's: in a runtime whose clock is paused, a rollout of hours takes no time at all and
-//! goes the same way every time. What goes wrong is told beforehand (`Fault`).
+//! `sim`: a fleet of hosts in memory, behind the same handles as SSH. It takes typed reads and
+//! actions as values, and never sees a shell. Time is tokio's: in a runtime whose clock is paused,
+//! a rollout of hours takes no time at all and goes the same way every time. What goes wrong is
+//! told beforehand (`Fault`).
 //!
-//! A host has the three planes: a disk (`disk`), a running kernel with modules, settings, units, netdevs, PCI registers and
-//! interrupts (`modules`, `units`, `links`, `pci`), and a boot loader (`loader`) that decides what the next boot runs.
-//! `steps` is what it does over time; with `switch` it is one. It has no RDMA devices, no `dcb` and no compiler; it says so when it is asked for them.
+//! A host has the three planes: a disk (`disk`), a running kernel with modules, settings, units,
+//! netdevs, PCI registers and interrupts (`modules`, `units`, `links`, `pci`), and a boot loader
+//! (`loader`) that decides what the next boot runs. `steps` is what it does over time; with
+//! `switch` it is one. It has no RDMA devices, no `dcb` and no compiler; it says so when it is
+//! asked for them.
 
 pub mod disk;
 pub mod fault;
@@ -26,7 +29,10 @@ pub use fault::{SimulatedFault, SimulatedTrouble};
 pub use host::SimulatedHost;
 
 use super::target_lock::lock_lost;
-use super::{BoxFuture, Connector, ExecutionOutcome, Fence, FencedWrite, HostAccess, HostLink, TransportError, Upkeep};
+use super::{
+    BoxFuture, Connector, ExecutionOutcome, Fence, FencedWrite, HostAccess, HostLink,
+    TransportError, Upkeep,
+};
 use fault::SimulatedCall;
 use railwright_resource::complaint::LOCKED;
 use railwright_resource::probe::Probe;
@@ -87,14 +93,18 @@ pub struct Fleet(Arc<Mutex<World>>);
 impl Fleet {
     /// Hosts by name.
     pub fn of(hosts: BTreeMap<String, SimulatedHost>) -> Self {
-        Fleet(Arc::new(Mutex::new(World { hosts, ..World::default() })))
+        Fleet(Arc::new(Mutex::new(World {
+            hosts,
+            ..World::default()
+        })))
     }
 
     fn world(&self) -> MutexGuard<'_, World> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at a host, or changes it as somebody else would. The result of `change`, if there is such a host.
+    /// Looks at a host, or changes it as somebody else would. The result of `change`, if there is
+    /// such a host.
     pub fn with<T>(&self, host: &str, change: impl FnOnce(&mut SimulatedHost) -> T) -> Option<T> {
         self.world().hosts.get_mut(host).map(change)
     }
@@ -111,10 +121,15 @@ impl Fleet {
 
     /// What came of everything, host by host.
     pub fn effects(&self) -> BTreeMap<String, SimulatedHost> {
-        self.world().hosts.iter().map(|(name, host)| (name.clone(), host.effect())).collect()
+        self.world()
+            .hosts
+            .iter()
+            .map(|(name, host)| (name.clone(), host.effect()))
+            .collect()
     }
 
-    /// The machine that railwright runs on loses its power (true), or is back: nothing of ours reaches a host in between.
+    /// The machine that railwright runs on loses its power (true), or is back: nothing of ours
+    /// reaches a host in between.
     pub fn cut_off(&self, dead: bool) {
         self.world().dead = dead;
     }
@@ -136,17 +151,27 @@ impl Fleet {
         what: impl FnOnce(&mut SimulatedHost, Duration, Option<SimulatedTrouble>) -> T,
     ) -> Result<T, TransportError> {
         let mut world = self.world();
-        let lost = |reason: &str| TransportError::Lost { host: link.host.to_owned(), reason: reason.to_owned() };
+        let lost = |reason: &str| TransportError::Lost {
+            host: link.host.to_owned(),
+            reason: reason.to_owned(),
+        };
         if world.dead {
             return Err(lost("railwright is dead"));
         }
         let now = world.now();
-        let host = world.hosts.get_mut(link.host).ok_or_else(|| lost("there is no such host"))?;
+        let host = world
+            .hosts
+            .get_mut(link.host)
+            .ok_or_else(|| lost("there is no such host"))?;
         host.calls += 1;
         host.disk.full_for = host.disk.full_for.saturating_sub(1);
         host.settle(now);
         let mut of_call = None;
-        while let Some(place) = host.faults.iter().position(|fault| fault.comes(host.calls, call)) {
+        while let Some(place) = host
+            .faults
+            .iter()
+            .position(|fault| fault.comes(host.calls, call))
+        {
             let trouble = host.faults.remove(place).trouble;
             if trouble.is_of_action() || matches!(trouble, SimulatedTrouble::CutOff(_)) {
                 of_call = Some(trouble);
@@ -154,7 +179,10 @@ impl Fleet {
             }
             host.suffer(trouble, now);
         }
-        if host.is_cut_off() || now < host.down_until || link.boot.is_some_and(|boot| boot != host.boot) {
+        if host.is_cut_off()
+            || now < host.down_until
+            || link.boot.is_some_and(|boot| boot != host.boot)
+        {
             return Err(lost("reset by the peer"));
         }
         Ok(what(host, now, of_call))
@@ -165,7 +193,13 @@ impl Fleet {
         let mut world = self.world();
         let at = world.now();
         let until = until.unwrap_or(at);
-        world.log.push(SimulatedLoggedWrite { at, until, host: host.to_owned(), word: word.to_owned(), fence: fence.clone() });
+        world.log.push(SimulatedLoggedWrite {
+            at,
+            until,
+            host: host.to_owned(),
+            word: word.to_owned(),
+            fence: fence.clone(),
+        });
     }
 }
 
@@ -190,10 +224,18 @@ struct SimulatedHostLink {
 
 impl SimulatedHostLink {
     fn at(&self) -> At<'_> {
-        At { host: &self.host, boot: Some(self.boot) }
+        At {
+            host: &self.host,
+            boot: Some(self.boot),
+        }
     }
 
-    async fn wait_for(&self, until: Duration, token: &str, lost_after: bool) -> Result<ExecutionOutcome, TransportError> {
+    async fn wait_for(
+        &self,
+        until: Duration,
+        token: &str,
+        lost_after: bool,
+    ) -> Result<ExecutionOutcome, TransportError> {
         loop {
             let now = self.fleet.now();
             if now >= until {
@@ -204,7 +246,10 @@ impl SimulatedHostLink {
         let mut world = self.fleet.world();
         let now = world.now();
         let dead = world.dead;
-        let lost = || TransportError::Lost { host: self.host.clone(), reason: "reset by the peer".to_owned() };
+        let lost = || TransportError::Lost {
+            host: self.host.clone(),
+            reason: "reset by the peer".to_owned(),
+        };
         let host = world.hosts.get_mut(&self.host).ok_or_else(lost)?;
         host.settle(now);
         if dead || host.boot != self.boot || now < host.down_until || host.is_cut_off() {
@@ -218,23 +263,30 @@ impl HostLink for SimulatedHostLink {
     fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<ReadResults, TransportError>> {
         Box::pin(async move {
             tokio::time::sleep(pace::ROUND_TRIP).await;
-            self.fleet.call(&self.at(), SimulatedCall::Read, |host, _, trouble| {
-                let cut_off = match trouble {
-                    Some(SimulatedTrouble::CutOff(place)) => place,
-                    _ => usize::MAX,
-                };
-                let mut answers = ReadResults::default();
-                for (place, read) in reads.iter().enumerate() {
-                    let answer = if place < cut_off {
-                        let (code, out) = host.answer(read);
-                        ReadResult { status: AnswerStatus::Exit(code), out }
-                    } else {
-                        ReadResult { status: AnswerStatus::CutOff, out: String::new() }
+            self.fleet
+                .call(&self.at(), SimulatedCall::Read, |host, _, trouble| {
+                    let cut_off = match trouble {
+                        Some(SimulatedTrouble::CutOff(place)) => place,
+                        _ => usize::MAX,
                     };
-                    answers.insert(read.key(), answer);
-                }
-                answers
-            })
+                    let mut answers = ReadResults::default();
+                    for (place, read) in reads.iter().enumerate() {
+                        let answer = if place < cut_off {
+                            let (code, out) = host.answer(read);
+                            ReadResult {
+                                status: AnswerStatus::Exit(code),
+                                out,
+                            }
+                        } else {
+                            ReadResult {
+                                status: AnswerStatus::CutOff,
+                                out: String::new(),
+                            }
+                        };
+                        answers.insert(read.key(), answer);
+                    }
+                    answers
+                })
         })
     }
 
@@ -249,52 +301,107 @@ impl HostLink for SimulatedHostLink {
             let fence = fence.ok_or_else(|| lock_lost(&self.host, None))?;
             let (begun, lost_after) = self
                 .fleet
-                .call(&self.at(), SimulatedCall::Act(action), |host, now, trouble| {
-                    let lost_after = trouble == Some(SimulatedTrouble::LostAfter);
-                    host.lock.check(fence).map(|()| (host.begin(action, token, now, trouble), lost_after))
-                })?
+                .call(
+                    &self.at(),
+                    SimulatedCall::Act(action),
+                    |host, now, trouble| {
+                        let lost_after = trouble == Some(SimulatedTrouble::LostAfter);
+                        host.lock
+                            .check(fence)
+                            .map(|()| (host.begin(action, token, now, trouble), lost_after))
+                    },
+                )?
                 .map_err(|holder| lock_lost(&self.host, holder.as_deref()))?;
-            let is_refused = matches!(&begun, SimulatedStepStart::Over(ExecutionOutcome::Ended { code: LOCKED, .. }));
+            let is_refused = matches!(
+                &begun,
+                SimulatedStepStart::Over(ExecutionOutcome::Ended { code: LOCKED, .. })
+            );
             if !is_refused {
-                let until = self.fleet.with(&self.host, |host| host.running.as_ref().map(|running| running.until)).flatten();
+                let until = self
+                    .fleet
+                    .with(&self.host, |host| {
+                        host.running.as_ref().map(|running| running.until)
+                    })
+                    .flatten();
                 self.fleet.note(&self.host, &action.word(), fence, until);
             }
             match begun {
-                SimulatedStepStart::Lost => Ok(ExecutionOutcome::Unknown { reason: "the connection ended: reset by the peer".to_owned() }),
+                SimulatedStepStart::Lost => Ok(ExecutionOutcome::Unknown {
+                    reason: "the connection ended: reset by the peer".to_owned(),
+                }),
                 SimulatedStepStart::Over(performed) => Ok(performed),
                 SimulatedStepStart::Until(until) => self.wait_for(until, token, lost_after).await,
             }
         })
     }
 
-    fn probe<'a>(&'a self, _: &'a Probe) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
-        Box::pin(async { Ok(ExecutionOutcome::Unknown { reason: "a simulated host carries no traffic".to_owned() }) })
+    fn probe<'a>(
+        &'a self,
+        _: &'a Probe,
+    ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
+        Box::pin(async {
+            Ok(ExecutionOutcome::Unknown {
+                reason: "a simulated host carries no traffic".to_owned(),
+            })
+        })
     }
 
-    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
+    fn upkeep<'a>(
+        &'a self,
+        upkeep: &'a Upkeep,
+    ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         Box::pin(async move {
             tokio::time::sleep(pace::ROUND_TRIP).await;
-            let kept = self.fleet.call(&self.at(), SimulatedCall::Upkeep, |host, now, _| host.upkeep(upkeep, now))?;
+            let kept = self
+                .fleet
+                .call(&self.at(), SimulatedCall::Upkeep, |host, now, _| {
+                    host.upkeep(upkeep, now)
+                })?;
             let (code, stdout) = kept.map_err(|holder| lock_lost(&self.host, holder.as_deref()))?;
-            if let (Upkeep::Write { fence, write: FencedWrite::Record { .. } }, 0) = (upkeep, code) {
+            if let (
+                Upkeep::Write {
+                    fence,
+                    write: FencedWrite::Record { .. },
+                },
+                0,
+            ) = (upkeep, code)
+            {
                 self.fleet.note(&self.host, "record", fence, None);
             }
-            Ok(ExecutionOutcome::Ended { code, stdout, stderr: String::new() })
+            Ok(ExecutionOutcome::Ended {
+                code,
+                stdout,
+                stderr: String::new(),
+            })
         })
     }
 }
 
 impl Connector for Fleet {
-    fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
+    fn connect<'a>(
+        &'a self,
+        access: &'a HostAccess,
+    ) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
         Box::pin(async move {
             tokio::time::sleep(pace::ROUND_TRIP).await;
-            let at = At { host: &access.name, boot: None };
+            let at = At {
+                host: &access.name,
+                boot: None,
+            };
             match self.call(&at, SimulatedCall::Connect, |host, _, _| host.boot) {
-                Ok(boot) => Ok(Arc::new(SimulatedHostLink { fleet: self.clone(), host: access.name.clone(), boot }) as Arc<dyn HostLink>),
+                Ok(boot) => Ok(Arc::new(SimulatedHostLink {
+                    fleet: self.clone(),
+                    host: access.name.clone(),
+                    boot,
+                }) as Arc<dyn HostLink>),
                 Err(_) => {
                     tokio::time::sleep(Duration::from_secs(access.connect_timeout_s.into())).await;
                     let (host, address) = (access.name.clone(), access.address.clone());
-                    Err(TransportError::Unreachable { host, address, reason: "no route to it".to_owned() })
+                    Err(TransportError::Unreachable {
+                        host,
+                        address,
+                        reason: "no route to it".to_owned(),
+                    })
                 }
             }
         })

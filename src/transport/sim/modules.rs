@@ -1,5 +1,5 @@
-//! Kernel modules and kernel settings of a simulated host: what is loaded, what lies on the disk, and what a boot makes
-//! of modules-load.d, modprobe.d and sysctl.d.
+//! Kernel modules and kernel settings of a simulated host: what is loaded, what lies on the disk,
+//! and what a boot makes of modules-load.d, modprobe.d and sysctl.d.
 
 use super::disk::Disk;
 use super::host::{Answered, Done};
@@ -43,12 +43,21 @@ pub fn format_dotted_key(key: &str) -> String {
 impl Kernel {
     /// The answer to `Read::Sysctl`.
     pub fn read_sysctl(&self, key: &str, disk: &Disk) -> Answered {
-        let mut out = self.sysctls.get(&format_dotted_key(key)).map_or("none\n".to_owned(), |value| format!("running\t{value}\n"));
+        let mut out = self
+            .sysctls
+            .get(&format_dotted_key(key))
+            .map_or("none\n".to_owned(), |value| format!("running\t{value}\n"));
         let path = key_path(key);
         let last = path.rsplit('/').next().unwrap_or_default();
-        for (file, text) in FOLDERS.iter().flat_map(|folder| disk.below(folder, ".conf")) {
+        for (file, text) in FOLDERS
+            .iter()
+            .flat_map(|folder| disk.below(folder, ".conf"))
+        {
             out.push_str(&format!("file\t{file}\n"));
-            for line in text.lines().filter(|line| line.contains(last) || line.contains(['*', '?'])) {
+            for line in text
+                .lines()
+                .filter(|line| line.contains(last) || line.contains(['*', '?']))
+            {
                 out.push_str(&format!("line\t{file}:{line}\n"));
             }
         }
@@ -57,11 +66,25 @@ impl Kernel {
 
     /// Writes a setting. Where a number stands, the kernel takes nothing but numbers (EINVAL).
     pub fn set_sysctl(&mut self, key: &str, value: &str) -> Done {
-        let missing = || (MISSING, format!("railwright: the kernel has no setting {key}"));
-        let slot = self.sysctls.get_mut(&format_dotted_key(key)).ok_or_else(missing)?;
-        let numbers = |text: &str| text.split_whitespace().all(|word| word.parse::<i64>().is_ok());
+        let missing = || {
+            (
+                MISSING,
+                format!("railwright: the kernel has no setting {key}"),
+            )
+        };
+        let slot = self
+            .sysctls
+            .get_mut(&format_dotted_key(key))
+            .ok_or_else(missing)?;
+        let numbers = |text: &str| {
+            text.split_whitespace()
+                .all(|word| word.parse::<i64>().is_ok())
+        };
         if numbers(slot) && !numbers(value) {
-            return Err((1, format!("railwright: the kernel refused the value {value} for {key}")));
+            return Err((
+                1,
+                format!("railwright: the kernel refused the value {value} for {key}"),
+            ));
         }
         *slot = value.split_whitespace().collect::<Vec<_>>().join(" ");
         Ok(())
@@ -73,9 +96,17 @@ impl Kernel {
         if let Some(parameters) = self.loaded.get(name) {
             let users: Vec<&str> = self.users(name).collect();
             let count = users.len() + usize::from(self.used.contains(name));
-            let users = if users.is_empty() { "-".to_owned() } else { format!("{},", users.join(",")) };
-            out.push_str(&format!("loaded\t{name} 16384 {count} {users} Live 0x0000000000000000\n"));
-            parameters.iter().for_each(|(key, value)| out.push_str(&format!("parameter\t{key}\t{value}\n")));
+            let users = if users.is_empty() {
+                "-".to_owned()
+            } else {
+                format!("{},", users.join(","))
+            };
+            out.push_str(&format!(
+                "loaded\t{name} 16384 {count} {users} Live 0x0000000000000000\n"
+            ));
+            parameters
+                .iter()
+                .for_each(|(key, value)| out.push_str(&format!("parameter\t{key}\t{value}\n")));
         }
         if self.on_disk.contains_key(name) {
             out.push_str("disk\n");
@@ -93,14 +124,33 @@ impl Kernel {
     }
 
     fn users<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        let needs = |other: &String| self.on_disk.get(other).is_some_and(|file| file.needs.contains(name));
-        self.loaded.keys().filter(move |other| needs(other)).map(String::as_str)
+        let needs = |other: &String| {
+            self.on_disk
+                .get(other)
+                .is_some_and(|file| file.needs.contains(name))
+        };
+        self.loaded
+            .keys()
+            .filter(move |other| needs(other))
+            .map(String::as_str)
     }
 
-    /// Loads a module and what it needs, with the options of modprobe.d; one that is loaded stays as it is.
-    pub fn load(&mut self, name: &str, given: &BTreeMap<String, String>, release: &str, disk: &Disk) -> Done {
+    /// Loads a module and what it needs, with the options of modprobe.d; one that is loaded stays
+    /// as it is.
+    pub fn load(
+        &mut self,
+        name: &str,
+        given: &BTreeMap<String, String>,
+        release: &str,
+        disk: &Disk,
+    ) -> Done {
         let name = normal_name(name);
-        let missing = || (MISSING, format!("railwright: the kernel {release} has no module {name}"));
+        let missing = || {
+            (
+                MISSING,
+                format!("railwright: the kernel {release} has no module {name}"),
+            )
+        };
         let file = self.on_disk.get(&name).ok_or_else(missing)?.clone();
         if self.loaded.contains_key(&name) {
             return Ok(());
@@ -111,7 +161,10 @@ impl Kernel {
         let mut parameters = file.parameters.clone();
         let known = |key: &str| file.parameters.contains_key(key);
         // What a module does not know is reported by the kernel and ignored.
-        let options = collect_module_options(&name, disk).into_iter().chain(given.clone()).filter(|(key, _)| known(key));
+        let options = collect_module_options(&name, disk)
+            .into_iter()
+            .chain(given.clone())
+            .filter(|(key, _)| known(key));
         parameters.extend(options);
         self.loaded.insert(name, parameters);
         Ok(())
@@ -125,8 +178,18 @@ impl Kernel {
         }
         let users: Vec<&str> = self.users(&name).collect();
         if !users.is_empty() || self.used.contains(&name) {
-            let by = if users.is_empty() { String::new() } else { format!(" by: {}", users.join(" ")) };
-            return Err((1, format!("railwright: the module {name} does not unload: rmmod: ERROR: Module {name} is in use{by}")));
+            let by = if users.is_empty() {
+                String::new()
+            } else {
+                format!(" by: {}", users.join(" "))
+            };
+            return Err((
+                1,
+                format!(
+                    "railwright: the module {name} does not unload: rmmod: ERROR: Module {name} is \
+                     in use{by}"
+                ),
+            ));
         }
         self.loaded.remove(&name);
         Ok(())
@@ -136,7 +199,10 @@ impl Kernel {
     pub fn boot(&mut self, release: &str, disk: &Disk) {
         self.loaded.clear();
         self.used.clear();
-        for name in select_effective_files(disk, "modules-load.d").into_iter().flat_map(|(_, text)| words_of_lines(&text)) {
+        for name in select_effective_files(disk, "modules-load.d")
+            .into_iter()
+            .flat_map(|(_, text)| words_of_lines(&text))
+        {
             // systemd-modules-load goes on when one is missing.
             let _ = self.load(&name, &BTreeMap::new(), release, disk);
         }
@@ -150,32 +216,48 @@ impl Kernel {
 }
 
 fn words_of_lines(text: &str) -> Vec<String> {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', ';']));
+    let lines = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with(['#', ';']));
     lines.map(str::to_owned).collect()
 }
 
 /// The options that modprobe.d gives a module, in the order of the files.
 fn collect_module_options(name: &str, disk: &Disk) -> Vec<(String, String)> {
-    let lines = select_effective_files(disk, "modprobe.d").into_iter().flat_map(|(_, text)| words_of_lines(&text));
+    let lines = select_effective_files(disk, "modprobe.d")
+        .into_iter()
+        .flat_map(|(_, text)| words_of_lines(&text));
     let mut found = Vec::new();
     for line in lines {
         let mut words = line.split_whitespace();
-        if words.next() == Some("options") && words.next().map(normal_name).as_deref() == Some(name) {
-            let pair = |word: &str| word.split_once('=').map(|(key, value)| (normal_name(key), value.trim_matches('"').to_owned()));
+        if words.next() == Some("options") && words.next().map(normal_name).as_deref() == Some(name)
+        {
+            let pair = |word: &str| {
+                word.split_once('=')
+                    .map(|(key, value)| (normal_name(key), value.trim_matches('"').to_owned()))
+            };
             found.extend(words.filter_map(pair));
         }
     }
     found
 }
 
-/// The files that count: by name, and of each name the one in the strongest folder (sysctl.d(5), modules-load.d(5)).
+/// The files that count: by name, and of each name the one in the strongest folder (sysctl.d(5),
+/// modules-load.d(5)).
 fn select_effective_files(disk: &Disk, folder: &str) -> Vec<(String, String)> {
-    effective_in(disk, &CONFIGURATION.map(|above| format!("{above}/{folder}")))
+    effective_in(
+        disk,
+        &CONFIGURATION.map(|above| format!("{above}/{folder}")),
+    )
 }
 
 fn effective_in(disk: &Disk, folders: &[String]) -> Vec<(String, String)> {
     let mut by_name: BTreeMap<String, (String, String)> = BTreeMap::new();
-    for (path, text) in folders.iter().flat_map(|folder| disk.below(folder, ".conf")) {
+    for (path, text) in folders
+        .iter()
+        .flat_map(|folder| disk.below(folder, ".conf"))
+    {
         let name = path.rsplit('/').next().unwrap_or_default().to_owned();
         by_name.entry(name).or_insert_with(|| (path.clone(), text));
     }

@@ -1,5 +1,5 @@
-//! The packages of a simulated host, with apt's or dnf's manners: a lock that others may hold, holds, and lists that must
-//! have been fetched.
+//! The packages of a simulated host, with apt's or dnf's manners: a lock that others may hold,
+//! holds, and lists that must have been fetched.
 
 use super::host::{Answered, Done};
 use railwright_resource::action::{PackageManager, PackageVersion};
@@ -36,7 +36,13 @@ impl Packages {
     /// None installed.
     pub fn of(manager: PackageManager) -> Self {
         let (installed, offered) = (BTreeMap::new(), BTreeMap::new());
-        Packages { manager, installed, left_over: BTreeSet::new(), offered, fetched: BTreeSet::new() }
+        Packages {
+            manager,
+            installed,
+            left_over: BTreeSet::new(),
+            offered,
+            fetched: BTreeSet::new(),
+        }
     }
 
     /// The answer to `Read::Packages`.
@@ -45,8 +51,16 @@ impl Packages {
         let mut out = format!("manager\t{}\n", if apt { "apt" } else { "dnf" });
         for name in names {
             match self.installed.get(name) {
-                Some(SimulatedInstalledPackage { version, held, half }) if apt => {
-                    let status = format!("{}{} ", if *held { 'h' } else { 'i' }, if *half { 'U' } else { 'i' });
+                Some(SimulatedInstalledPackage {
+                    version,
+                    held,
+                    half,
+                }) if apt => {
+                    let status = format!(
+                        "{}{} ",
+                        if *held { 'h' } else { 'i' },
+                        if *half { 'U' } else { 'i' }
+                    );
                     out.push_str(&format!("dpkg\t{status}\t{name}\t{version}\n"));
                 }
                 Some(SimulatedInstalledPackage { version, held, .. }) => {
@@ -55,7 +69,9 @@ impl Packages {
                         out.push_str(&format!("lock\t{name}-0:{version}.*\n"));
                     }
                 }
-                None if apt && self.left_over.contains(name) => out.push_str(&format!("dpkg\trc \t{name}\t0\n")),
+                None if apt && self.left_over.contains(name) => {
+                    out.push_str(&format!("dpkg\trc \t{name}\t0\n"))
+                }
                 None => {}
             }
         }
@@ -74,10 +90,16 @@ impl Packages {
 
     /// What another program's lock makes of a run.
     pub fn locked(&self) -> (i32, String) {
-        (LOCKED, "railwright: the package manager is locked by pid 4242 (unattended-upgr); nothing was changed".to_owned())
+        (
+            LOCKED,
+            "railwright: the package manager is locked by pid 4242 (unattended-upgr); nothing was \
+             changed"
+                .to_owned(),
+        )
     }
 
-    /// Fetches the lists of one repository; none of ours has to be told apart where all are fetched.
+    /// Fetches the lists of one repository; none of ours has to be told apart where all are
+    /// fetched.
     pub fn refresh(&mut self, repository: Option<&str>) -> Done {
         self.fetched.extend(repository.map(str::to_owned));
         Ok(())
@@ -86,50 +108,116 @@ impl Packages {
     /// Installs all of them or none.
     pub fn install(&mut self, packages: &[PackageVersion]) -> Done {
         for package in packages {
-            let versions = self.offered.get(&package.name).map(Vec::as_slice).unwrap_or_default();
+            let versions = self
+                .offered
+                .get(&package.name)
+                .map(Vec::as_slice)
+                .unwrap_or_default();
             let name = &package.name;
             match &package.version {
                 _ if versions.is_empty() && !self.installed.contains_key(name) => {
-                    return Err((MISSING, format!("railwright: no package {name} in the repositories of this host")));
+                    return Err((
+                        MISSING,
+                        format!("railwright: no package {name} in the repositories of this host"),
+                    ));
                 }
-                Some(version) if !versions.contains(version) && self.installed.get(name).is_none_or(|i| i.version != *version) => {
-                    return Err((MISSING, format!("railwright: no version {version} of package {name} in the repositories of this host")));
+                Some(version)
+                    if !versions.contains(version)
+                        && self
+                            .installed
+                            .get(name)
+                            .is_none_or(|i| i.version != *version) =>
+                {
+                    return Err((
+                        MISSING,
+                        format!(
+                            "railwright: no version {version} of package {name} in the \
+                             repositories of this host"
+                        ),
+                    ));
                 }
                 _ => {}
             }
         }
         // What an earlier run left half done is finished first (`dpkg --configure -a`).
-        self.installed.values_mut().for_each(|installed| installed.half = false);
+        self.installed
+            .values_mut()
+            .for_each(|installed| installed.half = false);
         for PackageVersion { name, version } in packages {
-            let newest = || self.offered.get(name).and_then(|versions| versions.last().cloned());
-            let there = self.installed.get(name).map(|installed| installed.version.clone());
-            let Some(version) = version.clone().or_else(newest).or(there) else { continue };
-            let held = self.installed.get(name).is_some_and(|installed| installed.held);
-            self.installed.insert(name.clone(), SimulatedInstalledPackage { version, held, half: false });
+            let newest = || {
+                self.offered
+                    .get(name)
+                    .and_then(|versions| versions.last().cloned())
+            };
+            let there = self
+                .installed
+                .get(name)
+                .map(|installed| installed.version.clone());
+            let Some(version) = version.clone().or_else(newest).or(there) else {
+                continue;
+            };
+            let held = self
+                .installed
+                .get(name)
+                .is_some_and(|installed| installed.held);
+            self.installed.insert(
+                name.clone(),
+                SimulatedInstalledPackage {
+                    version,
+                    held,
+                    half: false,
+                },
+            );
             self.left_over.remove(name);
         }
         Ok(())
     }
 
-    /// What is left of an installation that was cut off: the first package is unpacked, the rest is not there.
+    /// What is left of an installation that was cut off: the first package is unpacked, the rest is
+    /// not there.
     pub fn half_install(&mut self, packages: &[PackageVersion]) {
-        let Some(first) = packages.first().filter(|first| !self.installed.contains_key(&first.name)) else { return };
-        let newest = self.offered.get(&first.name).and_then(|versions| versions.last().cloned());
-        let Some(version) = first.version.clone().or(newest) else { return };
+        let Some(first) = packages
+            .first()
+            .filter(|first| !self.installed.contains_key(&first.name))
+        else {
+            return;
+        };
+        let newest = self
+            .offered
+            .get(&first.name)
+            .and_then(|versions| versions.last().cloned());
+        let Some(version) = first.version.clone().or(newest) else {
+            return;
+        };
         if self.manager == PackageManager::Apt {
-            self.installed.insert(first.name.clone(), SimulatedInstalledPackage { version, held: false, half: true });
+            self.installed.insert(
+                first.name.clone(),
+                SimulatedInstalledPackage {
+                    version,
+                    held: false,
+                    half: true,
+                },
+            );
         }
     }
 
     /// Removes packages; apt refuses when one is held.
     pub fn remove(&mut self, names: &[String], purge: bool) -> Done {
-        let held = |name: &&String| self.installed.get(*name).is_some_and(|installed| installed.held);
+        let held = |name: &&String| {
+            self.installed
+                .get(*name)
+                .is_some_and(|installed| installed.held)
+        };
         if self.manager == PackageManager::Apt && names.iter().any(|name| held(&name)) {
-            let why = "E: Held packages were changed and -y was used without --allow-change-held-packages.";
+            let why = "E: Held packages were changed and -y was used without \
+                       --allow-change-held-packages.";
             return Err((100, format!("{why}\nrailwright: {}", &why[3..])));
         }
         for name in names {
-            if self.installed.remove(name).is_some() && self.manager == PackageManager::Apt && !purge {
+            if self.installed.remove(name).is_some()
+                && self.manager == PackageManager::Apt
+                && !purge
+            {
                 self.left_over.insert(name.clone());
             }
         }

@@ -1,5 +1,5 @@
-//! A simulated host over time: steps that take a while, go on without a connection, are killed, or are found again by
-//! their token; and the troubles that befall a host.
+//! A simulated host over time: steps that take a while, go on without a connection, are killed, or
+//! are found again by their token; and the troubles that befall a host.
 
 use super::fault::SimulatedTrouble;
 use super::host::{Done, SimulatedHost};
@@ -25,10 +25,14 @@ pub struct SimulatedRunningAction {
 }
 
 impl SimulatedRunningAction {
-    /// Whether it is in the way of whoever asks whether the host is idle: a long step of the run that goes on is found again
-    /// by its token, so only who asks for its attempt waits for it.
+    /// Whether it is in the way of whoever asks whether the host is idle: a long step of the run
+    /// that goes on is found again by its token, so only who asks for its attempt waits for it.
     fn is_in_the_way(&self, attempt: Option<&str>, run: Option<&str>) -> bool {
-        let is_of = |name: &str| self.token.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
+        let is_of = |name: &str| {
+            self.token
+                .strip_prefix(name)
+                .is_some_and(|rest| rest.starts_with('-'))
+        };
         !self.action.is_long() || attempt.is_some_and(is_of) || !run.is_some_and(is_of)
     }
 }
@@ -45,17 +49,29 @@ pub enum SimulatedStepStart {
 }
 
 fn new_lost_outcome() -> ExecutionOutcome {
-    ExecutionOutcome::Unknown { reason: "the connection ended: reset by the peer".to_owned() }
+    ExecutionOutcome::Unknown {
+        reason: "the connection ended: reset by the peer".to_owned(),
+    }
 }
 
 fn outcome_from_done(done: Done) -> ExecutionOutcome {
     let (code, stderr) = done.map_or_else(|(code, stderr)| (code, stderr), |()| (0, String::new()));
-    ExecutionOutcome::Ended { code, stdout: String::new(), stderr }
+    ExecutionOutcome::Ended {
+        code,
+        stdout: String::new(),
+        stderr,
+    }
 }
 
 impl SimulatedHost {
     /// Begins a step.
-    pub fn begin(&mut self, action: &Action, token: &str, now: Duration, trouble: Option<SimulatedTrouble>) -> SimulatedStepStart {
+    pub fn begin(
+        &mut self,
+        action: &Action,
+        token: &str,
+        now: Duration,
+        trouble: Option<SimulatedTrouble>,
+    ) -> SimulatedStepStart {
         self.tokens.push(token.to_owned());
         if action.is_long() {
             match self.ended.get(token).cloned() {
@@ -78,12 +94,21 @@ impl SimulatedHost {
         match &trouble {
             Some(SimulatedTrouble::LostBefore) => return SimulatedStepStart::Lost,
             Some(SimulatedTrouble::Fails) => {
-                return SimulatedStepStart::Over(outcome_from_done(Err((1, "no such \u{1b}[31mdevice".to_owned()))));
+                return SimulatedStepStart::Over(outcome_from_done(Err((
+                    1,
+                    "no such \u{1b}[31mdevice".to_owned(),
+                ))));
             }
-            Some(SimulatedTrouble::NoEffect) => return SimulatedStepStart::Over(outcome_from_done(Ok(()))),
+            Some(SimulatedTrouble::NoEffect) => {
+                return SimulatedStepStart::Over(outcome_from_done(Ok(())));
+            }
             Some(SimulatedTrouble::Echoes) => {
                 let echo = serde_json::to_string(action).unwrap_or_default();
-                return SimulatedStepStart::Over(ExecutionOutcome::Ended { code: 2, stdout: echo.clone(), stderr: echo });
+                return SimulatedStepStart::Over(ExecutionOutcome::Ended {
+                    code: 2,
+                    stdout: echo.clone(),
+                    stderr: echo,
+                });
             }
             _ => {}
         }
@@ -98,25 +123,48 @@ impl SimulatedHost {
                 | Action::RefreshPackages { .. }
         );
         let (wait, trouble) = match self.packages_locked_until.saturating_sub(now) {
-            wait if packages && wait > pace::LOCK_PATIENCE => (pace::LOCK_PATIENCE, Some(SimulatedTrouble::PackagesLocked(0))),
+            wait if packages && wait > pace::LOCK_PATIENCE => (
+                pace::LOCK_PATIENCE,
+                Some(SimulatedTrouble::PackagesLocked(0)),
+            ),
             wait if packages => (wait, trouble),
             _ => (Duration::ZERO, trouble),
         };
         let takes = wait
             + match &trouble {
-                Some(SimulatedTrouble::GoesOn(seconds)) => pace::compute_action_duration(action) + Duration::from_secs((*seconds).into()),
-                Some(SimulatedTrouble::Slow(factor)) => pace::compute_action_duration(action) * (*factor).max(1),
+                Some(SimulatedTrouble::GoesOn(seconds)) => {
+                    pace::compute_action_duration(action) + Duration::from_secs((*seconds).into())
+                }
+                Some(SimulatedTrouble::Slow(factor)) => {
+                    pace::compute_action_duration(action) * (*factor).max(1)
+                }
                 Some(SimulatedTrouble::Killed) => pace::compute_action_duration(action) / 2,
                 Some(SimulatedTrouble::PackagesLocked(_)) => Duration::ZERO,
                 _ => pace::compute_action_duration(action),
             };
-        let silent = matches!(trouble, Some(SimulatedTrouble::GoesOn(_) | SimulatedTrouble::Killed));
+        let silent = matches!(
+            trouble,
+            Some(SimulatedTrouble::GoesOn(_) | SimulatedTrouble::Killed)
+        );
         let until = now + takes;
-        self.running = Some(SimulatedRunningAction { action: action.clone(), token: token.to_owned(), until, trouble });
-        if silent { SimulatedStepStart::Lost } else { SimulatedStepStart::Until(until) }
+        self.running = Some(SimulatedRunningAction {
+            action: action.clone(),
+            token: token.to_owned(),
+            until,
+            trouble,
+        });
+        if silent {
+            SimulatedStepStart::Lost
+        } else {
+            SimulatedStepStart::Until(until)
+        }
     }
 
-    fn begin_reboot(&mut self, now: Duration, trouble: Option<SimulatedTrouble>) -> SimulatedStepStart {
+    fn begin_reboot(
+        &mut self,
+        now: Duration,
+        trouble: Option<SimulatedTrouble>,
+    ) -> SimulatedStepStart {
         match trouble {
             Some(SimulatedTrouble::OldKernel) => self.reboot_into_old(now),
             _ => self.reboot(now),
@@ -139,7 +187,9 @@ impl SimulatedHost {
     }
 
     fn end_step(&mut self, now: Duration) {
-        let Some(running) = self.running.take_if(|running| running.until <= now) else { return };
+        let Some(running) = self.running.take_if(|running| running.until <= now) else {
+            return;
+        };
         let done = match &running.trouble {
             Some(SimulatedTrouble::Killed) => return self.killed(running),
             Some(SimulatedTrouble::PackagesLocked(_)) => Err(self.packages.locked()),
@@ -180,28 +230,51 @@ impl SimulatedHost {
                 }
                 self.reboot(now);
             }
-            SimulatedTrouble::Unreachable(seconds) => self.down_until = self.down_until.max(until(seconds)),
+            SimulatedTrouble::Unreachable(seconds) => {
+                self.down_until = self.down_until.max(until(seconds))
+            }
             SimulatedTrouble::DiskFull(calls) => self.disk.full_for = calls,
             SimulatedTrouble::Clock(seconds) => self.skew_s += seconds,
-            SimulatedTrouble::PackagesLocked(seconds) => self.packages_locked_until = until(seconds),
+            SimulatedTrouble::PackagesLocked(seconds) => {
+                self.packages_locked_until = until(seconds)
+            }
             SimulatedTrouble::Stranger(action) => drop(self.act(&action, now)),
             _ => {}
         }
     }
 
-    /// Record, lock, fence and guards, with the exit statuses of `Upkeep`; or who has the lock instead.
-    pub fn upkeep(&mut self, upkeep: &Upkeep, now: Duration) -> Result<(i32, String), Option<String>> {
+    /// Record, lock, fence and guards, with the exit statuses of `Upkeep`; or who has the lock
+    /// instead.
+    pub fn upkeep(
+        &mut self,
+        upkeep: &Upkeep,
+        now: Duration,
+    ) -> Result<(i32, String), Option<String>> {
         let uptime = self.uptime(now);
         Ok(match upkeep {
-            Upkeep::ReadRecord => self.record.clone().map_or((1, String::new()), |json| (0, json)),
+            Upkeep::ReadRecord => self
+                .record
+                .clone()
+                .map_or((1, String::new()), |json| (0, json)),
             Upkeep::Lock { .. } if self.disk.full_for > 0 => (74, String::new()),
             Upkeep::Lock { holder, fence } => {
                 let record = self.record_digest();
-                self.lock.take(&Fence::new(holder, *fence), uptime, &record).exit()
+                self.lock
+                    .take(&Fence::new(holder, *fence), uptime, &record)
+                    .exit()
             }
-            Upkeep::Steal { holder, fence, grounds } => self.lock.steal(holder, *fence, *grounds, &uptime).exit(),
-            Upkeep::ReadLock => self.lock.read(&uptime).map_or((1, String::new()), |reading| (0, reading.print())),
-            Upkeep::Idle { attempt, run } if self.is_busy(attempt.as_deref(), run.as_deref()) => (77, String::new()),
+            Upkeep::Steal {
+                holder,
+                fence,
+                grounds,
+            } => self.lock.steal(holder, *fence, *grounds, &uptime).exit(),
+            Upkeep::ReadLock => self
+                .lock
+                .read(&uptime)
+                .map_or((1, String::new()), |reading| (0, reading.print())),
+            Upkeep::Idle { attempt, run } if self.is_busy(attempt.as_deref(), run.as_deref()) => {
+                (77, String::new())
+            }
             Upkeep::Idle { .. } => self.guarded(now),
             Upkeep::Guard { token } => self.guard_standing(token, now),
             Upkeep::Write { fence, write } => {
@@ -212,7 +285,12 @@ impl SimulatedHost {
     }
 
     /// What the holder of the lock writes.
-    fn write(&mut self, fence: &Fence, write: &FencedWrite, now: Duration) -> Result<(i32, String), Option<String>> {
+    fn write(
+        &mut self,
+        fence: &Fence,
+        write: &FencedWrite,
+        now: Duration,
+    ) -> Result<(i32, String), Option<String>> {
         let uptime = self.uptime(now);
         Ok(match write {
             FencedWrite::Record { .. } if self.disk.full_for > 0 => (74, String::new()),
@@ -231,8 +309,14 @@ impl SimulatedHost {
                 self.lock.beat(fence, note, uptime)?;
                 (0, String::new())
             }
-            FencedWrite::Arm { .. } | FencedWrite::ServerReads if self.running.is_some() => (LOCKED, String::new()),
-            FencedWrite::Arm { token, guard, seconds } => self.arm(token, guard, *seconds, now),
+            FencedWrite::Arm { .. } | FencedWrite::ServerReads if self.running.is_some() => {
+                (LOCKED, String::new())
+            }
+            FencedWrite::Arm {
+                token,
+                guard,
+                seconds,
+            } => self.arm(token, guard, *seconds, now),
             FencedWrite::Disarm { token } => self.disarm(token, now),
             FencedWrite::Fire { token } => self.fire(token, now),
             FencedWrite::ServerReads => (0, String::new()),
@@ -241,11 +325,19 @@ impl SimulatedHost {
 
     /// What the host says of its record: it keeps it with a line's end.
     fn record_digest(&self) -> String {
-        let digest = |json: &String| Digest::of_bytes(format!("{json}\n").as_bytes()).as_str().to_owned();
-        self.record.as_ref().map_or_else(|| NO_RECORD.to_owned(), digest)
+        let digest = |json: &String| {
+            Digest::of_bytes(format!("{json}\n").as_bytes())
+                .as_str()
+                .to_owned()
+        };
+        self.record
+            .as_ref()
+            .map_or_else(|| NO_RECORD.to_owned(), digest)
     }
 
     fn is_busy(&self, attempt: Option<&str>, run: Option<&str>) -> bool {
-        self.running.as_ref().is_some_and(|running| running.is_in_the_way(attempt, run))
+        self.running
+            .as_ref()
+            .is_some_and(|running| running.is_in_the_way(attempt, run))
     }
 }

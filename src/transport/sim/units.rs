@@ -6,7 +6,11 @@ use railwright_resource::action::UnitVerb;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where units lie, the strongest first.
-const FOLDERS: [&str; 3] = ["/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"];
+const FOLDERS: [&str; 3] = [
+    "/etc/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+];
 
 /// A unit as systemd knows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,10 +36,14 @@ pub struct Units {
 
 /// The file and the drop-ins of a unit, as one text.
 fn read_unit_text(name: &str, disk: &Disk) -> Option<String> {
-    let own = FOLDERS.iter().find_map(|folder| disk.text(&format!("{folder}/{name}")))?;
+    let own = FOLDERS
+        .iter()
+        .find_map(|folder| disk.text(&format!("{folder}/{name}")))?;
     let drop_ins = FOLDERS.iter().flat_map(|folder| {
         let folder = format!("{folder}/{name}.d");
-        disk.below(&folder, ".conf").map(|(_, text)| text).collect::<Vec<_>>()
+        disk.below(&folder, ".conf")
+            .map(|(_, text)| text)
+            .collect::<Vec<_>>()
     });
     Some(std::iter::once(own).chain(drop_ins).collect())
 }
@@ -46,7 +54,10 @@ fn has_line(text: &str, line: &str) -> bool {
 
 /// As `systemctl show` writes a time.
 fn format_systemd_time(since_s: u64) -> String {
-    let time = i64::try_from(since_s).ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok()).unwrap_or_default();
+    let time = i64::try_from(since_s)
+        .ok()
+        .and_then(|seconds| jiff::Timestamp::from_second(seconds).ok())
+        .unwrap_or_default();
     time.strftime("%a %Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
@@ -56,23 +67,29 @@ fn is_inactive_after_run(text: &str) -> bool {
 }
 
 impl Units {
-    /// What systemd has in memory: what runs, and what an enabled unit's target wants. Everything else is let go, and read
-    /// from the disk whenever it is asked for.
+    /// What systemd has in memory: what runs, and what an enabled unit's target wants. Everything
+    /// else is let go, and read from the disk whenever it is asked for.
     fn kept(&self, name: &str) -> Option<&SimulatedUnit> {
-        self.known.get(name).filter(|unit| unit.active || self.enabled.contains(name))
+        self.known
+            .get(name)
+            .filter(|unit| unit.active || self.enabled.contains(name))
     }
 
     /// Forgets all else: whoever asks systemd cannot tell the difference.
     pub fn let_go(&mut self) {
         let enabled = &self.enabled;
-        self.known.retain(|name, unit| unit.active || enabled.contains(name));
+        self.known
+            .retain(|name, unit| unit.active || enabled.contains(name));
     }
 
     /// The answer to `Read::Unit`.
     pub fn read(&self, name: &str, disk: &Disk) -> Answered {
         let (unit, file) = (self.kept(name), read_unit_text(name, disk));
         let loaded = unit.map(|unit| unit.loaded.as_str()).or(file.as_deref());
-        let (masked, active) = (self.masked.contains(name), unit.is_some_and(|unit| unit.active));
+        let (masked, active) = (
+            self.masked.contains(name),
+            unit.is_some_and(|unit| unit.active),
+        );
         let load = match loaded {
             _ if masked => "masked",
             Some(_) => "loaded",
@@ -81,26 +98,39 @@ impl Units {
         let state = match loaded {
             _ if masked => "masked",
             None => "",
-            // Whoever wants it counts before what its file says (systemd, src/shared/install.c, `unit_file_lookup_state`).
+            // Whoever wants it counts before what its file says (systemd, src/shared/install.c,
+            // `unit_file_lookup_state`).
             Some(_) if self.enabled.contains(name) => "enabled",
             Some(text) if !text.contains("[Install]") => "static",
             Some(_) => "disabled",
         };
         let text = loaded.unwrap_or_default();
-        let (kind, remains) = (if has_line(text, "Type=oneshot") { "oneshot" } else { "simple" }, has_line(text, "RemainAfterExit=yes"));
-        let since = unit.filter(|unit| unit.active).map_or_else(String::new, |unit| format_systemd_time(unit.since_s));
+        let (kind, remains) = (
+            if has_line(text, "Type=oneshot") {
+                "oneshot"
+            } else {
+                "simple"
+            },
+            has_line(text, "RemainAfterExit=yes"),
+        );
+        let since = unit
+            .filter(|unit| unit.active)
+            .map_or_else(String::new, |unit| format_systemd_time(unit.since_s));
         let runs = active && !is_inactive_after_run(text);
         let stale = unit.is_some_and(|unit| file.as_deref() != Some(unit.loaded.as_str()));
         let word = |yes: bool| if yes { "yes" } else { "no" };
         let out = format!(
-            "Id={name}\nLoadState={load}\nActiveState={}\nSubState={}\nUnitFileState={state}\nNeedDaemonReload={}\nType={kind}\n\
-             RemainAfterExit={}\nResult=success\nActiveEnterTimestamp={}\nExecMainExitTimestamp={}\n",
+            "Id={name}\nLoadState={load}\nActiveState={}\nSubState={}\nUnitFileState={state}\nNeedDaemonReload={}\nType={kind}\nRemainAfterExit={}\nResult=success\nActiveEnterTimestamp={}\nExecMainExitTimestamp={}\n",
             if runs { "active" } else { "inactive" },
             if runs { "running" } else { "dead" },
             word(stale),
             word(remains),
             if runs { since.as_str() } else { "" },
-            if kind == "oneshot" { since.as_str() } else { "" },
+            if kind == "oneshot" {
+                since.as_str()
+            } else {
+                ""
+            },
         );
         (0, out)
     }
@@ -108,14 +138,19 @@ impl Units {
     /// `systemctl daemon-reload`: what has no file any more is known only as long as it runs.
     pub fn reload(&mut self, disk: &Disk) {
         for folder in FOLDERS {
-            for path in disk.files.keys().filter(|path| path.starts_with(&format!("{folder}/"))) {
+            for path in disk
+                .files
+                .keys()
+                .filter(|path| path.starts_with(&format!("{folder}/")))
+            {
                 let name = path[folder.len() + 1..].to_owned();
                 if let (false, Some(loaded)) = (name.contains('/'), read_unit_text(&name, disk)) {
                     self.known.entry(name).or_default().loaded = loaded;
                 }
             }
         }
-        self.known.retain(|name, unit| unit.active || read_unit_text(name, disk).is_some());
+        self.known
+            .retain(|name, unit| unit.active || read_unit_text(name, disk).is_some());
         for (name, unit) in &mut self.known {
             unit.loaded = read_unit_text(name, disk).unwrap_or_default();
         }
@@ -124,7 +159,15 @@ impl Units {
     /// Tells a unit something.
     pub fn tell(&mut self, name: &str, verb: UnitVerb, disk: &Disk, now_s: u64) -> Done {
         let file = read_unit_text(name, disk);
-        let missing = || (5, format!("Failed: Unit {name} not found.\nrailwright: systemctl failed: LoadState=not-found"));
+        let missing = || {
+            (
+                5,
+                format!(
+                    "Failed: Unit {name} not found.\nrailwright: systemctl failed: \
+                     LoadState=not-found"
+                ),
+            )
+        };
         match verb {
             UnitVerb::Mask => drop(self.masked.insert(name.to_owned())),
             UnitVerb::Unmask => drop(self.masked.remove(name)),
@@ -132,7 +175,10 @@ impl Units {
             UnitVerb::Enable => {
                 file.ok_or_else(missing)?;
                 if self.masked.contains(name) {
-                    return Err((1, format!("railwright: systemctl enable {name} failed: LoadState=masked")));
+                    return Err((
+                        1,
+                        format!("railwright: systemctl enable {name} failed: LoadState=masked"),
+                    ));
                 }
                 self.enabled.insert(name.to_owned());
             }
@@ -145,12 +191,21 @@ impl Units {
             }
             UnitVerb::Start | UnitVerb::Restart => {
                 if self.masked.contains(name) {
-                    return Err((1, format!("railwright: systemctl start {name} failed: LoadState=masked")));
+                    return Err((
+                        1,
+                        format!("railwright: systemctl start {name} failed: LoadState=masked"),
+                    ));
                 }
                 // What is in memory is read anew by daemon-reload alone.
                 if self.kept(name).is_none() {
                     let loaded = file.ok_or_else(missing)?;
-                    self.known.insert(name.to_owned(), SimulatedUnit { loaded, ..SimulatedUnit::default() });
+                    self.known.insert(
+                        name.to_owned(),
+                        SimulatedUnit {
+                            loaded,
+                            ..SimulatedUnit::default()
+                        },
+                    );
                 }
                 let unit = self.known.entry(name.to_owned()).or_default();
                 if verb == UnitVerb::Restart || !unit.active {
@@ -158,7 +213,10 @@ impl Units {
                 }
             }
         }
-        if matches!(verb, UnitVerb::Enable | UnitVerb::Disable | UnitVerb::Mask | UnitVerb::Unmask) {
+        if matches!(
+            verb,
+            UnitVerb::Enable | UnitVerb::Disable | UnitVerb::Mask | UnitVerb::Unmask
+        ) {
             // systemctl(1): these have the manager's configuration read again.
             self.reload(disk);
         }

@@ -1,8 +1,8 @@
 //! Who we are: keys of the agent that the inventory names, key files, then the agent's other keys.
 //!
-//! Servers close the connection after a few refused keys (MaxAuthTries, 6 unless changed), so what the inventory names
-//! comes first, and the rest is not offered without end. A private key that is encrypted needs the agent: nothing here
-//! ever asks for a passphrase.
+//! Servers close the connection after a few refused keys (MaxAuthTries, 6 unless changed), so what
+//! the inventory names comes first, and the rest is not offered without end. A private key that is
+//! encrypted needs the agent: nothing here ever asks for a passphrase.
 
 use super::connect::{HostKeyChecker, describe_ssh_error};
 use super::destination::Destination;
@@ -22,8 +22,19 @@ use tokio::net::UnixStream;
 const OFFERS: usize = 6;
 
 /// Logs in, or says what was tried.
-pub(super) async fn log_in(handle: &mut Handle<HostKeyChecker>, destination: &Destination) -> Result<(), TransportError> {
-    let mut login = Login { handle, destination, agent: None, tried: Vec::new(), offers: 0, rsa: None, lacks_descriptors: false };
+pub(super) async fn log_in(
+    handle: &mut Handle<HostKeyChecker>,
+    destination: &Destination,
+) -> Result<(), TransportError> {
+    let mut login = Login {
+        handle,
+        destination,
+        agent: None,
+        tried: Vec::new(),
+        offers: 0,
+        rsa: None,
+        lacks_descriptors: false,
+    };
     let identities = login.identities();
     let held = login.ask_agent().await;
     if login.try_all(&identities, &held).await {
@@ -31,9 +42,16 @@ pub(super) async fn log_in(handle: &mut Handle<HostKeyChecker>, destination: &De
     }
     let (host, user) = (destination.name.clone(), destination.user.clone());
     if login.lacks_descriptors {
-        return Err(TransportError::NoDescriptors { host, limit: descriptors::read_descriptor_limit() });
+        return Err(TransportError::NoDescriptors {
+            host,
+            limit: descriptors::read_descriptor_limit(),
+        });
     }
-    Err(TransportError::AuthenticationFailed { host, user, tried: login.tried })
+    Err(TransportError::AuthenticationFailed {
+        host,
+        user,
+        tried: login.tried,
+    })
 }
 
 struct Login<'a> {
@@ -43,7 +61,8 @@ struct Login<'a> {
     tried: Vec<String>,
     offers: usize,
     rsa: Option<Option<HashAlg>>,
-    /// Some key or the agent could not be opened for want of a descriptor: that none was accepted says nothing.
+    /// Some key or the agent could not be opened for want of a descriptor: that none was accepted
+    /// says nothing.
     lacks_descriptors: bool,
 }
 
@@ -51,33 +70,51 @@ impl Login<'_> {
     /// The named key files, else the usual ones of the home folder.
     fn identities(&self) -> Vec<Identity> {
         if !self.destination.identities.is_empty() {
-            return self.destination.identities.iter().map(|path| identity::load_identity(path)).collect();
+            return self
+                .destination
+                .identities
+                .iter()
+                .map(|path| identity::load_identity(path))
+                .collect();
         }
         let usual = ["id_ed25519", "id_ecdsa", "id_rsa"];
         let home = environment::find_home_folder().map(|home| home.join(".ssh"));
-        let all = home.iter().flat_map(|folder| usual.iter().map(move |name| identity::load_identity(&folder.join(name))));
-        all.filter(|identity| !matches!(identity.secret, Secret::Absent)).collect()
+        let all = home.iter().flat_map(|folder| {
+            usual
+                .iter()
+                .map(move |name| identity::load_identity(&folder.join(name)))
+        });
+        all.filter(|identity| !matches!(identity.secret, Secret::Absent))
+            .collect()
     }
 
     /// Connects to the agent and asks what it holds.
     async fn ask_agent(&mut self) -> Vec<AgentIdentity> {
-        let Some(socket) = &self.destination.agent else { return Vec::new() };
+        let Some(socket) = &self.destination.agent else {
+            return Vec::new();
+        };
         let mut agent = match AgentClient::connect_uds(socket).await {
             Ok(agent) => agent,
             Err(error) => {
                 self.lacks_descriptors |= matches!(&error, russh::keys::Error::IO(error) if descriptors::are_used_up(error));
-                self.tried.push(format!("agent at {}: {}", socket.display(), one_line(&error.to_string(), 100)));
+                self.tried.push(format!(
+                    "agent at {}: {}",
+                    socket.display(),
+                    one_line(&error.to_string(), 100)
+                ));
                 return Vec::new();
             }
         };
-        // Keys that the agent holds for certain hosts only are shown after this; older agents refuse it, which is fine.
+        // Keys that the agent holds for certain hosts only are shown after this; older agents
+        // refuse it, which is fine.
         if let Some(binding) = self.handle.agent_session_binding() {
             let _ = agent.bind_session(binding, false).await;
         }
         let held = match agent.request_identities().await {
             Ok(held) => held,
             Err(error) => {
-                self.tried.push(format!("agent: {}", one_line(&error.to_string(), 100)));
+                self.tried
+                    .push(format!("agent: {}", one_line(&error.to_string(), 100)));
                 Vec::new()
             }
         };
@@ -86,14 +123,20 @@ impl Login<'_> {
     }
 
     async fn try_all(&mut self, identities: &[Identity], held: &[AgentIdentity]) -> bool {
-        let named = |agent: &AgentIdentity| identities.iter().any(|identity| is_same_key(identity.public.as_ref(), &agent.public_key()));
+        let named = |agent: &AgentIdentity| {
+            identities
+                .iter()
+                .any(|identity| is_same_key(identity.public.as_ref(), &agent.public_key()))
+        };
         for agent in held.iter().filter(|agent| named(agent)) {
             if self.offer_agent(agent).await {
                 return true;
             }
         }
         for identity in identities {
-            let in_agent = held.iter().any(|agent| is_same_key(identity.public.as_ref(), &agent.public_key()));
+            let in_agent = held
+                .iter()
+                .any(|agent| is_same_key(identity.public.as_ref(), &agent.public_key()));
             if self.offer_file(identity, in_agent).await {
                 return true;
             }
@@ -103,7 +146,9 @@ impl Login<'_> {
         }
         for agent in held.iter().filter(|agent| !named(agent)) {
             if self.offers >= OFFERS {
-                self.tried.push(format!("no more than {OFFERS} keys were offered: name the right one under `identities`"));
+                self.tried.push(format!(
+                    "no more than {OFFERS} keys were offered: name the right one under `identities`"
+                ));
                 return false;
             }
             if self.offer_agent(agent).await {
@@ -114,11 +159,22 @@ impl Login<'_> {
     }
 
     async fn offer_agent(&mut self, held: &AgentIdentity) -> bool {
-        let what = format!("agent key {} {}", one_line(held.comment(), 60), held.public_key().fingerprint(HashAlg::Sha256));
+        let what = format!(
+            "agent key {} {}",
+            one_line(held.comment(), 60),
+            held.public_key().fingerprint(HashAlg::Sha256)
+        );
         match held {
-            AgentIdentity::PublicKey { key, .. } => self.sign_with_agent(key.clone(), None, what).await,
+            AgentIdentity::PublicKey { key, .. } => {
+                self.sign_with_agent(key.clone(), None, what).await
+            }
             AgentIdentity::Certificate { certificate, .. } => {
-                self.sign_with_agent(held.public_key().into_owned(), Some(certificate.clone()), what).await
+                self.sign_with_agent(
+                    held.public_key().into_owned(),
+                    Some(certificate.clone()),
+                    what,
+                )
+                .await
             }
         }
     }
@@ -127,16 +183,32 @@ impl Login<'_> {
         let path = identity.path.display();
         match (&identity.secret, &identity.certificate, &identity.public) {
             (Secret::Ready(key), Some(certificate), _) => {
-                self.offer_certificate(key.clone(), certificate.clone(), format!("{path} with its certificate")).await
+                self.offer_certificate(
+                    key.clone(),
+                    certificate.clone(),
+                    format!("{path} with its certificate"),
+                )
+                .await
                     || self.offer_key(key.clone(), path.to_string()).await
             }
-            (Secret::Ready(key), None, _) => in_agent || self.offer_key(key.clone(), path.to_string()).await,
+            (Secret::Ready(key), None, _) => {
+                in_agent || self.offer_key(key.clone(), path.to_string()).await
+            }
             // The agent has the key, the certificate lies here.
             (_, Some(certificate), Some(public)) if in_agent => {
-                self.sign_with_agent(public.clone(), Some(certificate.clone()), format!("{path}-cert.pub signed by the agent")).await
+                self.sign_with_agent(
+                    public.clone(),
+                    Some(certificate.clone()),
+                    format!("{path}-cert.pub signed by the agent"),
+                )
+                .await
             }
-            (Secret::Encrypted, ..) if !in_agent => self.note(format!("{path}: is encrypted, and the agent does not hold it")),
-            (Secret::Absent, ..) if !in_agent => self.note(format!("{path}: there is no such file")),
+            (Secret::Encrypted, ..) if !in_agent => self.note(format!(
+                "{path}: is encrypted, and the agent does not hold it"
+            )),
+            (Secret::Absent, ..) if !in_agent => {
+                self.note(format!("{path}: there is no such file"))
+            }
             (Secret::NoDescriptors, ..) => {
                 self.lacks_descriptors = true;
                 false
@@ -147,35 +219,90 @@ impl Login<'_> {
     }
 
     async fn offer_key(&mut self, key: Arc<PrivateKey>, path: String) -> bool {
-        let hash = if key.algorithm().is_rsa() { self.rsa_hash().await } else { None };
-        let offer = self.handle.authenticate_publickey(self.destination.user.clone(), PrivateKeyWithHashAlg::new(key, hash)).await;
+        let hash = if key.algorithm().is_rsa() {
+            self.rsa_hash().await
+        } else {
+            None
+        };
+        let offer = self
+            .handle
+            .authenticate_publickey(
+                self.destination.user.clone(),
+                PrivateKeyWithHashAlg::new(key, hash),
+            )
+            .await;
         self.judge(path, offer.map_err(|error| describe_ssh_error(&error)))
     }
 
-    async fn offer_certificate(&mut self, key: Arc<PrivateKey>, certificate: Certificate, what: String) -> bool {
-        let hash = if key.algorithm().is_rsa() { self.rsa_hash().await } else { None };
+    async fn offer_certificate(
+        &mut self,
+        key: Arc<PrivateKey>,
+        certificate: Certificate,
+        what: String,
+    ) -> bool {
+        let hash = if key.algorithm().is_rsa() {
+            self.rsa_hash().await
+        } else {
+            None
+        };
         let user = self.destination.user.clone();
-        let offer = self.handle.authenticate_certificate_with(user, certificate, hash, &mut KeySigner(key)).await;
-        self.judge(what, offer.map_err(|error| one_line(&error.to_string(), 100)))
+        let offer = self
+            .handle
+            .authenticate_certificate_with(user, certificate, hash, &mut KeySigner(key))
+            .await;
+        self.judge(
+            what,
+            offer.map_err(|error| one_line(&error.to_string(), 100)),
+        )
     }
 
-    async fn sign_with_agent(&mut self, key: PublicKey, certificate: Option<Certificate>, what: String) -> bool {
-        let hash = if key.algorithm().is_rsa() { self.rsa_hash().await } else { None };
-        let Some(agent) = &mut self.agent else { return false };
+    async fn sign_with_agent(
+        &mut self,
+        key: PublicKey,
+        certificate: Option<Certificate>,
+        what: String,
+    ) -> bool {
+        let hash = if key.algorithm().is_rsa() {
+            self.rsa_hash().await
+        } else {
+            None
+        };
+        let Some(agent) = &mut self.agent else {
+            return false;
+        };
         let user = self.destination.user.clone();
         let offer = match certificate {
-            None => self.handle.authenticate_publickey_with(user, key, hash, agent).await,
-            Some(certificate) => self.handle.authenticate_certificate_with(user, certificate, hash, agent).await,
+            None => {
+                self.handle
+                    .authenticate_publickey_with(user, key, hash, agent)
+                    .await
+            }
+            Some(certificate) => {
+                self.handle
+                    .authenticate_certificate_with(user, certificate, hash, agent)
+                    .await
+            }
         };
-        self.judge(what, offer.map_err(|error| one_line(&error.to_string(), 100)))
+        self.judge(
+            what,
+            offer.map_err(|error| one_line(&error.to_string(), 100)),
+        )
     }
 
-    /// The best RSA signature that the server takes; SHA-512 where it does not say. Asked once, since it can take a second.
+    /// The best RSA signature that the server takes; SHA-512 where it does not say. Asked once,
+    /// since it can take a second.
     async fn rsa_hash(&mut self) -> Option<HashAlg> {
         if let Some(known) = self.rsa {
             return known;
         }
-        let best = self.handle.best_supported_rsa_hash().await.ok().flatten().flatten().or(Some(HashAlg::Sha512));
+        let best = self
+            .handle
+            .best_supported_rsa_hash()
+            .await
+            .ok()
+            .flatten()
+            .flatten()
+            .or(Some(HashAlg::Sha512));
         self.rsa = Some(best);
         best
     }
@@ -184,8 +311,13 @@ impl Login<'_> {
         self.offers += 1;
         match offer {
             Ok(AuthResult::Success) => return true,
-            Ok(AuthResult::Failure { partial_success: true, remaining_methods }) => {
-                self.tried.push(format!("{what}: accepted, but the server wants {remaining_methods:?} as well"));
+            Ok(AuthResult::Failure {
+                partial_success: true,
+                remaining_methods,
+            }) => {
+                self.tried.push(format!(
+                    "{what}: accepted, but the server wants {remaining_methods:?} as well"
+                ));
             }
             Ok(AuthResult::Failure { .. }) => self.tried.push(format!("{what}: not accepted")),
             Err(reason) => self.tried.push(format!("{what}: {reason}")),

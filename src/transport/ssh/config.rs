@@ -1,5 +1,5 @@
-//! What `~/.ssh/config` says about a host, asked of `ssh -G` once for each name: that is exact for Match, Include and
-//! tokens, which no parser of ours would be.
+//! What `~/.ssh/config` says about a host, asked of `ssh -G` once for each name: that is exact for
+//! Match, Include and tokens, which no parser of ours would be.
 
 use crate::TransportError;
 use railwright_base::login_name;
@@ -40,23 +40,44 @@ pub(super) struct Aliases {
 impl Aliases {
     /// Reads this file instead of the usual ones.
     pub fn of_file(file: PathBuf) -> Self {
-        Aliases { file: Some(file), ..Aliases::default() }
+        Aliases {
+            file: Some(file),
+            ..Aliases::default()
+        }
     }
 
     /// Asks `ssh -G`, once for each host and user; a failure is not kept.
     pub async fn of(&self, host: &str, user: &str) -> Result<SshConfig, TransportError> {
         let key = (host.to_owned(), user.to_owned());
-        let cell = self.known.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone();
-        cell.get_or_try_init(|| query_ssh_config(host, user, self.file.as_deref())).await.cloned()
+        let cell = self
+            .known
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry(key)
+            .or_default()
+            .clone();
+        cell.get_or_try_init(|| query_ssh_config(host, user, self.file.as_deref()))
+            .await
+            .cloned()
     }
 }
 
-async fn query_ssh_config(host: &str, user: &str, file: Option<&Path>) -> Result<SshConfig, TransportError> {
-    let failed = |reason: String| TransportError::Local { reason: format!("ssh -G {host} failed: {reason}") };
+async fn query_ssh_config(
+    host: &str,
+    user: &str,
+    file: Option<&Path>,
+) -> Result<SshConfig, TransportError> {
+    let failed = |reason: String| TransportError::Local {
+        reason: format!("ssh -G {host} failed: {reason}"),
+    };
     // Whoever named them: the configuration may hand both to a shell.
     if !login_name::is_host(host) || !(user.is_empty() || login_name::is_user(user)) {
         return Err(TransportError::Local {
-            reason: format!("{:?} with the user {:?} is no host that ssh may be asked about", one_line(host, 80), one_line(user, 40)),
+            reason: format!(
+                "{:?} with the user {:?} is no host that ssh may be asked about",
+                one_line(host, 80),
+                one_line(user, 40)
+            ),
         });
     }
     let file = file.map(|file| file.display().to_string());
@@ -69,12 +90,20 @@ async fn query_ssh_config(host: &str, user: &str, file: Option<&Path>) -> Result
     }
     arguments.extend(["--", host]);
     // `Match exec` runs commands of the user's choice, so it can hang.
-    let bounds = fed::Bounds { output: 1 << 20, error: 1 << 16, total: 1 << 21, limit: Duration::from_secs(20) };
-    let (ending, output, error) = fed::run_fed_program("ssh", &arguments, b"", bounds).await.map_err(|error| failed(error.to_string()))?;
+    let bounds = fed::Bounds {
+        output: 1 << 20,
+        error: 1 << 16,
+        total: 1 << 21,
+        limit: Duration::from_secs(20),
+    };
+    let (ending, output, error) = fed::run_fed_program("ssh", &arguments, b"", bounds)
+        .await
+        .map_err(|error| failed(error.to_string()))?;
     match ending {
-        fed::FedProgramEnding::Ended(status) if status.success() => {
-            Ok(parse_ssh_config(&output.text(), environment::find_home_folder().as_deref()))
-        }
+        fed::FedProgramEnding::Ended(status) if status.success() => Ok(parse_ssh_config(
+            &output.text(),
+            environment::find_home_folder().as_deref(),
+        )),
         fed::FedProgramEnding::Ended(_) => Err(failed(one_line(&error.text(), 200))),
         fed::FedProgramEnding::TimedOut => Err(failed("it did not end within 20 s".to_owned())),
         fed::FedProgramEnding::TooMuch => Err(failed("too much output".to_owned())),
@@ -89,7 +118,9 @@ fn parse_ssh_config(text: &str, home: Option<&Path>) -> SshConfig {
     };
     let mut config = SshConfig::default();
     for line in text.lines() {
-        let Some((key, value)) = line.split_once(' ') else { continue };
+        let Some((key, value)) = line.split_once(' ') else {
+            continue;
+        };
         if value == "none" {
             continue;
         }
@@ -100,9 +131,16 @@ fn parse_ssh_config(text: &str, home: Option<&Path>) -> SshConfig {
             "identityfile" => config.identities.push(path(value)),
             "identitiesonly" => config.identities_only = value == "yes",
             "identityagent" if value != "SSH_AUTH_SOCK" => config.agent = Some(path(value)),
-            "userknownhostsfile" | "globalknownhostsfile" => config.known_hosts.extend(value.split(' ').map(path)),
+            "userknownhostsfile" | "globalknownhostsfile" => {
+                config.known_hosts.extend(value.split(' ').map(path))
+            }
             "hostkeyalias" => config.key_alias = Some(value.to_owned()),
-            "proxyjump" => config.proxy_jump = value.split(',').map(|hop| hop.trim_start_matches("ssh://").to_owned()).collect(),
+            "proxyjump" => {
+                config.proxy_jump = value
+                    .split(',')
+                    .map(|hop| hop.trim_start_matches("ssh://").to_owned())
+                    .collect()
+            }
             "proxycommand" => config.proxy_command = Some(value.to_owned()),
             _ => {}
         }
@@ -114,26 +152,53 @@ fn parse_ssh_config(text: &str, home: Option<&Path>) -> SshConfig {
 mod tests {
     use super::*;
 
-    /// The spec is held to the same, and a jump host is what `ssh -G` itself said: `Match exec` hands both to a shell.
+    /// The spec is held to the same, and a jump host is what `ssh -G` itself said: `Match exec`
+    /// hands both to a shell.
     #[tokio::test]
     async fn ssh_is_asked_about_no_host_that_a_shell_would_read() {
         let aliases = Aliases::of_file("/dev/null".into());
-        for (host, user) in [("$(id)", ""), ("-oProxyCommand=id", ""), ("h1", "$(id)"), ("h1", "-x")] {
+        for (host, user) in [
+            ("$(id)", ""),
+            ("-oProxyCommand=id", ""),
+            ("h1", "$(id)"),
+            ("h1", "-x"),
+        ] {
             let refused = aliases.of(host, user).await.unwrap_err().one_line();
-            assert!(refused.contains("is no host that ssh may be asked about"), "{host} {user}: {refused}");
+            assert!(
+                refused.contains("is no host that ssh may be asked about"),
+                "{host} {user}: {refused}"
+            );
         }
     }
 
     #[test]
     fn reads_what_ssh_prints() {
-        let text = "host gpu1\nuser ops\nhostname 10.0.0.1\nport 2222\nidentitiesonly yes\nproxycommand none\n\
-                    identityfile ~/.ssh/id_a\nidentityfile /k b\nidentityagent SSH_AUTH_SOCK\nproxyjump ops@b1:22,b2\n\
-                    userknownhostsfile ~/.ssh/known_hosts /x/known\nglobalknownhostsfile /etc/ssh/ssh_known_hosts\nhostkeyalias gpu-one\n";
+        let text = "host gpu1\nuser ops\nhostname 10.0.0.1\nport 2222\nidentitiesonly \
+                    yes\nproxycommand none\nidentityfile ~/.ssh/id_a\nidentityfile /k \
+                    b\nidentityagent SSH_AUTH_SOCK\nproxyjump ops@b1:22,b2\nuserknownhostsfile \
+                    ~/.ssh/known_hosts /x/known\nglobalknownhostsfile \
+                    /etc/ssh/ssh_known_hosts\nhostkeyalias gpu-one\n";
         let config = parse_ssh_config(text, Some(std::path::Path::new("/home/a")));
-        assert_eq!((config.host_name.as_deref(), config.port, config.user.as_deref()), (Some("10.0.0.1"), Some(2222), Some("ops")));
-        assert_eq!(config.identities, [PathBuf::from("/home/a/.ssh/id_a"), "/k b".into()]);
-        assert_eq!((config.proxy_jump, config.proxy_command, config.agent), (vec!["ops@b1:22".to_owned(), "b2".to_owned()], None, None));
+        assert_eq!(
+            (
+                config.host_name.as_deref(),
+                config.port,
+                config.user.as_deref()
+            ),
+            (Some("10.0.0.1"), Some(2222), Some("ops"))
+        );
+        assert_eq!(
+            config.identities,
+            [PathBuf::from("/home/a/.ssh/id_a"), "/k b".into()]
+        );
+        assert_eq!(
+            (config.proxy_jump, config.proxy_command, config.agent),
+            (vec!["ops@b1:22".to_owned(), "b2".to_owned()], None, None)
+        );
         assert_eq!(config.known_hosts.len(), 3);
-        assert_eq!((config.key_alias.as_deref(), config.identities_only), (Some("gpu-one"), true));
+        assert_eq!(
+            (config.key_alias.as_deref(), config.identities_only),
+            (Some("gpu-one"), true)
+        );
     }
 }

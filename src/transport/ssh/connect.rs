@@ -36,10 +36,18 @@ pub(super) async fn open_ssh_connection(
     through: Option<Arc<SshConnection>>,
     files: &Files,
 ) -> Result<SshConnection, TransportError> {
-    let names = KnownHostNames::new(&destination.name, &destination.address, destination.port, destination.key_alias.as_deref());
+    let names = KnownHostNames::new(
+        &destination.name,
+        &destination.address,
+        destination.port,
+        destination.key_alias.as_deref(),
+    );
     let pins = files.pins(&destination.known_hosts, &names)?;
     let config = Arc::new(build_client_config(&pins));
-    let checker = HostKeyChecker { host: destination.name.clone(), pins };
+    let checker = HostKeyChecker {
+        host: destination.name.clone(),
+        pins,
+    };
     let unreachable = |reason: String| TransportError::Unreachable {
         host: destination.name.clone(),
         address: format_endpoint(&destination.address, destination.port),
@@ -48,39 +56,75 @@ pub(super) async fn open_ssh_connection(
     let meet = async {
         match &through {
             None => {
-                let socket = tokio::net::TcpStream::connect((destination.address.as_str(), destination.port)).await.map_err(io_failure)?;
-                // russh sets this only on sockets that it opens itself; without it a small exchange takes 48 ms, not 5.
+                let socket = tokio::net::TcpStream::connect((
+                    destination.address.as_str(),
+                    destination.port,
+                ))
+                .await
+                .map_err(io_failure)?;
+                // russh sets this only on sockets that it opens itself; without it a small exchange
+                // takes 48 ms, not 5.
                 socket.set_nodelay(true).map_err(io_failure)?;
                 client::connect_stream(config, socket, checker).await
             }
-            Some(jump) => client::connect_stream(config, jump.tunnel(destination).await?, checker).await,
+            Some(jump) => {
+                client::connect_stream(config, jump.tunnel(destination).await?, checker).await
+            }
         }
     };
     let mut handle = match tokio::time::timeout(destination.timeout, meet).await {
-        Err(_) => return Err(unreachable(format!("no answer within {} s", destination.timeout.as_secs()))),
-        Ok(Err(SshConnectFailure::Refused(error))) => return Err(error),
-        Ok(Err(SshConnectFailure::Ssh(russh::Error::IO(error)))) if descriptors::are_used_up(&error) => {
-            return Err(TransportError::NoDescriptors { host: destination.name.clone(), limit: descriptors::read_descriptor_limit() });
+        Err(_) => {
+            return Err(unreachable(format!(
+                "no answer within {} s",
+                destination.timeout.as_secs()
+            )));
         }
-        Ok(Err(SshConnectFailure::Ssh(error))) => return Err(unreachable(describe_ssh_error(&error))),
+        Ok(Err(SshConnectFailure::Refused(error))) => return Err(error),
+        Ok(Err(SshConnectFailure::Ssh(russh::Error::IO(error))))
+            if descriptors::are_used_up(&error) =>
+        {
+            return Err(TransportError::NoDescriptors {
+                host: destination.name.clone(),
+                limit: descriptors::read_descriptor_limit(),
+            });
+        }
+        Ok(Err(SshConnectFailure::Ssh(error))) => {
+            return Err(unreachable(describe_ssh_error(&error)));
+        }
         Ok(Ok(handle)) => handle,
     };
     match tokio::time::timeout(destination.timeout, auth::log_in(&mut handle, destination)).await {
         Ok(done) => done?,
-        Err(_) => return Err(unreachable(format!("the login did not end within {} s", destination.timeout.as_secs()))),
+        Err(_) => {
+            return Err(unreachable(format!(
+                "the login did not end within {} s",
+                destination.timeout.as_secs()
+            )));
+        }
     }
-    Ok(SshConnection { handle, destination: destination.clone(), sessions: Semaphore::new(SESSIONS), _through: through })
+    Ok(SshConnection {
+        handle,
+        destination: destination.clone(),
+        sessions: Semaphore::new(SESSIONS),
+        _through: through,
+    })
 }
 
 impl SshConnection {
     /// A stream to another server, made by this one.
     async fn tunnel(&self, to: &Destination) -> Result<ChannelStream<Msg>, SshConnectFailure> {
-        let channel = self.handle.channel_open_direct_tcpip(to.address.clone(), to.port.into(), "127.0.0.1", 0).await;
+        let channel = self
+            .handle
+            .channel_open_direct_tcpip(to.address.clone(), to.port.into(), "127.0.0.1", 0)
+            .await;
         match channel {
             Ok(channel) => Ok(channel.into_stream()),
             Err(error) => Err(SshConnectFailure::Refused(TransportError::Unreachable {
                 host: to.name.clone(),
-                address: format!("{}:{} through the jump host {}", to.address, to.port, self.destination.name),
+                address: format!(
+                    "{}:{} through the jump host {}",
+                    to.address, to.port, self.destination.name
+                ),
                 reason: describe_ssh_error(&error),
             })),
         }
@@ -93,12 +137,22 @@ impl SshConnection {
 }
 
 fn build_client_config(pins: &HostKeyPins) -> client::Config {
-    let mut config = client::Config { nodelay: true, keepalive_interval: Some(KEEPALIVE), keepalive_max: 3, ..client::Config::default() };
+    let mut config = client::Config {
+        nodelay: true,
+        keepalive_interval: Some(KEEPALIVE),
+        keepalive_max: 3,
+        ..client::Config::default()
+    };
     config.preferred.key = Cow::Owned(pins.algorithms());
     config.preferred.host_key_certificates = Cow::Owned(pins.certificate_algorithms());
     // AES-GCM runs in hardware and is half again as fast as ChaCha20 on both ends.
-    config.preferred.cipher =
-        Cow::Borrowed(&[cipher::AES_256_GCM, cipher::CHACHA20_POLY1305, cipher::AES_256_CTR, cipher::AES_192_CTR, cipher::AES_128_CTR]);
+    config.preferred.cipher = Cow::Borrowed(&[
+        cipher::AES_256_GCM,
+        cipher::CHACHA20_POLY1305,
+        cipher::AES_256_CTR,
+        cipher::AES_192_CTR,
+        cipher::AES_128_CTR,
+    ]);
     config
 }
 
@@ -124,17 +178,27 @@ fn io_failure(error: std::io::Error) -> SshConnectFailure {
 /// The error in words for a person: bounded and clean.
 pub(super) fn describe_ssh_error(error: &russh::Error) -> String {
     match error {
-        russh::Error::HUP | russh::Error::Disconnect | russh::Error::SendError | russh::Error::RecvError => {
-            "the server closed the connection".to_owned()
-        }
+        russh::Error::HUP
+        | russh::Error::Disconnect
+        | russh::Error::SendError
+        | russh::Error::RecvError => "the server closed the connection".to_owned(),
         // The same, when what we had sent was still unread there.
-        russh::Error::IO(error) if matches!(error.kind(), std::io::ErrorKind::ConnectionReset | std::io::ErrorKind::BrokenPipe) => {
+        russh::Error::IO(error)
+            if matches!(
+                error.kind(),
+                std::io::ErrorKind::ConnectionReset | std::io::ErrorKind::BrokenPipe
+            ) =>
+        {
             "the server closed the connection".to_owned()
         }
         russh::Error::KeepaliveTimeout => "the server stopped answering".to_owned(),
-        russh::Error::NoCommonAlgo { kind, theirs, .. } => {
-            one_line(&format!("no common {kind:?} algorithm; the server offers {}", theirs.join(", ")), 200)
-        }
+        russh::Error::NoCommonAlgo { kind, theirs, .. } => one_line(
+            &format!(
+                "no common {kind:?} algorithm; the server offers {}",
+                theirs.join(", ")
+            ),
+            200,
+        ),
         other => one_line(&other.to_string(), 200),
     }
 }
@@ -163,18 +227,43 @@ pub(super) struct HostKeyChecker {
 impl HostKeyChecker {
     fn verdict(&self, shown: &PublicKeyOrCertificate) -> Result<(), TransportError> {
         let host = self.host.clone();
-        let fingerprint = format!("{} {}", shown.public_key().algorithm(), shown.public_key().fingerprint(HashAlg::Sha256));
+        let fingerprint = format!(
+            "{} {}",
+            shown.public_key().algorithm(),
+            shown.public_key().fingerprint(HashAlg::Sha256)
+        );
         let known_hosts = self.pins.file.clone();
         match self.pins.judge(shown) {
             HostKeyVerdict::Trusted => Ok(()),
             HostKeyVerdict::Unknown => {
                 let line = self.pins.line_for(&shown.public_key());
-                Err(TransportError::HostKeyUnknown { host, fingerprint, known_hosts, line, malformed: self.pins.malformed.clone() })
+                Err(TransportError::HostKeyUnknown {
+                    host,
+                    fingerprint,
+                    known_hosts,
+                    line,
+                    malformed: self.pins.malformed.clone(),
+                })
             }
-            HostKeyVerdict::Changed { file, line } => Err(TransportError::HostKeyChanged { host, fingerprint, known_hosts: file, line }),
-            HostKeyVerdict::Revoked { file, line } => Err(TransportError::HostKeyRevoked { host, fingerprint, known_hosts: file, line }),
+            HostKeyVerdict::Changed { file, line } => Err(TransportError::HostKeyChanged {
+                host,
+                fingerprint,
+                known_hosts: file,
+                line,
+            }),
+            HostKeyVerdict::Revoked { file, line } => Err(TransportError::HostKeyRevoked {
+                host,
+                fingerprint,
+                known_hosts: file,
+                line,
+            }),
             HostKeyVerdict::BadCertificate { reason } => {
-                Err(TransportError::HostCertificateRefused { host, fingerprint, known_hosts, reason })
+                Err(TransportError::HostCertificateRefused {
+                    host,
+                    fingerprint,
+                    known_hosts,
+                    reason,
+                })
             }
         }
     }
@@ -183,8 +272,13 @@ impl HostKeyChecker {
 impl Handler for HostKeyChecker {
     type Error = SshConnectFailure;
 
-    async fn check_server_key(&mut self, shown: &PublicKeyOrCertificate) -> Result<bool, SshConnectFailure> {
-        self.verdict(shown).map(|()| true).map_err(SshConnectFailure::Refused)
+    async fn check_server_key(
+        &mut self,
+        shown: &PublicKeyOrCertificate,
+    ) -> Result<bool, SshConnectFailure> {
+        self.verdict(shown)
+            .map(|()| true)
+            .map_err(SshConnectFailure::Refused)
     }
 
     refuse_channels! {

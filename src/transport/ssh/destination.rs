@@ -1,4 +1,5 @@
-//! Where a connection goes, in full: the inventory's word, then what `ssh -G` says, then the usual values.
+//! Where a connection goes, in full: the inventory's word, then what `ssh -G` says, then the usual
+//! values.
 
 use super::config::{Aliases, SshConfig};
 use crate::{HostAccess, TransportError};
@@ -42,30 +43,60 @@ pub(super) struct Route {
 }
 
 /// Fills in what the inventory leaves open.
-pub(super) async fn resolve_ssh_route(access: &HostAccess, aliases: &Aliases) -> Result<Route, TransportError> {
+pub(super) async fn resolve_ssh_route(
+    access: &HostAccess,
+    aliases: &Aliases,
+) -> Result<Route, TransportError> {
     let config = find_ssh_config(access.ssh_config, &access.address, &access.user, aliases).await?;
     if let (Some(command), true) = (&config.proxy_command, access.jump.is_empty()) {
         let reason = format!(
-            "{}: the ssh configuration reaches {} through the ProxyCommand {command:?}, which railwright does not run; write the jump host as `ssh: {{ jump: [HOST] }}`",
+            "{}: the ssh configuration reaches {} through the ProxyCommand {command:?}, which \
+             railwright does not run; write the jump host as `ssh: {{ jump: [HOST] }}`",
             access.name, access.address
         );
         return Err(TransportError::Local { reason });
     }
-    let jump = if access.jump.is_empty() { &config.proxy_jump } else { &access.jump };
+    let jump = if access.jump.is_empty() {
+        &config.proxy_jump
+    } else {
+        &access.jump
+    };
     let mut hops = Vec::new();
     for text in jump {
         let (user, host, port) = jump_parts(text).ok_or_else(|| TransportError::Local {
-            reason: format!("{}: {text:?} is no jump host; write [user@]host[:port]", access.name),
+            reason: format!(
+                "{}: {text:?} is no jump host; write [user@]host[:port]",
+                access.name
+            ),
         })?;
-        let hop = HostAccess { name: host.clone(), address: host, user, port, jump: Vec::new(), ..access.clone() };
+        let hop = HostAccess {
+            name: host.clone(),
+            address: host,
+            user,
+            port,
+            jump: Vec::new(),
+            ..access.clone()
+        };
         let config = find_ssh_config(access.ssh_config, &hop.address, &hop.user, aliases).await?;
         hops.push(merge_ssh_config(&hop, &config));
     }
-    Ok(Route { hops, target: merge_ssh_config(access, &config) })
+    Ok(Route {
+        hops,
+        target: merge_ssh_config(access, &config),
+    })
 }
 
-async fn find_ssh_config(wished: bool, host: &str, user: &str, aliases: &Aliases) -> Result<SshConfig, TransportError> {
-    if wished { aliases.of(host, user).await } else { Ok(SshConfig::default()) }
+async fn find_ssh_config(
+    wished: bool,
+    host: &str,
+    user: &str,
+    aliases: &Aliases,
+) -> Result<SshConfig, TransportError> {
+    if wished {
+        aliases.of(host, user).await
+    } else {
+        Ok(SshConfig::default())
+    }
 }
 
 fn merge_ssh_config(access: &HostAccess, config: &SshConfig) -> Destination {
@@ -73,23 +104,41 @@ fn merge_ssh_config(access: &HostAccess, config: &SshConfig) -> Destination {
     let stated = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let known_hosts = match stated(&access.known_hosts) {
         Some(path) => vec![(PathBuf::from(path), true)],
-        None if !config.known_hosts.is_empty() => config.known_hosts.iter().map(|path| (path.clone(), false)).collect(),
-        None => {
-            home.iter().map(|home| (home.join(".ssh/known_hosts"), false)).chain([("/etc/ssh/ssh_known_hosts".into(), false)]).collect()
-        }
+        None if !config.known_hosts.is_empty() => config
+            .known_hosts
+            .iter()
+            .map(|path| (path.clone(), false))
+            .collect(),
+        None => home
+            .iter()
+            .map(|home| (home.join(".ssh/known_hosts"), false))
+            .chain([("/etc/ssh/ssh_known_hosts".into(), false)])
+            .collect(),
     };
     Destination {
         name: access.name.clone(),
-        address: config.host_name.clone().unwrap_or_else(|| access.address.clone()),
-        port: if access.port != 0 { access.port } else { config.port.unwrap_or(22) },
-        user: stated(&access.user).or_else(|| config.user.clone()).unwrap_or_else(|| "root".to_owned()),
+        address: config
+            .host_name
+            .clone()
+            .unwrap_or_else(|| access.address.clone()),
+        port: if access.port != 0 {
+            access.port
+        } else {
+            config.port.unwrap_or(22)
+        },
+        user: stated(&access.user)
+            .or_else(|| config.user.clone())
+            .unwrap_or_else(|| "root".to_owned()),
         identities: if access.identities.is_empty() {
             config.identities.clone()
         } else {
             access.identities.iter().map(PathBuf::from).collect()
         },
         identities_only: config.identities_only,
-        agent: config.agent.clone().or_else(|| environment::read_variable("SSH_AUTH_SOCK").map(PathBuf::from)),
+        agent: config
+            .agent
+            .clone()
+            .or_else(|| environment::read_variable("SSH_AUTH_SOCK").map(PathBuf::from)),
         known_hosts,
         key_alias: config.key_alias.clone(),
         timeout: Duration::from_secs(u64::from(access.connect_timeout_s.max(1))),
@@ -129,9 +178,23 @@ mod tests {
             ("root@[2001:db8::1]", "root", "2001:db8::1", 0),
             ("2001:db8::1", "", "2001:db8::1", 0),
         ] {
-            assert_eq!(jump_parts(text), Some((user.to_owned(), host.to_owned(), port)), "{text}");
+            assert_eq!(
+                jump_parts(text),
+                Some((user.to_owned(), host.to_owned(), port)),
+                "{text}"
+            );
         }
-        for text in ["", "a@", "host:x", "host:99999", "-oProxyCommand=x", "[::1]x", "a b", "$(id)", "$(id)@bastion"] {
+        for text in [
+            "",
+            "a@",
+            "host:x",
+            "host:99999",
+            "-oProxyCommand=x",
+            "[::1]x",
+            "a b",
+            "$(id)",
+            "$(id)@bastion",
+        ] {
             assert_eq!(jump_parts(text), None, "{text}");
         }
     }
@@ -163,12 +226,29 @@ mod tests {
             ..SshConfig::default()
         };
         let open = merge_ssh_config(&access, &config);
-        assert_eq!((open.address.as_str(), open.port, open.user.as_str()), ("10.0.0.1", 2200, "ops"));
-        assert_eq!((open.identities, open.known_hosts), (vec![PathBuf::from("/k")], vec![(PathBuf::from("/kh"), false)]));
-        let stated =
-            HostAccess { port: 22, user: "root".to_owned(), identities: vec!["/i".to_owned()], known_hosts: "/p".to_owned(), ..access };
+        assert_eq!(
+            (open.address.as_str(), open.port, open.user.as_str()),
+            ("10.0.0.1", 2200, "ops")
+        );
+        assert_eq!(
+            (open.identities, open.known_hosts),
+            (
+                vec![PathBuf::from("/k")],
+                vec![(PathBuf::from("/kh"), false)]
+            )
+        );
+        let stated = HostAccess {
+            port: 22,
+            user: "root".to_owned(),
+            identities: vec!["/i".to_owned()],
+            known_hosts: "/p".to_owned(),
+            ..access
+        };
         let stated = merge_ssh_config(&stated, &config);
         assert_eq!((stated.port, stated.user.as_str()), (22, "root"));
-        assert_eq!((stated.identities, stated.known_hosts), (vec![PathBuf::from("/i")], vec![(PathBuf::from("/p"), true)]));
+        assert_eq!(
+            (stated.identities, stated.known_hosts),
+            (vec![PathBuf::from("/i")], vec![(PathBuf::from("/p"), true)])
+        );
     }
 }

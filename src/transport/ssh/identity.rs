@@ -41,10 +41,16 @@ pub(super) fn load_identity(path: &Path) -> Identity {
         name.push(suffix);
         read_key_file(Path::new(&name)).ok()
     };
-    let certificate = beside("-cert.pub").and_then(|text| Certificate::from_openssh(text.trim()).ok());
+    let certificate =
+        beside("-cert.pub").and_then(|text| Certificate::from_openssh(text.trim()).ok());
     let beside_public = beside(".pub").and_then(|text| PublicKey::from_openssh(text.trim()).ok());
     let (secret, own) = decode_read(read_key_file(path));
-    Identity { path: path.to_owned(), secret, public: own.or(beside_public), certificate }
+    Identity {
+        path: path.to_owned(),
+        secret,
+        public: own.or(beside_public),
+        certificate,
+    }
 }
 
 fn decode_read(text: std::io::Result<String>) -> (Secret, Option<PublicKey>) {
@@ -57,7 +63,8 @@ fn decode_read(text: std::io::Result<String>) -> (Secret, Option<PublicKey>) {
 }
 
 fn decode_private_key(text: &str) -> (Secret, Option<PublicKey>) {
-    // The OpenSSH format carries the public half in the clear, also when the private half is encrypted.
+    // The OpenSSH format carries the public half in the clear, also when the private half is
+    // encrypted.
     if let Ok(key) = PrivateKey::from_openssh(text)
         && key.is_encrypted()
     {
@@ -85,17 +92,35 @@ mod tests {
     #[test]
     fn a_key_that_could_not_be_opened_is_no_bad_key() {
         for errno in [23, 24] {
-            assert!(matches!(decode_read(Err(std::io::Error::from_raw_os_error(errno))).0, Secret::NoDescriptors), "{errno}");
+            assert!(
+                matches!(
+                    decode_read(Err(std::io::Error::from_raw_os_error(errno))).0,
+                    Secret::NoDescriptors
+                ),
+                "{errno}"
+            );
         }
-        assert!(matches!(decode_read(Err(std::io::Error::from_raw_os_error(2))).0, Secret::Absent));
-        assert!(matches!(decode_read(Err(std::io::Error::from_raw_os_error(13))).0, Secret::Broken(_)));
+        assert!(matches!(
+            decode_read(Err(std::io::Error::from_raw_os_error(2))).0,
+            Secret::Absent
+        ));
+        assert!(matches!(
+            decode_read(Err(std::io::Error::from_raw_os_error(13))).0,
+            Secret::Broken(_)
+        ));
     }
 
     #[test]
     fn a_pipe_is_no_key_and_nobody_waits_for_it() {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
-        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(&pipe)
+                .status()
+                .unwrap()
+                .success()
+        );
         assert!(matches!(load_identity(&pipe).secret, Secret::Broken(_)));
     }
 }

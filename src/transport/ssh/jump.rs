@@ -1,4 +1,5 @@
-//! Jump connections: one to each jump host, shared by all targets behind it, open as long as one of them is.
+//! Jump connections: one to each jump host, shared by all targets behind it, open as long as one of
+//! them is.
 
 use super::connect::{self, SshConnection};
 use super::destination::Destination;
@@ -16,14 +17,20 @@ pub(super) struct Jumps {
 }
 
 impl Jumps {
-    /// The connection to the last of these hops; None when there are none. Every hop is checked like a target.
-    pub async fn reach(&self, hops: &[Destination], files: &Files) -> Result<Option<Arc<SshConnection>>, TransportError> {
+    /// The connection to the last of these hops; None when there are none. Every hop is checked
+    /// like a target.
+    pub async fn reach(
+        &self,
+        hops: &[Destination],
+        files: &Files,
+    ) -> Result<Option<Arc<SshConnection>>, TransportError> {
         let mut through = None;
         let mut key = String::new();
         for hop in hops {
             key.push_str(&format!("{}@{}:{} ", hop.user, hop.address, hop.port));
             let slot = self.slot(&key);
-            // Held while connecting: the others wait for this one connection instead of each opening its own.
+            // Held while connecting: the others wait for this one connection instead of each
+            // opening its own.
             let mut held = slot.lock().await;
             let alive = held.upgrade().filter(|connection| connection.is_open());
             let connection = match alive {
@@ -40,6 +47,11 @@ impl Jumps {
     }
 
     fn slot(&self, key: &str) -> Slot {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).entry(key.to_owned()).or_default().clone()
+        self.open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry(key.to_owned())
+            .or_default()
+            .clone()
     }
 }

@@ -1,5 +1,6 @@
-//! Which lines of known_hosts files concern a server (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT). Our own reading: russh's
-//! knows no patterns, authorities, revocations or tabs, and calls an unreadable file empty.
+//! Which lines of known_hosts files concern a server (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT). Our
+//! own reading: russh's knows no patterns, authorities, revocations or tabs, and calls an
+//! unreadable file empty.
 
 use super::pins::{HostKeyPins, KnownHostsMarker, PinnedLine};
 use crate::TransportError;
@@ -29,10 +30,17 @@ pub(super) struct Files {
 
 impl Files {
     /// What these files pin for a server. A file that the user named must be there.
-    pub fn pins(&self, files: &[(PathBuf, bool)], names: &KnownHostNames) -> Result<HostKeyPins, TransportError> {
+    pub fn pins(
+        &self,
+        files: &[(PathBuf, bool)],
+        names: &KnownHostNames,
+    ) -> Result<HostKeyPins, TransportError> {
         let mut pins = HostKeyPins {
             names: names.clone(),
-            file: files.first().map(|(path, _)| path.display().to_string()).unwrap_or_default(),
+            file: files
+                .first()
+                .map(|(path, _)| path.display().to_string())
+                .unwrap_or_default(),
             lines: Vec::new(),
             malformed: Vec::new(),
         };
@@ -44,7 +52,12 @@ impl Files {
         }
         // Who is found does not need what could not be read.
         if pins.lines.is_empty() {
-            pins.malformed = read.iter().flat_map(|file| file.malformed()).take(MALFORMED_SHOWN).cloned().collect();
+            pins.malformed = read
+                .iter()
+                .flat_map(|file| file.malformed())
+                .take(MALFORMED_SHOWN)
+                .cloned()
+                .collect();
         }
         Ok(pins)
     }
@@ -58,7 +71,12 @@ impl Files {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && !named => String::new(),
             Err(error) => {
-                return Err(TransportError::Local { reason: format!("the known_hosts file {} cannot be read: {error}", path.display()) });
+                return Err(TransportError::Local {
+                    reason: format!(
+                        "the known_hosts file {} cannot be read: {error}",
+                        path.display()
+                    ),
+                });
             }
         };
         let known = Arc::new(KnownHosts::new(path.display().to_string(), text));
@@ -72,8 +90,8 @@ impl Files {
 pub(super) struct KnownHostNames {
     /// As known_hosts writes it: `host`, or `[host]:port` for another port than 22.
     pub pinned: String,
-    /// The name in the spec, and the address without the port: valid for revocations and certificates, the name in the
-    /// spec also for keys.
+    /// The name in the spec, and the address without the port: valid for revocations and
+    /// certificates, the name in the spec also for keys.
     pub name: String,
     pub host: String,
 }
@@ -82,13 +100,21 @@ impl KnownHostNames {
     /// Of an address and port, or of an alias that replaces both.
     pub fn new(name: &str, host: &str, port: u16, alias: Option<&str>) -> Self {
         let host = alias.unwrap_or(host).to_lowercase();
-        let pinned = if port == 22 || alias.is_some() { host.clone() } else { format!("[{host}]:{port}") };
-        KnownHostNames { pinned, name: name.to_lowercase(), host }
+        let pinned = if port == 22 || alias.is_some() {
+            host.clone()
+        } else {
+            format!("[{host}]:{port}")
+        };
+        KnownHostNames {
+            pinned,
+            name: name.to_lowercase(),
+            host,
+        }
     }
 }
 
-/// One file; lines are taken apart when a host is looked up. A fleet has a line for every host, so those that name theirs
-/// outright are found by name.
+/// One file; lines are taken apart when a host is looked up. A fleet has a line for every host, so
+/// those that name theirs outright are found by name.
 pub(super) struct KnownHosts {
     path: String,
     text: String,
@@ -105,12 +131,15 @@ pub(super) struct KnownHosts {
 impl KnownHosts {
     /// A file by its name for messages, and its text.
     pub fn new(path: String, text: String) -> Self {
-        let (mut lines, mut by_name, mut of_any) = (Vec::new(), HashMap::<String, Vec<usize>>::new(), Vec::new());
+        let (mut lines, mut by_name, mut of_any) =
+            (Vec::new(), HashMap::<String, Vec<usize>>::new(), Vec::new());
         let mut begin = 0;
         for (index, line) in text.split_inclusive('\n').enumerate() {
             lines.push(begin..begin + line.len());
             begin += line.len();
-            let Some((_, patterns, _)) = parse_known_hosts_line(line) else { continue };
+            let Some((_, patterns, _)) = parse_known_hosts_line(line) else {
+                continue;
+            };
             if patterns.contains(['*', '?', '!', '|']) {
                 of_any.push(index);
                 continue;
@@ -119,37 +148,67 @@ impl KnownHosts {
                 by_name.entry(name.to_lowercase()).or_default().push(index);
             }
         }
-        KnownHosts { path, text, lines, by_name, of_any, malformed: OnceLock::new() }
+        KnownHosts {
+            path,
+            text,
+            lines,
+            by_name,
+            of_any,
+            malformed: OnceLock::new(),
+        }
     }
 
-    /// The first lines that say nothing of any host, as `FILE:LINE`. They are not quoted: the file may be any.
+    /// The first lines that say nothing of any host, as `FILE:LINE`. They are not quoted: the file
+    /// may be any.
     fn malformed(&self) -> &[String] {
         self.malformed.get_or_init(|| {
-            let lines = self.text.lines().enumerate().filter(|(_, line)| is_malformed(line));
-            lines.map(|(index, _)| format!("{}:{}", self.path, index + 1)).take(MALFORMED_SHOWN).collect()
+            let lines = self
+                .text
+                .lines()
+                .enumerate()
+                .filter(|(_, line)| is_malformed(line));
+            lines
+                .map(|(index, _)| format!("{}:{}", self.path, index + 1))
+                .take(MALFORMED_SHOWN)
+                .collect()
         })
     }
 
     /// Adds the lines that concern the server of `pins`.
     pub fn collect(&self, pins: &mut HostKeyPins) -> Result<(), TransportError> {
-        let named = [&pins.names.pinned, &pins.names.name, &pins.names.host].into_iter().filter_map(|name| self.by_name.get(name));
+        let named = [&pins.names.pinned, &pins.names.name, &pins.names.host]
+            .into_iter()
+            .filter_map(|name| self.by_name.get(name));
         let may_concern: BTreeSet<usize> = named.chain([&self.of_any]).flatten().copied().collect();
         for index in may_concern {
             let line = &self.text[self.lines[index].clone()];
-            let Some((mark, patterns, mut fields)) = parse_known_hosts_line(line) else { continue };
+            let Some((mark, patterns, mut fields)) = parse_known_hosts_line(line) else {
+                continue;
+            };
             if !is_line_for_server(patterns, &pins.names, mark) {
                 continue;
             }
             let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
             let key = match (fields.next(), fields.next()) {
-                (Some(algorithm), Some(base64)) => PublicKey::from_openssh(&format!("{algorithm} {base64}")).ok(),
+                (Some(algorithm), Some(base64)) => {
+                    PublicKey::from_openssh(&format!("{algorithm} {base64}")).ok()
+                }
                 _ => None,
             };
             match key {
-                Some(key) => pins.lines.push(PinnedLine { mark, file: self.path.clone(), number, key }),
-                // A revocation that cannot be read must not be passed over; a key of an algorithm that we do not know can.
+                Some(key) => pins.lines.push(PinnedLine {
+                    mark,
+                    file: self.path.clone(),
+                    number,
+                    key,
+                }),
+                // A revocation that cannot be read must not be passed over; a key of an algorithm
+                // that we do not know can.
                 None if mark == KnownHostsMarker::Revoked => {
-                    let reason = format!("{}:{number}: the key of this @revoked line cannot be read", self.path);
+                    let reason = format!(
+                        "{}:{number}: the key of this @revoked line cannot be read",
+                        self.path
+                    );
                     return Err(TransportError::Local { reason });
                 }
                 None => {}
@@ -159,7 +218,8 @@ impl KnownHosts {
     }
 }
 
-/// What a line says, its list of patterns, and the words after that; nothing of a comment or a mark that we do not know.
+/// What a line says, its list of patterns, and the words after that; nothing of a comment or a mark
+/// that we do not know.
 fn parse_known_hosts_line(line: &str) -> Option<(KnownHostsMarker, &str, SplitWhitespace<'_>)> {
     let mut fields = line.split_whitespace();
     let first = fields.next().filter(|field| !field.starts_with('#'))?;
@@ -172,28 +232,41 @@ fn parse_known_hosts_line(line: &str) -> Option<(KnownHostsMarker, &str, SplitWh
     Some((mark, patterns, fields))
 }
 
-/// True for a line that is neither empty, nor a comment, nor names hosts and a key. A key of an algorithm that we do not know is one: its
-/// bytes begin with the name of the algorithm (RFC 4253, section 6.6).
+/// True for a line that is neither empty, nor a comment, nor names hosts and a key. A key of an
+/// algorithm that we do not know is one: its bytes begin with the name of the algorithm (RFC 4253,
+/// section 6.6).
 fn is_malformed(line: &str) -> bool {
     if matches!(line.trim().chars().next(), None | Some('#')) {
         return false;
     }
-    let Some((_, _, mut fields)) = parse_known_hosts_line(line) else { return true };
-    let (Some(algorithm), Some(key)) = (fields.next(), fields.next()) else { return true };
-    let Ok(bytes) = STANDARD.decode(key) else { return true };
-    let length = u32::try_from(algorithm.len()).unwrap_or(u32::MAX).to_be_bytes();
-    bytes.strip_prefix(&length).is_none_or(|rest| !rest.starts_with(algorithm.as_bytes()))
+    let Some((_, _, mut fields)) = parse_known_hosts_line(line) else {
+        return true;
+    };
+    let (Some(algorithm), Some(key)) = (fields.next(), fields.next()) else {
+        return true;
+    };
+    let Ok(bytes) = STANDARD.decode(key) else {
+        return true;
+    };
+    let length = u32::try_from(algorithm.len())
+        .unwrap_or(u32::MAX)
+        .to_be_bytes();
+    bytes
+        .strip_prefix(&length)
+        .is_none_or(|rest| !rest.starts_with(algorithm.as_bytes()))
 }
 
-/// Whether a list of patterns holds for a server. A negated pattern that matches takes the line out, except for a
-/// revocation of the bare host.
+/// Whether a list of patterns holds for a server. A negated pattern that matches takes the line
+/// out, except for a revocation of the bare host.
 fn is_line_for_server(patterns: &str, names: &KnownHostNames, mark: KnownHostsMarker) -> bool {
     let wanted: &[&str] = match mark {
         KnownHostsMarker::Key => &[&names.pinned, &names.name],
         KnownHostsMarker::Authority => &[&names.pinned, &names.name],
         KnownHostsMarker::Revoked => &[&names.pinned, &names.name, &names.host],
     };
-    wanted.iter().any(|name| has_matching_pattern(patterns, name))
+    wanted
+        .iter()
+        .any(|name| has_matching_pattern(patterns, name))
 }
 
 /// Whether a list of patterns, separated by commas, holds for a name in lower case.
@@ -215,12 +288,19 @@ pub(super) fn has_matching_pattern(patterns: &str, name: &str) -> bool {
 
 /// `|1|salt|hash`: HMAC-SHA1 of the name with the salt as key (ssh-keygen -H).
 fn is_hashed_name_of(pattern: &str, name: &str) -> bool {
-    let Ok(HostPatterns::HashedName { salt, hash }) = pattern.parse() else { return false };
-    let Ok(mac) = Hmac::<sha1::Sha1>::new_from_slice(&salt) else { return false };
-    mac.chain_update(name.as_bytes()).verify_slice(&hash).is_ok()
+    let Ok(HostPatterns::HashedName { salt, hash }) = pattern.parse() else {
+        return false;
+    };
+    let Ok(mac) = Hmac::<sha1::Sha1>::new_from_slice(&salt) else {
+        return false;
+    };
+    mac.chain_update(name.as_bytes())
+        .verify_slice(&hash)
+        .is_ok()
 }
 
-/// `*` and `?`, without recursion, so that a hostile pattern costs no more than the product of both lengths.
+/// `*` and `?`, without recursion, so that a hostile pattern costs no more than the product of both
+/// lengths.
 fn is_glob_match(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t, mut retry) = (0, 0, None);
     while t < text.len() {
@@ -249,15 +329,27 @@ mod tests {
 
     #[test]
     fn lines_that_are_none_are_named() {
-        let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ";
+        let key =
+            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ";
         let unknown = "odd AAAAA29kZAAAAAA=";
         let text = format!(
-            "# a comment\n\na {key}\nb {unknown} note\n{key}\na ssh-ed25519\n@odd a {key}\n@revoked a {key}\n[a]:1,b {key}\nc {}\n",
+            "# a comment\n\na {key}\nb {unknown} note\n{key}\na ssh-ed25519\n@odd a \
+             {key}\n@revoked a {key}\n[a]:1,b {key}\nc {}\n",
             &key[..40]
         );
-        assert_eq!(KnownHosts::new("kh".to_owned(), text).malformed(), ["kh:5", "kh:6", "kh:7"]);
-        let cut = KnownHosts::new("kh".to_owned(), format!("a {key}\na {}x", &key[..key.len() - 20]));
-        assert_eq!(cut.malformed(), ["kh:2"], "a key that was cut off while it was copied");
+        assert_eq!(
+            KnownHosts::new("kh".to_owned(), text).malformed(),
+            ["kh:5", "kh:6", "kh:7"]
+        );
+        let cut = KnownHosts::new(
+            "kh".to_owned(),
+            format!("a {key}\na {}x", &key[..key.len() - 20]),
+        );
+        assert_eq!(
+            cut.malformed(),
+            ["kh:2"],
+            "a key that was cut off while it was copied"
+        );
     }
 
     proptest! {
@@ -275,7 +367,8 @@ mod tests {
             name in "[ab]{1,2}",
             port in prop_oneof![Just(22u16), Just(2222)],
         ) {
-            let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ";
+            let key = "ssh-ed25519 \
+                       AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ";
             let text: String = of.iter().map(|(mark, patterns)| format!("{mark}{patterns} {key}\n")).collect();
             let names = KnownHostNames::new("b", &name, port, None);
             let all = text.lines().enumerate().filter(|(_, line)| parse_known_hosts_line(line).is_some_and(|(mark, patterns, _)| is_line_for_server(patterns, &names, mark)));

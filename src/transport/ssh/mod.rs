@@ -1,7 +1,8 @@
 //! SSH over russh. No type of russh leaves this folder: its versions break every few weeks.
 //!
-//! The way of a connection: `destination` (inventory, then `ssh -G`) -> `jump` (shared hops) -> `connect` (socket, key
-//! exchange, `known_hosts`) -> `auth` (agent, key files) -> `run` (one `/bin/sh -s` a script).
+//! The way of a connection: `destination` (inventory, then `ssh -G`) -> `jump` (shared hops) ->
+//! `connect` (socket, key exchange, `known_hosts`) -> `auth` (agent, key files) -> `run` (one
+//! `/bin/sh -s` a script).
 
 mod auth;
 mod config;
@@ -34,7 +35,10 @@ impl SshConnector {
 
     /// `ssh -G` reads this file instead of the user's and the system's configuration.
     pub fn with_ssh_config(file: std::path::PathBuf) -> Self {
-        SshConnector { config: config::Aliases::of_file(file), ..SshConnector::default() }
+        SshConnector {
+            config: config::Aliases::of_file(file),
+            ..SshConnector::default()
+        }
     }
 
     async fn open(&self, access: &HostAccess) -> Result<Arc<dyn HostLink>, TransportError> {
@@ -46,7 +50,10 @@ impl SshConnector {
 }
 
 impl Connector for SshConnector {
-    fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
+    fn connect<'a>(
+        &'a self,
+        access: &'a HostAccess,
+    ) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
         Box::pin(self.open(access))
     }
 }

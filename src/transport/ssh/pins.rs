@@ -1,6 +1,6 @@
-//! Is this the host's key? The order of the judgement: revoked beats everything; then a host certificate of an authority
-//! that is pinned for the name; then a pinned key. There is no "accept new": a key is pinned by a person, or the host is
-//! not talked to.
+//! Is this the host's key? The order of the judgement: revoked beats everything; then a host
+//! certificate of an authority that is pinned for the name; then a pinned key. There is no "accept
+//! new": a key is pinned by a person, or the host is not talked to.
 
 use super::known_hosts::{KnownHostNames, has_matching_pattern};
 use railwright_base::text::one_line;
@@ -57,25 +57,44 @@ impl HostKeyPins {
     /// Judges what the server proved to hold.
     pub fn judge(&self, shown: &PublicKeyOrCertificate) -> HostKeyVerdict {
         let key = shown.public_key();
-        let authority = shown.certificate().map(|certificate| certificate.signature_key().clone());
-        let revoked = |line: &&PinnedLine| line.key.key_data() == key.key_data() || authority.as_ref() == Some(line.key.key_data());
+        let authority = shown
+            .certificate()
+            .map(|certificate| certificate.signature_key().clone());
+        let revoked = |line: &&PinnedLine| {
+            line.key.key_data() == key.key_data() || authority.as_ref() == Some(line.key.key_data())
+        };
         if let Some(line) = self.marked(KnownHostsMarker::Revoked).find(revoked) {
-            return HostKeyVerdict::Revoked { file: line.file.clone(), line: line.number };
+            return HostKeyVerdict::Revoked {
+                file: line.file.clone(),
+                line: line.number,
+            };
         }
         if let Some(certificate) = shown.certificate()
-            && self.marked(KnownHostsMarker::Authority).any(|line| line.key.key_data() == certificate.signature_key())
+            && self
+                .marked(KnownHostsMarker::Authority)
+                .any(|line| line.key.key_data() == certificate.signature_key())
         {
             return match self.certificate_problem(certificate) {
                 None => HostKeyVerdict::Trusted,
                 Some(reason) => HostKeyVerdict::BadCertificate { reason },
             };
         }
-        if self.marked(KnownHostsMarker::Key).any(|line| line.key.key_data() == key.key_data()) {
+        if self
+            .marked(KnownHostsMarker::Key)
+            .any(|line| line.key.key_data() == key.key_data())
+        {
             return HostKeyVerdict::Trusted;
         }
         let same = |line: &&PinnedLine| line.key.algorithm() == key.algorithm();
-        match self.marked(KnownHostsMarker::Key).find(same).or_else(|| self.marked(KnownHostsMarker::Key).next()) {
-            Some(line) => HostKeyVerdict::Changed { file: line.file.clone(), line: line.number },
+        match self
+            .marked(KnownHostsMarker::Key)
+            .find(same)
+            .or_else(|| self.marked(KnownHostsMarker::Key).next())
+        {
+            Some(line) => HostKeyVerdict::Changed {
+                file: line.file.clone(),
+                line: line.number,
+            },
             None => HostKeyVerdict::Unknown,
         }
     }
@@ -90,35 +109,57 @@ impl HostKeyPins {
         }
         let principals = certificate.valid_principals();
         let names = [&self.names.host, &self.names.name];
-        if !principals.is_empty() && !principals.iter().any(|principal| names.iter().any(|name| has_matching_pattern(principal, name))) {
-            return Some(format!("it is made out to {}", one_line(&principals.join(", "), 120)));
+        if !principals.is_empty()
+            && !principals.iter().any(|principal| {
+                names
+                    .iter()
+                    .any(|name| has_matching_pattern(principal, name))
+            })
+        {
+            return Some(format!(
+                "it is made out to {}",
+                one_line(&principals.join(", "), 120)
+            ));
         }
         if let Some((option, _)) = certificate.critical_options().iter().next() {
-            return Some(format!("it has the critical option {}", one_line(option, 60)));
+            return Some(format!(
+                "it has the critical option {}",
+                one_line(option, 60)
+            ));
         }
         let authority = certificate.signature_key().fingerprint(HashAlg::Sha256);
-        certificate.validate([&authority]).err().map(|_| "its signature or its time of validity does not hold".to_owned())
+        certificate
+            .validate([&authority])
+            .err()
+            .map(|_| "its signature or its time of validity does not hold".to_owned())
     }
 
-    /// The algorithms to ask for, those on file first: a host that is pinned by its ECDSA key must not be met by its
-    /// Ed25519 key first. RSA with SHA-1 is left out.
+    /// The algorithms to ask for, those on file first: a host that is pinned by its ECDSA key must
+    /// not be met by its Ed25519 key first. RSA with SHA-1 is left out.
     pub fn algorithms(&self) -> Vec<Algorithm> {
         let usual = usual_algorithms();
-        let (mut first, rest): (Vec<_>, Vec<_>) = usual
-            .into_iter()
-            .partition(|algorithm| self.marked(KnownHostsMarker::Key).any(|line| same_family(&line.key.algorithm(), algorithm)));
+        let (mut first, rest): (Vec<_>, Vec<_>) = usual.into_iter().partition(|algorithm| {
+            self.marked(KnownHostsMarker::Key)
+                .any(|line| same_family(&line.key.algorithm(), algorithm))
+        });
         first.extend(rest);
         first
     }
 
     /// The certificate algorithms to ask for: none unless an authority is pinned for the host.
     pub fn certificate_algorithms(&self) -> Vec<Algorithm> {
-        if self.marked(KnownHostsMarker::Authority).next().is_some() { usual_algorithms() } else { Vec::new() }
+        if self.marked(KnownHostsMarker::Authority).next().is_some() {
+            usual_algorithms()
+        } else {
+            Vec::new()
+        }
     }
 
     /// The line that would pin a key.
     pub fn line_for(&self, key: &PublicKey) -> String {
-        let text = PublicKey::new(key.key_data().clone(), "").to_openssh().unwrap_or_default();
+        let text = PublicKey::new(key.key_data().clone(), "")
+            .to_openssh()
+            .unwrap_or_default();
         format!("{} {}", self.names.pinned, text.trim())
     }
 }
@@ -127,7 +168,14 @@ fn usual_algorithms() -> Vec<Algorithm> {
     use russh::keys::EcdsaCurve::{NistP256, NistP384, NistP521};
     let ecdsa = |curve| Algorithm::Ecdsa { curve };
     let rsa = |hash| Algorithm::Rsa { hash: Some(hash) };
-    vec![Algorithm::Ed25519, ecdsa(NistP256), ecdsa(NistP384), ecdsa(NistP521), rsa(HashAlg::Sha512), rsa(HashAlg::Sha256)]
+    vec![
+        Algorithm::Ed25519,
+        ecdsa(NistP256),
+        ecdsa(NistP384),
+        ecdsa(NistP521),
+        rsa(HashAlg::Sha512),
+        rsa(HashAlg::Sha256),
+    ]
 }
 
 fn same_family(pinned: &Algorithm, offered: &Algorithm) -> bool {
@@ -146,54 +194,142 @@ mod tests {
     use proptest::prelude::*;
     use russh::keys::ssh_key::known_hosts::HostPatterns;
 
-    const A: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILM+rvN+ot98qgEN796jTiQfZfG1KaT0PtFDJ/XFSqti";
-    const B: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB1Aq3tbSMxQ3c7Cn8rIJpTHdPNZlzEkqfWBpvJ2rmbT";
-    const P: &str = "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBHwf2HMM5TRXvo2SQJjsNkiDD5KqiiNjrGVv3UUh+mMT5RHxiRtOnlqvjhQtBq0VpmpCV/PwUdhOig4vkbqAcEc=";
+    const A: &str =
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILM+rvN+ot98qgEN796jTiQfZfG1KaT0PtFDJ/XFSqti";
+    const B: &str =
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB1Aq3tbSMxQ3c7Cn8rIJpTHdPNZlzEkqfWBpvJ2rmbT";
+    const P: &str = "ecdsa-sha2-nistp256 \
+                     AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBHwf2HMM5TRXvo2SQJjsNkiDD5KqiiNjrGVv3UUh+mMT5RHxiRtOnlqvjhQtBq0VpmpCV/PwUdhOig4vkbqAcEc=";
 
     fn pins(text: &str, host: &str, port: u16) -> Result<HostKeyPins, TransportError> {
         let names = KnownHostNames::new("gpu-001", host, port, None);
-        let mut pins = HostKeyPins { names, file: "kh".to_owned(), lines: Vec::new(), malformed: Vec::new() };
-        KnownHosts::new("kh".to_owned(), text.to_owned()).collect(&mut pins).map(|()| pins)
+        let mut pins = HostKeyPins {
+            names,
+            file: "kh".to_owned(),
+            lines: Vec::new(),
+            malformed: Vec::new(),
+        };
+        KnownHosts::new("kh".to_owned(), text.to_owned())
+            .collect(&mut pins)
+            .map(|()| pins)
     }
 
     fn judge(text: &str, host: &str, port: u16, shown: &str) -> HostKeyVerdict {
-        pins(text, host, port).unwrap().judge(&PublicKey::from_openssh(shown).unwrap().into())
+        pins(text, host, port)
+            .unwrap()
+            .judge(&PublicKey::from_openssh(shown).unwrap().into())
     }
 
     fn changed(line: u32) -> HostKeyVerdict {
-        HostKeyVerdict::Changed { file: "kh".to_owned(), line }
+        HostKeyVerdict::Changed {
+            file: "kh".to_owned(),
+            line,
+        }
     }
 
     fn revoked(line: u32) -> HostKeyVerdict {
-        HostKeyVerdict::Revoked { file: "kh".to_owned(), line }
+        HostKeyVerdict::Revoked {
+            file: "kh".to_owned(),
+            line,
+        }
     }
 
     #[test]
     fn judges_by_the_file() {
         for (text, host, port, shown, verdict) in [
             (format!("h {A}"), "h", 22, A, HostKeyVerdict::Trusted),
-            (format!("H,other {A} a comment"), "h", 22, A, HostKeyVerdict::Trusted),
-            (format!("gpu-001 {A}"), "10.0.0.9", 2222, A, HostKeyVerdict::Trusted),
-            (format!("\th\t{}", A.replace(' ', "\t")), "h", 22, A, HostKeyVerdict::Trusted),
-            (format!("[h]:2222 {A}"), "h", 2222, A, HostKeyVerdict::Trusted),
+            (
+                format!("H,other {A} a comment"),
+                "h",
+                22,
+                A,
+                HostKeyVerdict::Trusted,
+            ),
+            (
+                format!("gpu-001 {A}"),
+                "10.0.0.9",
+                2222,
+                A,
+                HostKeyVerdict::Trusted,
+            ),
+            (
+                format!("\th\t{}", A.replace(' ', "\t")),
+                "h",
+                22,
+                A,
+                HostKeyVerdict::Trusted,
+            ),
+            (
+                format!("[h]:2222 {A}"),
+                "h",
+                2222,
+                A,
+                HostKeyVerdict::Trusted,
+            ),
             (format!("[h]:2222 {A}"), "h", 22, A, HostKeyVerdict::Unknown),
             (format!("h {A}"), "h", 2222, A, HostKeyVerdict::Unknown),
-            (format!("*.lab {A}"), "n1.lab", 22, A, HostKeyVerdict::Trusted),
-            (format!("n?.lab {A}"), "n1.lab", 22, A, HostKeyVerdict::Trusted),
-            (format!("*.lab,!n1.lab {A}"), "n1.lab", 22, A, HostKeyVerdict::Unknown),
-            (format!("!n1.lab,*.lab {A}"), "n1.lab", 22, A, HostKeyVerdict::Unknown),
+            (
+                format!("*.lab {A}"),
+                "n1.lab",
+                22,
+                A,
+                HostKeyVerdict::Trusted,
+            ),
+            (
+                format!("n?.lab {A}"),
+                "n1.lab",
+                22,
+                A,
+                HostKeyVerdict::Trusted,
+            ),
+            (
+                format!("*.lab,!n1.lab {A}"),
+                "n1.lab",
+                22,
+                A,
+                HostKeyVerdict::Unknown,
+            ),
+            (
+                format!("!n1.lab,*.lab {A}"),
+                "n1.lab",
+                22,
+                A,
+                HostKeyVerdict::Unknown,
+            ),
             (format!("# h {A}\n\nh {A}"), "h", 22, B, changed(3)),
             (format!("h {A}\nh {B}"), "h", 22, B, HostKeyVerdict::Trusted),
             (format!("h {P}"), "h", 22, A, changed(1)),
             (format!("h {P}\nh {A}"), "h", 22, B, changed(2)),
             (format!("@revoked * {A}\nh {A}"), "h", 22, A, revoked(1)),
             (format!("h {A}\n@revoked\th\t{A}"), "h", 2222, A, revoked(2)),
-            (format!("h {A}\n@revoked other {A}"), "h", 22, A, HostKeyVerdict::Trusted),
-            (format!("@cert-authority * {A}"), "h", 22, A, HostKeyVerdict::Unknown),
-            (format!("@new h {A}\nh garbage\nh ssh-new AAAA\nh {A}"), "h", 22, A, HostKeyVerdict::Trusted),
+            (
+                format!("h {A}\n@revoked other {A}"),
+                "h",
+                22,
+                A,
+                HostKeyVerdict::Trusted,
+            ),
+            (
+                format!("@cert-authority * {A}"),
+                "h",
+                22,
+                A,
+                HostKeyVerdict::Unknown,
+            ),
+            (
+                format!("@new h {A}\nh garbage\nh ssh-new AAAA\nh {A}"),
+                "h",
+                22,
+                A,
+                HostKeyVerdict::Trusted,
+            ),
             (String::new(), "h", 22, A, HostKeyVerdict::Unknown),
         ] {
-            assert_eq!(judge(&text, host, port, shown), verdict, "{text} for {host}:{port}");
+            assert_eq!(
+                judge(&text, host, port, shown),
+                verdict,
+                "{text} for {host}:{port}"
+            );
         }
     }
 
@@ -201,10 +337,22 @@ mod tests {
     fn knows_hashed_names() {
         // ssh-keygen -H of a file with `gpu-077` and `[10.0.0.5]:2222`.
         let line = |name: &str, salt: &[u8]| {
-            let hash = Hmac::<sha1::Sha1>::new_from_slice(salt).unwrap().chain_update(name.as_bytes()).finalize().into_bytes();
-            HostPatterns::HashedName { salt: salt.to_vec(), hash: hash.into() }.to_string()
+            let hash = Hmac::<sha1::Sha1>::new_from_slice(salt)
+                .unwrap()
+                .chain_update(name.as_bytes())
+                .finalize()
+                .into_bytes();
+            HostPatterns::HashedName {
+                salt: salt.to_vec(),
+                hash: hash.into(),
+            }
+            .to_string()
         };
-        let text = format!("{} {A}\n{} {B}", line("h", b"0123456789abcdefghij"), line("[h]:2222", b"abcdefghij0123456789"));
+        let text = format!(
+            "{} {A}\n{} {B}",
+            line("h", b"0123456789abcdefghij"),
+            line("[h]:2222", b"abcdefghij0123456789")
+        );
         assert_eq!(judge(&text, "h", 22, A), HostKeyVerdict::Trusted);
         assert_eq!(judge(&text, "h", 2222, B), HostKeyVerdict::Trusted);
         assert_eq!(judge(&text, "h", 2222, A), changed(2));
@@ -220,10 +368,26 @@ mod tests {
 
     #[test]
     fn asks_first_for_the_algorithms_on_file() {
-        assert_eq!(pins(&format!("h {P}"), "h", 22).unwrap().algorithms()[0].to_string(), "ecdsa-sha2-nistp256");
-        assert_eq!(pins("", "h", 22).unwrap().algorithms()[0], Algorithm::Ed25519);
-        assert!(pins(&format!("h {A}"), "h", 22).unwrap().certificate_algorithms().is_empty());
-        assert!(!pins(&format!("@cert-authority h {A}"), "h", 22).unwrap().certificate_algorithms().is_empty());
+        assert_eq!(
+            pins(&format!("h {P}"), "h", 22).unwrap().algorithms()[0].to_string(),
+            "ecdsa-sha2-nistp256"
+        );
+        assert_eq!(
+            pins("", "h", 22).unwrap().algorithms()[0],
+            Algorithm::Ed25519
+        );
+        assert!(
+            pins(&format!("h {A}"), "h", 22)
+                .unwrap()
+                .certificate_algorithms()
+                .is_empty()
+        );
+        assert!(
+            !pins(&format!("@cert-authority h {A}"), "h", 22)
+                .unwrap()
+                .certificate_algorithms()
+                .is_empty()
+        );
     }
 
     proptest! {

@@ -1,17 +1,23 @@
-//! One script over one channel: start `/bin/sh -s`, feed it, take its output, wait for its exit status.
+//! One script over one channel: start `/bin/sh -s`, feed it, take its output, wait for its exit
+//! status.
 
 use super::connect::{SshConnection, describe_ssh_error};
-use crate::shell::{ERROR_KEPT, FramedScript, OUTPUT_KEPT, OUTPUT_TAKEN, Shell, ShellEnd, ShellOutput};
+use crate::shell::{
+    ERROR_KEPT, FramedScript, OUTPUT_KEPT, OUTPUT_TAKEN, Shell, ShellEnd, ShellOutput,
+};
 use crate::{BoxFuture, TransportError};
 use memchr::memmem;
 use railwright_system::fed::Capture;
-use russh::{Channel, ChannelMsg, ChannelOpenFailure, ChannelReadHalf, ChannelWriteHalf, client::Msg};
+use russh::{
+    Channel, ChannelMsg, ChannelOpenFailure, ChannelReadHalf, ChannelWriteHalf, client::Msg,
+};
 use std::time::Duration;
 
 /// A server that does not open a channel in this time does not answer.
 const OPEN_LIMIT: Duration = Duration::from_secs(30);
-/// After the exit status, how long the server may be silent before the end of the output: sshd sends it before what it has not read yet
-/// (OpenSSH, session.c, `session_exit_message`), and a network that loses packets keeps it back.
+/// After the exit status, how long the server may be silent before the end of the output: sshd
+/// sends it before what it has not read yet (OpenSSH, session.c, `session_exit_message`), and a
+/// network that loses packets keeps it back.
 const LINGER: Duration = Duration::from_secs(30);
 
 impl Shell for SshConnection {
@@ -31,30 +37,60 @@ impl Shell for SshConnection {
         self.destination.read_only
     }
 
-    fn run<'a>(&'a self, script: &'a FramedScript, limit: Duration) -> BoxFuture<'a, Result<ShellOutput, TransportError>> {
+    fn run<'a>(
+        &'a self,
+        script: &'a FramedScript,
+        limit: Duration,
+    ) -> BoxFuture<'a, Result<ShellOutput, TransportError>> {
         Box::pin(self.run_script(script, limit, self.elevated()))
     }
 
-    fn run_in_login<'a>(&'a self, script: &'a FramedScript, limit: Duration) -> BoxFuture<'a, Result<ShellOutput, TransportError>> {
+    fn run_in_login<'a>(
+        &'a self,
+        script: &'a FramedScript,
+        limit: Duration,
+    ) -> BoxFuture<'a, Result<ShellOutput, TransportError>> {
         Box::pin(self.run_script(script, limit, false))
     }
 }
 
 impl SshConnection {
-    async fn run_script(&self, script: &FramedScript, limit: Duration, elevated: bool) -> Result<ShellOutput, TransportError> {
+    async fn run_script(
+        &self,
+        script: &FramedScript,
+        limit: Duration,
+        elevated: bool,
+    ) -> Result<ShellOutput, TransportError> {
         let host = self.destination.name.clone();
-        let lost = |reason: String| TransportError::Lost { host: host.clone(), reason };
-        let _session = self.sessions.acquire().await.map_err(|error| lost(error.to_string()))?;
+        let lost = |reason: String| TransportError::Lost {
+            host: host.clone(),
+            reason,
+        };
+        let _session = self
+            .sessions
+            .acquire()
+            .await
+            .map_err(|error| lost(error.to_string()))?;
         let channel = match tokio::time::timeout(OPEN_LIMIT, self.open_session()).await {
             Err(_) => return Err(TransportError::TimedOut { host, limit_s: 30 }),
             Ok(opened) => opened.map_err(|error| lost(describe_ssh_error(&error)))?,
         };
         // `$SSH_CONNECTION` is expanded by the login shell, before sudo drops it.
-        let command = if elevated { "sudo -n /bin/sh -s \"$SSH_CONNECTION\"" } else { "/bin/sh -s" };
+        let command = if elevated {
+            "sudo -n /bin/sh -s \"$SSH_CONNECTION\""
+        } else {
+            "/bin/sh -s"
+        };
         let (mut from, to) = channel.split();
-        let mut ran = ShellOutput { end: ShellEnd::NoStatus, stdout: Capture::new(OUTPUT_KEPT), stderr: Capture::new(ERROR_KEPT) };
+        let mut ran = ShellOutput {
+            end: ShellEnd::NoStatus,
+            stdout: Capture::new(OUTPUT_KEPT),
+            stderr: Capture::new(ERROR_KEPT),
+        };
         let talk = async {
-            to.exec(true, command).await.map_err(|error| lost(describe_ssh_error(&error)))?;
+            to.exec(true, command)
+                .await
+                .map_err(|error| lost(describe_ssh_error(&error)))?;
             let end = tokio::select! {
                 end = collect_channel_output(&mut from, &mut ran, &script.end) => end,
                 never = feed_channel(&to, &script.input) => match never {},
@@ -66,18 +102,23 @@ impl SshConnection {
             Err(_) => ShellEnd::TimedOut,
         };
         ran.end = match end {
-            ShellEnd::NoStatus if self.handle.is_closed() => ShellEnd::Lost("no exit status came".to_owned()),
+            ShellEnd::NoStatus if self.handle.is_closed() => {
+                ShellEnd::Lost("no exit status came".to_owned())
+            }
             other => other,
         };
         let _ = to.close().await;
         Ok(ran)
     }
 
-    /// A server counts a session until it has seen both ends close, and may allow fewer than we hold: asked again then.
+    /// A server counts a session until it has seen both ends close, and may allow fewer than we
+    /// hold: asked again then.
     async fn open_session(&self) -> Result<Channel<Msg>, russh::Error> {
         loop {
             match self.handle.channel_open_session().await {
-                Err(russh::Error::ChannelOpenFailure(ChannelOpenFailure::ConnectFailed | ChannelOpenFailure::ResourceShortage)) => {
+                Err(russh::Error::ChannelOpenFailure(
+                    ChannelOpenFailure::ConnectFailed | ChannelOpenFailure::ResourceShortage,
+                )) => {
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
                 other => return other,
@@ -86,8 +127,8 @@ impl SshConnection {
     }
 }
 
-/// Feeds the script, then waits for ever: the end of a run is the end of its output. Written at the same time as the
-/// output is taken, because a shell that prints while it is fed would block both.
+/// Feeds the script, then waits for ever: the end of a run is the end of its output. Written at the
+/// same time as the output is taken, because a shell that prints while it is fed would block both.
 async fn feed_channel(to: &ChannelWriteHalf<Msg>, input: &str) -> std::convert::Infallible {
     if to.data_bytes(input.as_bytes().to_vec()).await.is_ok() {
         let _ = to.eof().await;
@@ -95,9 +136,13 @@ async fn feed_channel(to: &ChannelWriteHalf<Msg>, input: &str) -> std::convert::
     std::future::pending().await
 }
 
-/// Takes output until the channel ends, or the shell's own is here: a daemon that the script left behind can hold the channel open for
-/// ever. None when the server refused the command.
-async fn collect_channel_output(from: &mut ChannelReadHalf, ran: &mut ShellOutput, last: &str) -> Option<ShellEnd> {
+/// Takes output until the channel ends, or the shell's own is here: a daemon that the script left
+/// behind can hold the channel open for ever. None when the server refused the command.
+async fn collect_channel_output(
+    from: &mut ChannelReadHalf,
+    ran: &mut ShellOutput,
+    last: &str,
+) -> Option<ShellEnd> {
     let mut end = ShellEnd::NoStatus;
     let (mut out_ended, mut err_ended) = (false, false);
     loop {
@@ -110,14 +155,28 @@ async fn collect_channel_output(from: &mut ChannelReadHalf, ran: &mut ShellOutpu
             },
         };
         match message {
-            Some(ChannelMsg::Data { data }) => out_ended |= takes_last(&mut ran.stdout, &data, last),
-            Some(ChannelMsg::ExtendedData { data, .. }) => err_ended |= takes_last(&mut ran.stderr, &data, last),
-            Some(ChannelMsg::ExitStatus { exit_status }) => end = ShellEnd::Exit(i32::try_from(exit_status).unwrap_or(i32::MAX)),
-            Some(ChannelMsg::ExitSignal { signal_name, .. }) => end = ShellEnd::Killed(format!("{signal_name:?}")),
+            Some(ChannelMsg::Data { data }) => {
+                out_ended |= takes_last(&mut ran.stdout, &data, last)
+            }
+            Some(ChannelMsg::ExtendedData { data, .. }) => {
+                err_ended |= takes_last(&mut ran.stderr, &data, last)
+            }
+            Some(ChannelMsg::ExitStatus { exit_status }) => {
+                end = ShellEnd::Exit(i32::try_from(exit_status).unwrap_or(i32::MAX))
+            }
+            Some(ChannelMsg::ExitSignal { signal_name, .. }) => {
+                end = ShellEnd::Killed(format!("{signal_name:?}"))
+            }
             Some(ChannelMsg::Failure) => return None,
             Some(ChannelMsg::Close) => return Some(end),
             // The connection ended between the exit status and what the server had not sent yet.
-            None => return Some(if matches!(end, ShellEnd::NoStatus) { end } else { ShellEnd::OutputCut }),
+            None => {
+                return Some(if matches!(end, ShellEnd::NoStatus) {
+                    end
+                } else {
+                    ShellEnd::OutputCut
+                });
+            }
             Some(_) => {}
         }
         if ran.stdout.seen().saturating_add(ran.stderr.seen()) > OUTPUT_TAKEN {

@@ -1,5 +1,6 @@
-//! Signs for a certificate with a key file. russh's own way signs for every RSA certificate as `ssh-rsa`, SHA-1, which
-//! OpenSSH 8.8 and newer refuse; here the hash is the one that the server takes.
+//! Signs for a certificate with a key file. russh's own way signs for every RSA certificate as
+//! `ssh-rsa`, SHA-1, which OpenSSH 8.8 and newer refuse; here the hash is the one that the server
+//! takes.
 
 use russh::AgentAuthError;
 use russh::keys::agent::AgentIdentity;
@@ -30,7 +31,13 @@ impl KeySigner {
 impl russh::Signer for KeySigner {
     type Error = AgentAuthError;
 
-    async fn auth_sign(&mut self, _: &AgentIdentity, hash: Option<HashAlg>, data: Vec<u8>) -> Result<Vec<u8>, AgentAuthError> {
-        self.sign(hash, data).map_err(|error| AgentAuthError::Key(error.into()))
+    async fn auth_sign(
+        &mut self,
+        _: &AgentIdentity,
+        hash: Option<HashAlg>,
+        data: Vec<u8>,
+    ) -> Result<Vec<u8>, AgentAuthError> {
+        self.sign(hash, data)
+            .map_err(|error| AgentAuthError::Key(error.into()))
     }
 }

@@ -1,8 +1,10 @@
-//! Cables as they are, from what devices hear of each other (LLDP), compared with the spec's. Pure: views in, findings out. A view is
-//! what one device says of its ports, whichever side of a cable it is on; the more devices are asked, the more is known.
+//! Cables as they are, from what devices hear of each other (LLDP), compared with the spec's. Pure:
+//! views in, findings out. A view is what one device says of its ports, whichever side of a cable
+//! it is on; the more devices are asked, the more is known.
 //!
-//! `view` (what a device hears) -> `names` (whom it means) -> `plugs` (which port is in which) -> `compare` (what differs) -> `moves`
-//! (what to change by hand). `discover` makes cables of what was heard, where no file says anything.
+//! `view` (what a device hears) -> `names` (whom it means) -> `plugs` (which port is in which) ->
+//! `compare` (what differs) -> `moves` (what to change by hand). `discover` makes cables of what
+//! was heard, where no file says anything.
 
 mod compare;
 pub mod discover;
@@ -22,7 +24,9 @@ use railwright_knowledge::spec::cabling::CableEnd;
 use serde::Serialize;
 
 /// What a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum CablingFindingKind {
     /// Cables that are in each other's ports: two, or more in a round.
@@ -105,7 +109,8 @@ pub enum UnknownCableReason {
     Taken(CableEnd),
     /// It has a link, and hears nobody.
     HearsNobody,
-    /// It hears a device of the spec that names its port otherwise than the file does, or not at all.
+    /// It hears a device of the spec that names its port otherwise than the file does, or not at
+    /// all.
     Unclear { device: String, said: String },
     /// It hears somebody who says no name, but this chassis.
     Nameless(String),
@@ -140,6 +145,10 @@ pub struct CablingComparison {
 impl CablingComparison {
     /// The worst of all.
     pub fn verdict(&self) -> CheckVerdict {
-        self.findings.iter().map(|finding| finding.kind.verdict()).min().unwrap_or(CheckVerdict::Passed)
+        self.findings
+            .iter()
+            .map(|finding| finding.kind.verdict())
+            .min()
+            .unwrap_or(CheckVerdict::Passed)
     }
 }

@@ -1,5 +1,6 @@
-//! Whom a neighbour means by the names that it says. A system is called with its domain or without, in any case of letters; a port
-//! by its name, an alias (`Eth1/1` of `Ethernet0`), its MAC address, with the name in the description.
+//! Whom a neighbour means by the names that it says. A system is called with its domain or without,
+//! in any case of letters; a port by its name, an alias (`Eth1/1` of `Ethernet0`), its MAC address,
+//! with the name in the description.
 
 use railwright_base::nodeset::mask_numbers;
 use railwright_knowledge::spec::LoadedSpec;
@@ -42,10 +43,15 @@ impl CablingNames {
     /// Of the spec's hosts and switches, with the ports that the cables name.
     pub fn of(loaded: &LoadedSpec, cables: &[Cable]) -> CablingNames {
         let mut names = CablingNames::default();
-        loaded.switches.iter().for_each(|switch| names.add(&switch.name));
+        loaded
+            .switches
+            .iter()
+            .for_each(|switch| names.add(&switch.name));
         for host in &loaded.hosts {
             names.add(&host.name);
-            host.netdevs.iter().for_each(|rail| names.add_port(&host.name, &rail.port));
+            host.netdevs
+                .iter()
+                .for_each(|rail| names.add_port(&host.name, &rail.port));
         }
         for end in cables.iter().flat_map(|cable| [&cable.from, &cable.to]) {
             names.add_port(&end.device, &end.port);
@@ -57,7 +63,13 @@ impl CablingNames {
         let lower = name.to_lowercase();
         let short = lower.split('.').next().unwrap_or_default().to_owned();
         self.short.entry(short).or_default().push(lower.clone());
-        self.devices.insert(lower, CablingDevice { name: name.to_owned(), ..CablingDevice::default() });
+        self.devices.insert(
+            lower,
+            CablingDevice {
+                name: name.to_owned(),
+                ..CablingDevice::default()
+            },
+        );
     }
 
     fn add_port(&mut self, device: &str, port: &str) {
@@ -80,9 +92,15 @@ impl CablingNames {
     /// Who a neighbour is.
     pub fn spot(&self, neighbour: &LldpNeighbour) -> Spot {
         let said = match neighbour {
-            LldpNeighbour { port_is_mac: true, description, .. } if !description.is_empty() => description,
+            LldpNeighbour {
+                port_is_mac: true,
+                description,
+                ..
+            } if !description.is_empty() => description,
             // SONiC's own name of a port stands in the description, an alias before it.
-            LldpNeighbour { port, description, .. } if mask_numbers(description) == "Ethernet#" && mask_numbers(port) != "Ethernet#" => {
+            LldpNeighbour {
+                port, description, ..
+            } if mask_numbers(description) == "Ethernet#" && mask_numbers(port) != "Ethernet#" => {
                 description
             }
             other => &other.port,
@@ -93,14 +111,23 @@ impl CablingNames {
         let Some(device) = self.device(&neighbour.system) else {
             return Spot::Stranger(CableEnd::new(&neighbour.system, said));
         };
-        let known = [&neighbour.port, &neighbour.description].into_iter().find_map(|said| device.ports.get(&said.to_lowercase()));
-        let is_alike = || !said.is_empty() && (device.stems.is_empty() || device.stems.contains(&mask_numbers(said).to_lowercase()));
+        let known = [&neighbour.port, &neighbour.description]
+            .into_iter()
+            .find_map(|said| device.ports.get(&said.to_lowercase()));
+        let is_alike = || {
+            !said.is_empty()
+                && (device.stems.is_empty()
+                    || device.stems.contains(&mask_numbers(said).to_lowercase()))
+        };
         match known {
             Some(port) => Spot::At(CableEnd::new(&device.name, port)),
             None if is_alike() && (!neighbour.port_is_mac || !neighbour.description.is_empty()) => {
                 Spot::At(CableEnd::new(&device.name, said))
             }
-            None => Spot::Unclear { device: device.name.clone(), said: said.clone() },
+            None => Spot::Unclear {
+                device: device.name.clone(),
+                said: said.clone(),
+            },
         }
     }
 }

@@ -15,19 +15,28 @@ pub struct Plugs {
 
 impl Plugs {
     /// Of these views.
-    pub fn of<'v>(views: impl IntoIterator<Item = (&'v String, &'v Result<DeviceLldpView, Silent>)>, names: &CablingNames) -> Plugs {
+    pub fn of<'v>(
+        views: impl IntoIterator<Item = (&'v String, &'v Result<DeviceLldpView, Silent>)>,
+        names: &CablingNames,
+    ) -> Plugs {
         let mut plugs = Plugs::default();
         for (device, view) in views {
             let Ok(view) = view else { continue };
             for (port, heard) in &view.ports {
-                let PortLldpState::Neighbours(neighbours) = heard else { continue };
+                let PortLldpState::Neighbours(neighbours) = heard else {
+                    continue;
+                };
                 let here = CableEnd::new(device, port);
                 for neighbour in neighbours {
                     match names.spot(neighbour) {
                         // A NIC with virtual functions may hear itself.
                         Spot::At(there) if there == here => {}
                         Spot::At(there) => {
-                            plugs.of.entry(there.clone()).or_default().insert(here.clone());
+                            plugs
+                                .of
+                                .entry(there.clone())
+                                .or_default()
+                                .insert(here.clone());
                             plugs.of.entry(here.clone()).or_default().insert(there);
                         }
                         other => plugs.others.entry(here.clone()).or_default().push(other),

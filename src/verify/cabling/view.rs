@@ -59,12 +59,16 @@ impl Silent {
         };
         let next = match system {
             SwitchSystem::Sonic => {
-                "on the switch: docker ps shows whether its container `lldp` runs; sudo config feature state lldp enabled"
+                "on the switch: docker ps shows whether its container `lldp` runs; sudo config \
+                 feature state lldp enabled"
             }
             SwitchSystem::Cumulus => "on the switch: systemctl status lldpd",
             SwitchSystem::Eos => "on the switch: show lldp; lldp run switches it on",
         };
-        Silent::OfSwitch { said, next: next.to_owned() }
+        Silent::OfSwitch {
+            said,
+            next: next.to_owned(),
+        }
     }
 }
 
@@ -74,7 +78,10 @@ pub type Views = BTreeMap<String, Result<DeviceLldpView, Silent>>;
 impl DeviceLldpView {
     /// Of the answer of a host or a switch.
     pub fn of(lldp: Lldp) -> DeviceLldpView {
-        let Lldp { links, mut neighbours } = lldp;
+        let Lldp {
+            links,
+            mut neighbours,
+        } = lldp;
         let mut ports: BTreeMap<String, PortLldpState> = BTreeMap::new();
         for (netdev, link) in links {
             let heard = match (neighbours.remove(&netdev), link) {
@@ -85,7 +92,11 @@ impl DeviceLldpView {
             };
             ports.insert(netdev, heard);
         }
-        ports.extend(neighbours.into_iter().map(|(netdev, all)| (netdev, PortLldpState::Neighbours(all))));
+        ports.extend(
+            neighbours
+                .into_iter()
+                .map(|(netdev, all)| (netdev, PortLldpState::Neighbours(all))),
+        );
         DeviceLldpView { ports }
     }
 }

@@ -3,10 +3,14 @@
 use super::DesiredFabricSettings;
 use super::topology::EndPoint;
 use railwright_base::text::one_line;
-use railwright_resource::counters::{self, CounterSampleOrdinal, Movement, PortCounterIncrease, names};
+use railwright_resource::counters::{
+    self, CounterSampleOrdinal, Movement, PortCounterIncrease, names,
+};
 use railwright_resource::link::state::link_state;
 use railwright_resource::switch::configuration::{SwitchConfiguration, SwitchPortSettings};
-use railwright_resource::switch::{EcnMarkingThresholds, SwitchSystem, decode_running_configuration};
+use railwright_resource::switch::{
+    EcnMarkingThresholds, SwitchSystem, decode_running_configuration,
+};
 use railwright_resource::{Fact, Read, ReadResults, link_qos};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,13 +69,22 @@ pub struct EndCounterChanges {
 
 impl EndCounterChanges {
     fn of(moved: &PortCounterIncrease) -> Self {
-        let rise = |(key, rose): (&names::CounterKey, &Fact<u64>)| Rise { meter: key.meter, priority: key.priority, rose: rose.clone() };
-        EndCounterChanges { rises: moved.by.iter().map(rise).collect(), stormed: moved.stormed.clone() }
+        let rise = |(key, rose): (&names::CounterKey, &Fact<u64>)| Rise {
+            meter: key.meter,
+            priority: key.priority,
+            rose: rose.clone(),
+        };
+        EndCounterChanges {
+            rises: moved.by.iter().map(rise).collect(),
+            stormed: moved.stormed.clone(),
+        }
     }
 
-    /// Where no watchdog is set none can have cut off anything, whether or not the switch tells of it.
+    /// Where no watchdog is set none can have cut off anything, whether or not the switch tells of
+    /// it.
     fn without_watchdog(mut self) -> Self {
-        self.rises.retain(|rise| rise.meter != names::Meter::Storms || rise.rose.why_unknown().is_none());
+        self.rises
+            .retain(|rise| rise.meter != names::Meter::Storms || rise.rose.why_unknown().is_none());
         self
     }
 
@@ -104,7 +117,10 @@ impl EndFacts {
     /// Of an end of which nothing is known.
     pub fn silent(why: &str) -> Self {
         let why = one_line(why, WHY_MAX);
-        EndFacts { silent: Some(why.clone()), ..Self::all(&why) }
+        EndFacts {
+            silent: Some(why.clone()),
+            ..Self::all(&why)
+        }
     }
 
     /// The same with these DSCPs alone, where there are any.
@@ -162,12 +178,23 @@ impl<'d> DecodedDevice<'d> {
     pub fn of(device: &'d FabricDevice, counts: bool) -> Self {
         match device {
             FabricDevice::Host(answers) => {
-                let read = |sample| Read::LinkCounters { netdevs: Vec::new(), sample };
-                DecodedDevice::Host(answers, counts.then(|| find_counter_movement(answers, &names::of_host(), read)))
+                let read = |sample| Read::LinkCounters {
+                    netdevs: Vec::new(),
+                    sample,
+                };
+                DecodedDevice::Host(
+                    answers,
+                    counts.then(|| find_counter_movement(answers, &names::of_host(), read)),
+                )
             }
             FabricDevice::Switch(system, answers) => {
-                let read = |sample| Read::SwitchCounters { system: *system, ports: Vec::new(), sample };
-                let counters = counts.then(|| find_counter_movement(answers, names::of_switch(*system), read));
+                let read = |sample| Read::SwitchCounters {
+                    system: *system,
+                    ports: Vec::new(),
+                    sample,
+                };
+                let counters =
+                    counts.then(|| find_counter_movement(answers, names::of_switch(*system), read));
                 DecodedDevice::Switch(decode_running_configuration(*system, answers), counters)
             }
             FabricDevice::Silent(why) => DecodedDevice::Silent(why),
@@ -177,7 +204,8 @@ impl<'d> DecodedDevice<'d> {
     /// Seconds between its readings.
     pub fn seconds(&self) -> Option<f64> {
         match self {
-            DecodedDevice::Host(_, Some(Ok(movement))) | DecodedDevice::Switch(_, Some(Ok(movement))) => movement.seconds,
+            DecodedDevice::Host(_, Some(Ok(movement)))
+            | DecodedDevice::Switch(_, Some(Ok(movement))) => movement.seconds,
             _ => None,
         }
     }
@@ -185,13 +213,17 @@ impl<'d> DecodedDevice<'d> {
     /// What one of its ends is.
     pub fn end(&self, end: &EndPoint, wanted: &DesiredFabricSettings) -> EndFacts {
         match self {
-            DecodedDevice::Host(answers, counters) => {
-                EndFacts { counted: summarize_port_counters(counters, &end.port), ..host_end(answers, &end.port) }
-            }
+            DecodedDevice::Host(answers, counters) => EndFacts {
+                counted: summarize_port_counters(counters, &end.port),
+                ..host_end(answers, &end.port)
+            },
             DecodedDevice::Switch(Err(why), _) => EndFacts::silent(why),
-            DecodedDevice::Switch(Ok(configuration), counters) => {
-                switch_end(configuration.as_ref().as_ref(), &end.port, wanted, summarize_port_counters(counters, &end.port))
-            }
+            DecodedDevice::Switch(Ok(configuration), counters) => switch_end(
+                configuration.as_ref().as_ref(),
+                &end.port,
+                wanted,
+                summarize_port_counters(counters, &end.port),
+            ),
             DecodedDevice::Silent(why) => EndFacts::silent(why),
         }
     }
@@ -203,7 +235,10 @@ fn find_counter_movement(
     rows: &[names::VendorCounter],
     read: impl Fn(CounterSampleOrdinal) -> Read,
 ) -> Result<Movement, String> {
-    match [CounterSampleOrdinal::First, CounterSampleOrdinal::Second].iter().any(|sample| answers.by_key(&read(*sample).key()).is_some()) {
+    match [CounterSampleOrdinal::First, CounterSampleOrdinal::Second]
+        .iter()
+        .any(|sample| answers.by_key(&read(*sample).key()).is_some())
+    {
         true => counters::diff_counter_samples(answers, rows, read),
         false => Err(NO_COUNTERS.to_owned()),
     }
@@ -231,15 +266,26 @@ fn host_end(answers: &ReadResults, netdev: &str) -> EndFacts {
     let of_qos = |what: &str| format!("the program that tells PFC did not tell its {what}");
     EndFacts {
         silent: None,
-        // Without a carrier nobody is there; where the kernel tells none the link is down, or of a driver that has none.
-        up: state.up.map_or_else(|| Fact::Unknown(told("state")), |up| Fact::Is(up && state.carrier != Some(false))),
-        mtu: state.mtu.map_or_else(|| Fact::Unknown(told("MTU")), |mtu| Fact::Is(mtu.into())),
+        // Without a carrier nobody is there; where the kernel tells none the link is down, or of a
+        // driver that has none.
+        up: state.up.map_or_else(
+            || Fact::Unknown(told("state")),
+            |up| Fact::Is(up && state.carrier != Some(false)),
+        ),
+        mtu: state
+            .mtu
+            .map_or_else(|| Fact::Unknown(told("MTU")), |mtu| Fact::Is(mtu.into())),
         dscp: match &qos {
-            Fact::Is(settings) => settings.dscp.clone().map_or_else(|| Fact::Unknown(of_qos("DSCPs")), Fact::Is),
+            Fact::Is(settings) => settings
+                .dscp
+                .clone()
+                .map_or_else(|| Fact::Unknown(of_qos("DSCPs")), Fact::Is),
             other => other.clone().map(|_| BTreeMap::new()),
         },
         pfc: match qos {
-            Fact::Is(settings) => settings.pfc.map_or_else(|| Fact::Unknown(of_qos("priorities")), Fact::Is),
+            Fact::Is(settings) => settings
+                .pfc
+                .map_or_else(|| Fact::Unknown(of_qos("priorities")), Fact::Is),
             other => other.map(|_| BTreeSet::new()),
         },
         marking: Fact::NotApplicable("a NIC marks nothing".to_owned()),
@@ -251,14 +297,22 @@ fn priority_from_number(priority: u64) -> Option<u8> {
     u8::try_from(priority).ok().filter(|priority| *priority < 8)
 }
 
-/// The priorities of the DSCPs of the spec, or of all where it names none. One that nobody knows leaves them unknown.
-fn map_dscp_priorities(port: &dyn SwitchPortSettings, wanted: &DesiredFabricSettings) -> Fact<BTreeMap<u8, u8>> {
+/// The priorities of the DSCPs of the spec, or of all where it names none. One that nobody knows
+/// leaves them unknown.
+fn map_dscp_priorities(
+    port: &dyn SwitchPortSettings,
+    wanted: &DesiredFabricSettings,
+) -> Fact<BTreeMap<u8, u8>> {
     let dscps = (0..64u8).filter(|dscp| wanted.dscp.is_empty() || wanted.dscp.contains_key(dscp));
     dscps.fold(Fact::Is(BTreeMap::new()), |all, dscp| {
         all.and_then(|mut all| match port.priority(dscp.into()) {
             Fact::Unknown(why) => Fact::Unknown(why),
             found => {
-                all.extend(found.value().and_then(|priority| Some((dscp, priority_from_number(*priority)?))));
+                all.extend(
+                    found
+                        .value()
+                        .and_then(|priority| Some((dscp, priority_from_number(*priority)?))),
+                );
                 Fact::Is(all)
             }
         })
@@ -271,18 +325,32 @@ fn switch_end(
     wanted: &DesiredFabricSettings,
     counted: Fact<EndCounterChanges>,
 ) -> EndFacts {
-    let Some(port) = configuration.port(name) else { return EndFacts::absent() };
-    let marking =
-        |EcnMarkingThresholds { min_bytes, max_bytes, probability_percent }| Marking { min_bytes, max_bytes, probability_percent };
+    let Some(port) = configuration.port(name) else {
+        return EndFacts::absent();
+    };
+    let marking = |EcnMarkingThresholds {
+                       min_bytes,
+                       max_bytes,
+                       probability_percent,
+                   }| Marking {
+        min_bytes,
+        max_bytes,
+        probability_percent,
+    };
     EndFacts {
         silent: None,
         up: port.up(),
         mtu: port.mtu(),
         dscp: map_dscp_priorities(port.as_ref(), wanted),
-        pfc: port.pfc().map(|pfc| pfc.into_iter().filter_map(priority_from_number).collect()),
+        pfc: port
+            .pfc()
+            .map(|pfc| pfc.into_iter().filter_map(priority_from_number).collect()),
         marking: match wanted.lossless {
             None => Fact::NotApplicable("the spec has no lossless class".to_owned()),
-            Some(priority) => port.queue(priority.into()).and_then(|queue| port.marking(queue)).map(marking),
+            Some(priority) => port
+                .queue(priority.into())
+                .and_then(|queue| port.marking(queue))
+                .map(marking),
         },
         counted: match port.watchdog() {
             Fact::Absent => counted.map(EndCounterChanges::without_watchdog),

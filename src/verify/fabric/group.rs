@@ -1,4 +1,5 @@
-//! Links with the same trouble are one finding: a leaf of which all ports have another MTU is one sentence.
+//! Links with the same trouble are one finding: a leaf of which all ports have another MTU is one
+//! sentence.
 
 use super::{FabricFinding, LinkReport};
 use crate::fabric::LinkProblemKind;
@@ -9,8 +10,15 @@ pub fn group_link_findings(links: &[LinkReport]) -> Vec<FabricFinding> {
     let mut alike: IndexMap<(LinkProblemKind, &str), FabricFinding> = IndexMap::new();
     for (place, report) in links.iter().enumerate() {
         for trouble in &report.troubles {
-            let new = || FabricFinding { kind: trouble.kind, said: trouble.said.clone(), count: None, links: Vec::new() };
-            let finding = alike.entry((trouble.kind, trouble.said.as_str())).or_insert_with(new);
+            let new = || FabricFinding {
+                kind: trouble.kind,
+                said: trouble.said.clone(),
+                count: None,
+                links: Vec::new(),
+            };
+            let finding = alike
+                .entry((trouble.kind, trouble.said.as_str()))
+                .or_insert_with(new);
             finding.count = match (finding.count, trouble.count) {
                 (Some(one), Some(other)) => Some(one.saturating_add(other)),
                 (one, other) => one.or(other),

@@ -43,11 +43,18 @@ pub struct LinkProblem {
 }
 
 fn new_link_problem(kind: LinkProblemKind, said: impl Into<String>) -> LinkProblem {
-    LinkProblem { kind, said: said.into(), count: None }
+    LinkProblem {
+        kind,
+        said: said.into(),
+        count: None,
+    }
 }
 
 /// All that is wrong or unknown of a link, each once and in a fixed order.
-pub fn find_link_problems(ends: [&CheckedLinkEnd; 2], wanted: &DesiredFabricSettings) -> Vec<LinkProblem> {
+pub fn find_link_problems(
+    ends: [&CheckedLinkEnd; 2],
+    wanted: &DesiredFabricSettings,
+) -> Vec<LinkProblem> {
     let mut all: Vec<LinkProblem> = ends.iter().flat_map(|end| of_one(end, wanted)).collect();
     all.extend(check_mtu(ends).or_else(|| mtu_of_spec(ends)));
     if ends.iter().all(|end| end.facts.silent.is_none()) {
@@ -67,7 +74,8 @@ fn describe_both_ends(ends: [&CheckedLinkEnd; 2], say: impl Fn(&EndFacts) -> Str
     said.join(", ")
 }
 
-/// Hosts send packets as large as their own MTU, and take larger ones; between switches both are to be equal, because either sends.
+/// Hosts send packets as large as their own MTU, and take larger ones; between switches both are to
+/// be equal, because either sends.
 fn check_mtu(ends: [&CheckedLinkEnd; 2]) -> Option<LinkProblem> {
     let [one, other] = ends.map(|end| end.facts.mtu.value().copied());
     let (one, other) = (one?, other?);
@@ -79,12 +87,19 @@ fn check_mtu(ends: [&CheckedLinkEnd; 2]) -> Option<LinkProblem> {
     is_wrong.then(|| {
         new_link_problem(
             LinkProblemKind::Mtu,
-            format!("MTU: {}", describe_both_ends(ends, |facts| facts.mtu.value().map_or_else(String::new, u64::to_string))),
+            format!(
+                "MTU: {}",
+                describe_both_ends(ends, |facts| facts
+                    .mtu
+                    .value()
+                    .map_or_else(String::new, u64::to_string))
+            ),
         )
     })
 }
 
-/// Ends that take each other's packets and are alike wrong, or one of them: what the spec wants is not there.
+/// Ends that take each other's packets and are alike wrong, or one of them: what the spec wants is
+/// not there.
 fn mtu_of_spec(ends: [&CheckedLinkEnd; 2]) -> Option<LinkProblem> {
     let told = |end: &&CheckedLinkEnd| {
         let (found, wanted) = end.facts.mtu.value().zip(end.mtu)?;
@@ -92,57 +107,115 @@ fn mtu_of_spec(ends: [&CheckedLinkEnd; 2]) -> Option<LinkProblem> {
     };
     let told: BTreeSet<String> = ends.iter().filter_map(told).collect();
     let told: Vec<String> = told.into_iter().collect();
-    (!told.is_empty()).then(|| new_link_problem(LinkProblemKind::MtuOfSpec, format!("MTU: {}", told.join(", "))))
+    (!told.is_empty()).then(|| {
+        new_link_problem(
+            LinkProblemKind::MtuOfSpec,
+            format!("MTU: {}", told.join(", ")),
+        )
+    })
 }
 
 /// Where the spec names no class, the DSCPs that both ends have an entry for are compared.
 fn check_dscp(ends: [&CheckedLinkEnd; 2], wanted: &DesiredFabricSettings) -> Vec<LinkProblem> {
     let maps = ends.map(|end| end.facts.dscp.value());
     let watched: BTreeMap<u8, Option<u8>> = match (wanted.dscp.is_empty(), maps) {
-        (false, _) => wanted.dscp.iter().map(|(dscp, priority)| (*dscp, Some(*priority))).collect(),
-        (true, [Some(one), Some(other)]) => one.keys().filter(|dscp| other.contains_key(dscp)).map(|dscp| (*dscp, None)).collect(),
+        (false, _) => wanted
+            .dscp
+            .iter()
+            .map(|(dscp, priority)| (*dscp, Some(*priority)))
+            .collect(),
+        (true, [Some(one), Some(other)]) => one
+            .keys()
+            .filter(|dscp| other.contains_key(dscp))
+            .map(|dscp| (*dscp, None))
+            .collect(),
         _ => BTreeMap::new(),
     };
     let is_wrong = |dscp: u8, wanted: Option<u8>| {
-        let found: BTreeSet<Option<u8>> = maps.into_iter().flatten().map(|map| map.get(&dscp).copied()).collect();
+        let found: BTreeSet<Option<u8>> = maps
+            .into_iter()
+            .flatten()
+            .map(|map| map.get(&dscp).copied())
+            .collect();
         found.len() > 1 || (wanted.is_some() && found.iter().any(|found| *found != wanted))
     };
     let priority = |facts: &EndFacts, dscp: u8| match &facts.dscp {
-        Fact::Is(map) => map.get(&dscp).map_or_else(|| "none".to_owned(), u8::to_string),
+        Fact::Is(map) => map
+            .get(&dscp)
+            .map_or_else(|| "none".to_owned(), u8::to_string),
         _ => "n/a".to_owned(),
     };
     let told = |(dscp, wanted): (u8, Option<u8>)| {
         let fabric = wanted.map_or_else(String::new, |wanted| format!(", the fabric {wanted}"));
         new_link_problem(
             LinkProblemKind::Dscp,
-            format!("DSCP {dscp} has priority: {}{fabric}", describe_both_ends(ends, |facts| priority(facts, dscp))),
+            format!(
+                "DSCP {dscp} has priority: {}{fabric}",
+                describe_both_ends(ends, |facts| priority(facts, dscp))
+            ),
         )
     };
-    watched.into_iter().filter(|(dscp, wanted)| is_wrong(*dscp, *wanted)).map(told).collect()
+    watched
+        .into_iter()
+        .filter(|(dscp, wanted)| is_wrong(*dscp, *wanted))
+        .map(told)
+        .collect()
 }
 
 fn check_pfc(ends: [&CheckedLinkEnd; 2], wanted: &DesiredFabricSettings) -> Option<LinkProblem> {
-    let sets: Vec<&BTreeSet<u8>> = ends.iter().filter_map(|end| end.facts.pfc.value()).collect();
+    let sets: Vec<&BTreeSet<u8>> = ends
+        .iter()
+        .filter_map(|end| end.facts.pfc.value())
+        .collect();
     let differ = sets.windows(2).any(|two| two[0] != two[1]);
-    let lacks = wanted.lossless.is_some_and(|priority| sets.iter().any(|set| !set.contains(&priority)));
-    let say = |facts: &EndFacts| facts.pfc.value().map_or_else(|| "n/a".to_owned(), format_priorities);
-    let fabric = wanted.lossless.map_or_else(String::new, |priority| format!(", the fabric {priority}"));
-    (differ || lacks).then(|| new_link_problem(LinkProblemKind::Pfc, format!("PFC: {}{fabric}", describe_both_ends(ends, say))))
+    let lacks = wanted
+        .lossless
+        .is_some_and(|priority| sets.iter().any(|set| !set.contains(&priority)));
+    let say = |facts: &EndFacts| {
+        facts
+            .pfc
+            .value()
+            .map_or_else(|| "n/a".to_owned(), format_priorities)
+    };
+    let fabric = wanted
+        .lossless
+        .map_or_else(String::new, |priority| format!(", the fabric {priority}"));
+    (differ || lacks).then(|| {
+        new_link_problem(
+            LinkProblemKind::Pfc,
+            format!("PFC: {}{fabric}", describe_both_ends(ends, say)),
+        )
+    })
 }
 
 /// `3, 4`; `none`.
 pub fn format_priorities(all: &BTreeSet<u8>) -> String {
-    if all.is_empty() { "none".to_owned() } else { all.iter().map(u8::to_string).collect::<Vec<_>>().join(" ") }
+    if all.is_empty() {
+        "none".to_owned()
+    } else {
+        all.iter().map(u8::to_string).collect::<Vec<_>>().join(" ")
+    }
 }
 
 /// A queue is to be marked where the spec wants it, or where the other end of the link does it.
 fn check_ecn(ends: [&CheckedLinkEnd; 2]) -> Vec<LinkProblem> {
     let is_marked = ends.iter().any(|end| end.facts.marking.value().is_some());
-    let lacks =
-        |end: &&&CheckedLinkEnd| end.facts.marking == Fact::Absent && end.facts.mtu != Fact::Absent && (end.is_to_mark || is_marked);
+    let lacks = |end: &&&CheckedLinkEnd| {
+        end.facts.marking == Fact::Absent
+            && end.facts.mtu != Fact::Absent
+            && (end.is_to_mark || is_marked)
+    };
     ends.iter()
         .filter(lacks)
-        .map(|end| new_link_problem(LinkProblemKind::Ecn, format!("{}: the queue of the lossless class is not marked", end.word())))
+        .map(|end| {
+            new_link_problem(
+                LinkProblemKind::Ecn,
+                format!(
+                    "{}: the queue of the lossless class is not marked",
+                    end.word()
+                ),
+            )
+        })
         .collect()
 }
 
@@ -150,24 +223,46 @@ fn check_ecn(ends: [&CheckedLinkEnd; 2]) -> Vec<LinkProblem> {
 fn of_one(end: &CheckedLinkEnd, wanted: &DesiredFabricSettings) -> Vec<LinkProblem> {
     let (word, facts) = (end.word(), end.facts);
     if let Some(why) = &facts.silent {
-        return vec![new_link_problem(LinkProblemKind::Unknown, format!("{word}: {why}"))];
+        return vec![new_link_problem(
+            LinkProblemKind::Unknown,
+            format!("{word}: {why}"),
+        )];
     }
     if facts.mtu == Fact::Absent {
         return vec![new_link_problem(
             LinkProblemKind::Down,
-            format!("{word}: there is no such {}", if end.is_host() { "netdev" } else { "port" }),
+            format!(
+                "{word}: there is no such {}",
+                if end.is_host() { "netdev" } else { "port" }
+            ),
         )];
     }
     let mut all = Vec::new();
     if facts.up == Fact::Is(false) {
         all.push(new_link_problem(
             LinkProblemKind::Down,
-            format!("{word}: {}", if end.is_host() { "down, or without a link" } else { "administratively down" }),
+            format!(
+                "{word}: {}",
+                if end.is_host() {
+                    "down, or without a link"
+                } else {
+                    "administratively down"
+                }
+            ),
         ));
     }
-    let whys =
-        [facts.up.why_unknown(), facts.mtu.why_unknown(), facts.dscp.why_unknown(), facts.pfc.why_unknown(), facts.marking.why_unknown()];
-    all.extend(whys.into_iter().flatten().map(|why| new_link_problem(LinkProblemKind::Unknown, format!("{word}: {why}"))));
+    let whys = [
+        facts.up.why_unknown(),
+        facts.mtu.why_unknown(),
+        facts.dscp.why_unknown(),
+        facts.pfc.why_unknown(),
+        facts.marking.why_unknown(),
+    ];
+    all.extend(
+        whys.into_iter()
+            .flatten()
+            .map(|why| new_link_problem(LinkProblemKind::Unknown, format!("{word}: {why}"))),
+    );
     all.extend(check_end_counters(end, wanted));
     all
 }
@@ -177,46 +272,90 @@ fn check_end_counters(end: &CheckedLinkEnd, wanted: &DesiredFabricSettings) -> V
     let word = end.word();
     let counted = match &end.facts.counted {
         Fact::Is(counted) => counted,
-        Fact::Unknown(why) => return vec![new_link_problem(LinkProblemKind::Unknown, format!("{word}: {why}"))],
+        Fact::Unknown(why) => {
+            return vec![new_link_problem(
+                LinkProblemKind::Unknown,
+                format!("{word}: {why}"),
+            )];
+        }
         _ => return Vec::new(),
     };
     let pfc = end.facts.pfc.value();
-    let is_lossless = |priority: u8| wanted.lossless == Some(priority) || pfc.is_some_and(|pfc| pfc.contains(&priority));
+    let is_lossless = |priority: u8| {
+        wanted.lossless == Some(priority) || pfc.is_some_and(|pfc| pfc.contains(&priority))
+    };
     let mut all = Vec::new();
     for rise in &counted.rises {
         let rose = match &rise.rose {
             Fact::Is(0) => continue,
             Fact::Is(rose) => *rose,
             Fact::Unknown(why) => {
-                all.push(new_link_problem(LinkProblemKind::Unknown, format!("{word}: {why}")));
+                all.push(new_link_problem(
+                    LinkProblemKind::Unknown,
+                    format!("{word}: {why}"),
+                ));
                 continue;
             }
             _ => continue,
         };
-        let of = rise.priority.map_or_else(|| "the port".to_owned(), |priority| format!("priority {priority}"));
+        let of = rise.priority.map_or_else(
+            || "the port".to_owned(),
+            |priority| format!("priority {priority}"),
+        );
         let told = match (rise.meter, rise.priority) {
             (Meter::Lost, Some(priority)) if !is_lossless(priority) => None,
-            (Meter::Lost, _) => Some((LinkProblemKind::Lost, format!("{word}: dropped of {of} for want of a buffer"))),
-            (Meter::Discarded, _) => {
-                Some((LinkProblemKind::Unknown, format!("{word}: packets were dropped as they came; of which class, and why, is not told")))
+            (Meter::Lost, _) => Some((
+                LinkProblemKind::Lost,
+                format!("{word}: dropped of {of} for want of a buffer"),
+            )),
+            (Meter::Discarded, _) => Some((
+                LinkProblemKind::Unknown,
+                format!(
+                    "{word}: packets were dropped as they came; of which class, and why, is not \
+                     told"
+                ),
+            )),
+            (Meter::PauseReceived, Some(priority))
+                if pfc.is_some_and(|pfc| !pfc.contains(&priority)) =>
+            {
+                Some((
+                    LinkProblemKind::PausedElsewhere,
+                    format!("{word}: was told to pause {of}, which has no PFC here"),
+                ))
             }
-            (Meter::PauseReceived, Some(priority)) if pfc.is_some_and(|pfc| !pfc.contains(&priority)) => {
-                Some((LinkProblemKind::PausedElsewhere, format!("{word}: was told to pause {of}, which has no PFC here")))
+            (Meter::PauseSent, Some(priority))
+                if pfc.is_some_and(|pfc| !pfc.contains(&priority)) =>
+            {
+                Some((
+                    LinkProblemKind::PausedElsewhere,
+                    format!("{word}: told the other end to pause {of}, which has no PFC here"),
+                ))
             }
-            (Meter::PauseSent, Some(priority)) if pfc.is_some_and(|pfc| !pfc.contains(&priority)) => {
-                Some((LinkProblemKind::PausedElsewhere, format!("{word}: told the other end to pause {of}, which has no PFC here")))
-            }
-            (Meter::Storms, _) => Some((LinkProblemKind::Watchdog, format!("{word}: the watchdog cut off a pause without end of {of}"))),
+            (Meter::Storms, _) => Some((
+                LinkProblemKind::Watchdog,
+                format!("{word}: the watchdog cut off a pause without end of {of}"),
+            )),
             _ => None,
         };
-        all.extend(told.map(|(kind, said)| LinkProblem { kind, said, count: Some(rose) }));
+        all.extend(told.map(|(kind, said)| LinkProblem {
+            kind,
+            said,
+            count: Some(rose),
+        }));
     }
-    let held =
-        |priority: &u8| new_link_problem(LinkProblemKind::Watchdog, format!("{word}: the watchdog holds priority {priority} down now"));
+    let held = |priority: &u8| {
+        new_link_problem(
+            LinkProblemKind::Watchdog,
+            format!("{word}: the watchdog holds priority {priority} down now"),
+        )
+    };
     all.extend(counted.stormed.iter().map(held));
     let pauses = wanted.lossless.is_some() && pfc.is_some_and(|pfc| !pfc.is_empty());
     if pauses && counted.of_meter(Meter::PauseReceived).next().is_none() {
-        all.push(new_link_problem(LinkProblemKind::Unknown, format!("{word}: it counts no pause frames")));
+        all.push(new_link_problem(
+            LinkProblemKind::Unknown,
+            format!("{word}: it counts no pause frames"),
+        ));
     }
     all
 }

@@ -1,14 +1,19 @@
-//! The links of the fabric, NIC to leaf and leaf to spine: whether both ends agree on MTU, DSCPs and PFC, whether queues are marked, and what
-//! their counters did in a while. Pure: what was read twice comes in, links and findings come out, and nobody is asked for anything.
+//! The links of the fabric, NIC to leaf and leaf to spine: whether both ends agree on MTU, DSCPs
+//! and PFC, whether queues are marked, and what their counters did in a while. Pure: what was read
+//! twice comes in, links and findings come out, and nobody is asked for anything.
 //!
-//! `topology` (which links there are), `wanted` (what the spec wants of them) -> `facts` (what an end says of itself) -> `judge` (what is
-//! wrong between two ends) -> `group` (what is wrong alike is one finding).
+//! `topology` (which links there are), `wanted` (what the spec wants of them) -> `facts` (what an
+//! end says of itself) -> `judge` (what is wrong between two ends) -> `group` (what is wrong alike
+//! is one finding).
 
 mod facts;
 mod group;
 pub mod judge;
 #[cfg(any(test, feature = "samples"))]
-#[allow(clippy::unwrap_used, reason = "a sample that cannot be made stops its test")]
+#[allow(
+    clippy::unwrap_used,
+    reason = "a sample that cannot be made stops its test"
+)]
 pub mod sample_for_tests;
 #[cfg(test)]
 mod tests;
@@ -25,7 +30,9 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// What is wrong, or unknown. In the order of the screen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkProblemKind {
     /// An end is not there, or is down.
@@ -83,7 +90,11 @@ impl LinkProblemKind {
 
     /// Whether it is known to be wrong.
     pub fn verdict(self) -> CheckVerdict {
-        if self == LinkProblemKind::Unknown { CheckVerdict::Unknown } else { CheckVerdict::Failed }
+        if self == LinkProblemKind::Unknown {
+            CheckVerdict::Unknown
+        } else {
+            CheckVerdict::Failed
+        }
     }
 }
 
@@ -103,7 +114,11 @@ pub struct LinkReport {
 impl LinkReport {
     /// The worst of its troubles.
     pub fn verdict(&self) -> CheckVerdict {
-        self.troubles.iter().map(|trouble| trouble.kind.verdict()).min().unwrap_or(CheckVerdict::Passed)
+        self.troubles
+            .iter()
+            .map(|trouble| trouble.kind.verdict())
+            .min()
+            .unwrap_or(CheckVerdict::Passed)
     }
 }
 
@@ -127,22 +142,37 @@ pub struct Report {
     pub links: Vec<LinkReport>,
     /// What is wrong, worst first, alike ones folded.
     pub findings: Vec<FabricFinding>,
-    /// The shortest time between two readings of a device, in seconds; nothing where counters were not looked at.
+    /// The shortest time between two readings of a device, in seconds; nothing where counters were
+    /// not looked at.
     pub seconds: Option<f64>,
 }
 
 impl Report {
     /// The worst of all; with no link nothing is known.
     pub fn verdict(&self) -> CheckVerdict {
-        let worst = self.findings.iter().map(|finding| finding.kind.verdict()).min();
-        worst.unwrap_or(if self.links.is_empty() { CheckVerdict::Unknown } else { CheckVerdict::Passed })
+        let worst = self
+            .findings
+            .iter()
+            .map(|finding| finding.kind.verdict())
+            .min();
+        worst.unwrap_or(if self.links.is_empty() {
+            CheckVerdict::Unknown
+        } else {
+            CheckVerdict::Passed
+        })
     }
 }
 
 /// Judges these links by what devices said of themselves.
-pub fn check_fabric_links(links: &[FabricLink], devices: &Devices, wanted: &DesiredFabricSettings) -> Report {
-    let said: BTreeMap<&str, DecodedDevice> =
-        devices.iter().map(|(name, device)| (name.as_str(), DecodedDevice::of(device, wanted.counts))).collect();
+pub fn check_fabric_links(
+    links: &[FabricLink],
+    devices: &Devices,
+    wanted: &DesiredFabricSettings,
+) -> Report {
+    let said: BTreeMap<&str, DecodedDevice> = devices
+        .iter()
+        .map(|(name, device)| (name.as_str(), DecodedDevice::of(device, wanted.counts)))
+        .collect();
     let facts = |end: &EndPoint| match said.get(end.device.as_str()) {
         Some(said) => said.end(end, wanted).watched(&wanted.dscp),
         None => EndFacts::silent("the spec does not say how it is reached (`ssh`)"),
@@ -155,10 +185,23 @@ pub fn check_fabric_links(links: &[FabricLink], devices: &Devices, wanted: &Desi
             is_to_mark: wanted.marking.contains(&end.device),
             mtu: wanted.mtu_of(&end.device, &end.port),
         };
-        let troubles = judge::find_link_problems([&seen(&link.from, &from), &seen(&link.to, &to)], wanted);
-        LinkReport { link: link.clone(), from, to, troubles }
+        let troubles =
+            judge::find_link_problems([&seen(&link.from, &from), &seen(&link.to, &to)], wanted);
+        LinkReport {
+            link: link.clone(),
+            from,
+            to,
+            troubles,
+        }
     };
     let links: Vec<LinkReport> = links.iter().map(report).collect();
-    let seconds = said.values().filter_map(DecodedDevice::seconds).min_by(f64::total_cmp);
-    Report { findings: group::group_link_findings(&links), links, seconds }
+    let seconds = said
+        .values()
+        .filter_map(DecodedDevice::seconds)
+        .min_by(f64::total_cmp);
+    Report {
+        findings: group::group_link_findings(&links),
+        links,
+        seconds,
+    }
 }

@@ -24,14 +24,25 @@ impl DesiredFabricSettings {
     pub fn of(loaded: &LoadedSpec, counts: bool) -> Self {
         let lossless = loaded.spec.fabric.lossless.as_ref();
         let cnp = lossless.and_then(|lossless| lossless.cnp.as_ref());
-        let own = lossless.map(|class| (class.dscp, class.priority)).into_iter();
+        let own = lossless
+            .map(|class| (class.dscp, class.priority))
+            .into_iter();
         let marks = |switch: &&railwright_knowledge::spec::SwitchNode| {
-            loaded.spec.switches.get(switch.group).is_some_and(|group| group.ecn.is_some())
+            loaded
+                .spec
+                .switches
+                .get(switch.group)
+                .is_some_and(|group| group.ecn.is_some())
         };
         DesiredFabricSettings {
             lossless: lossless.map(|class| class.priority),
             dscp: own.chain(cnp.map(|cnp| (cnp.dscp, cnp.priority))).collect(),
-            marking: loaded.switches.iter().filter(marks).map(|switch| switch.name.clone()).collect(),
+            marking: loaded
+                .switches
+                .iter()
+                .filter(marks)
+                .map(|switch| switch.name.clone())
+                .collect(),
             mtu: collect_desired_mtus(loaded),
             counts,
         }
@@ -48,18 +59,52 @@ fn collect_desired_mtus(loaded: &LoadedSpec) -> BTreeMap<String, BTreeMap<String
     let spec = &loaded.spec;
     let set_by = |module: &str, of_spec: Option<u32>| match spec.modules.get(module) {
         Some(own) if own.enabled == Some(false) => None,
-        Some(own) => own.parameters.get("mtu").map_or_else(|| of_spec.map(u64::from), serde_json::Value::as_u64),
+        Some(own) => own
+            .parameters
+            .get("mtu")
+            .map_or_else(|| of_spec.map(u64::from), serde_json::Value::as_u64),
         None => of_spec.map(u64::from),
     };
-    let of_fabric = spec.fabric.mtu.filter(|_| spec.fabric.kind != FabricKind::None);
+    let of_fabric = spec
+        .fabric
+        .mtu
+        .filter(|_| spec.fabric.kind != FabricKind::None);
     let of_hosts = loaded.hosts.iter().map(|host| {
         // Below a VLAN it is another module's.
-        let mtu = |rail: &railwright_knowledge::spec::Rail| set_by(if rail.port == rail.netdev { "jumbo-mtu" } else { "vlan" }, of_fabric);
-        (&host.name, host.netdevs.iter().filter_map(|rail| Some((rail.port.clone(), mtu(rail)?))).collect())
+        let mtu = |rail: &railwright_knowledge::spec::Rail| {
+            set_by(
+                if rail.port == rail.netdev {
+                    "jumbo-mtu"
+                } else {
+                    "vlan"
+                },
+                of_fabric,
+            )
+        };
+        (
+            &host.name,
+            host.netdevs
+                .iter()
+                .filter_map(|rail| Some((rail.port.clone(), mtu(rail)?)))
+                .collect(),
+        )
     });
     let of_switches = loaded.switches.iter().map(|switch| {
-        let mtu = set_by("switch-port", spec.switches.get(switch.group).and_then(|group| group.mtu));
-        (&switch.name, switch.ports.iter().filter_map(|port| Some((port.clone(), mtu?))).collect())
+        let mtu = set_by(
+            "switch-port",
+            spec.switches.get(switch.group).and_then(|group| group.mtu),
+        );
+        (
+            &switch.name,
+            switch
+                .ports
+                .iter()
+                .filter_map(|port| Some((port.clone(), mtu?)))
+                .collect(),
+        )
     });
-    of_hosts.chain(of_switches).map(|(name, ports)| (name.clone(), ports)).collect()
+    of_hosts
+        .chain(of_switches)
+        .map(|(name, ports)| (name.clone(), ports))
+        .collect()
 }

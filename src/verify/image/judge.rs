@@ -1,4 +1,5 @@
-//! What it comes to: one judgement for each thing that programs load, and for each that a pod has to be given.
+//! What it comes to: one judgement for each thing that programs load, and for each that a pod has
+//! to be given.
 
 use super::ImageRequirements;
 use super::machine::ElfMachine;
@@ -7,9 +8,11 @@ use crate::result::{CheckOutcome, CheckVerdict};
 use serde::Serialize;
 
 /// What it means for a job, whichever of them is missing.
-const OVER_TCP: &str = "NCCL passes RDMA over without an error and goes over TCP: a tenth of the bandwidth and many times the latency";
+const OVER_TCP: &str = "NCCL passes RDMA over without an error and goes over TCP: a tenth of the \
+                        bandwidth and many times the latency";
 
-/// The bit of CAP_IPC_LOCK (linux: include/uapi/linux/capability.h); who has it in effect locks as much as it likes.
+/// The bit of CAP_IPC_LOCK (linux: include/uapi/linux/capability.h); who has it in effect locks as
+/// much as it likes.
 const IPC_LOCK: u64 = 1 << 14;
 
 /// What is looked at.
@@ -53,18 +56,44 @@ pub struct ImageFinding {
 }
 
 /// Judges what was seen; `render` is the command that writes an image with all of it.
-pub fn check_image_contents(seen: &ImageContents, wanted: &ImageRequirements, render: &str) -> Vec<ImageFinding> {
-    let finding = |item, name: &str, judgement| ImageFinding { item, name: name.to_owned(), judgement };
-    let libraries = wanted.libraries.iter().map(|name| finding(ImageCheckItem::Library, name, check_library(seen, name, render)));
+pub fn check_image_contents(
+    seen: &ImageContents,
+    wanted: &ImageRequirements,
+    render: &str,
+) -> Vec<ImageFinding> {
+    let finding = |item, name: &str, judgement| ImageFinding {
+        item,
+        name: name.to_owned(),
+        judgement,
+    };
+    let libraries = wanted.libraries.iter().map(|name| {
+        finding(
+            ImageCheckItem::Library,
+            name,
+            check_library(seen, name, render),
+        )
+    });
     let providers = wanted.providers.iter().flat_map(|name| {
         [
-            finding(ImageCheckItem::Provider, name, check_provider(seen, name, render)),
-            finding(ImageCheckItem::Driver, name, check_driver_line(seen, name, render)),
+            finding(
+                ImageCheckItem::Provider,
+                name,
+                check_provider(seen, name, render),
+            ),
+            finding(
+                ImageCheckItem::Driver,
+                name,
+                check_driver_line(seen, name, render),
+            ),
         ]
     });
     let of_pod = seen.pod.iter().flat_map(|pod| {
         [
-            finding(ImageCheckItem::Devices, "/dev/infiniband", check_pod_devices(pod)),
+            finding(
+                ImageCheckItem::Devices,
+                "/dev/infiniband",
+                check_pod_devices(pod),
+            ),
             finding(ImageCheckItem::MemoryLock, "ulimit -l", memory_lock(pod)),
         ]
     });
@@ -72,20 +101,50 @@ pub fn check_image_contents(seen: &ImageContents, wanted: &ImageRequirements, re
 }
 
 /// Where nothing could be looked at: everything is unknown, for one reason.
-pub fn list_unknown_findings(wanted: &ImageRequirements, reason: &str, next: &str) -> Vec<ImageFinding> {
+pub fn list_unknown_findings(
+    wanted: &ImageRequirements,
+    reason: &str,
+    next: &str,
+) -> Vec<ImageFinding> {
     let library = |name: &String| (ImageCheckItem::Library, name.clone());
-    let provider = |name: &String| [(ImageCheckItem::Provider, name.clone()), (ImageCheckItem::Driver, name.clone())];
-    let all = wanted.libraries.iter().map(library).chain(wanted.providers.iter().flat_map(provider));
-    let judgement = CheckOutcome::unknown("RW1282", reason).effect("nothing is proven of the image").next(next);
-    all.map(|(item, name)| ImageFinding { item, name, judgement: judgement.clone() }).collect()
+    let provider = |name: &String| {
+        [
+            (ImageCheckItem::Provider, name.clone()),
+            (ImageCheckItem::Driver, name.clone()),
+        ]
+    };
+    let all = wanted
+        .libraries
+        .iter()
+        .map(library)
+        .chain(wanted.providers.iter().flat_map(provider));
+    let judgement = CheckOutcome::unknown("RW1282", reason)
+        .effect("nothing is proven of the image")
+        .next(next);
+    all.map(|(item, name)| ImageFinding {
+        item,
+        name,
+        judgement: judgement.clone(),
+    })
+    .collect()
 }
 
 /// The worst of all: `Failed`, then `Unknown`; warnings count as passed.
 pub fn compute_image_verdict(findings: &[ImageFinding]) -> CheckVerdict {
-    match findings.iter().map(|finding| finding.judgement.verdict).min() {
+    match findings
+        .iter()
+        .map(|finding| finding.judgement.verdict)
+        .min()
+    {
         Some(worst @ (CheckVerdict::Failed | CheckVerdict::Unknown)) => worst,
         // What was not looked at is not known to be there.
-        Some(_) if findings.iter().any(|finding| finding.judgement.verdict == CheckVerdict::NotRun) => CheckVerdict::Unknown,
+        Some(_)
+            if findings
+                .iter()
+                .any(|finding| finding.judgement.verdict == CheckVerdict::NotRun) =>
+        {
+            CheckVerdict::Unknown
+        }
         Some(_) => CheckVerdict::Passed,
         None => CheckVerdict::Unknown,
     }
@@ -93,7 +152,10 @@ pub fn compute_image_verdict(findings: &[ImageFinding]) -> CheckVerdict {
 
 fn check_library(seen: &ImageContents, name: &str, render: &str) -> CheckOutcome {
     let failed = |measured: String, next: &str| {
-        CheckOutcome::failed("RW1276", measured).expected(format!("{name}, where a loader finds it")).effect(OVER_TCP).next(next)
+        CheckOutcome::failed("RW1276", measured)
+            .expected(format!("{name}, where a loader finds it"))
+            .effect(OVER_TCP)
+            .next(next)
     };
     match seen.loads(name) {
         Loads::This(path) => of_known_machine(seen, "RW1276", path),
@@ -111,20 +173,26 @@ fn check_library(seen: &ImageContents, name: &str, render: &str) -> CheckOutcome
 fn of_known_machine(seen: &ImageContents, code: &'static str, path: String) -> CheckOutcome {
     match seen.machine() {
         Some(_) => CheckOutcome::passed(path),
-        None => {
-            CheckOutcome::not_run(code, format!("{path} is there, and for which machine the image is cannot be told: no shell, no libc"))
-                .next("look into the whole root of the image, not into a part of it")
-        }
+        None => CheckOutcome::not_run(
+            code,
+            format!(
+                "{path} is there, and for which machine the image is cannot be told: no shell, no \
+                 libc"
+            ),
+        )
+        .next("look into the whole root of the image, not into a part of it"),
     }
 }
 
 fn of_another(seen: &ImageContents, path: &str, machine: ElfMachine) -> String {
-    let ours = seen.machine().map_or_else(|| "another machine".to_owned(), ElfMachine::word);
+    let ours = seen
+        .machine()
+        .map_or_else(|| "another machine".to_owned(), ElfMachine::word);
     format!("{path} is for {}, and the image for {ours}", machine.word())
 }
 
-/// By the way of libibverbs itself: the file that it names, else one of that name where a loader looks (linux-rdma/rdma-core:
-/// libibverbs/dynamic_driver.c, `load_driver`).
+/// By the way of libibverbs itself: the file that it names, else one of that name where a loader
+/// looks (linux-rdma/rdma-core: libibverbs/dynamic_driver.c, `load_driver`).
 fn check_provider(seen: &ImageContents, name: &str, render: &str) -> CheckOutcome {
     let failed = |measured: String| {
         CheckOutcome::failed("RW1277", measured)
@@ -134,8 +202,15 @@ fn check_provider(seen: &ImageContents, name: &str, render: &str) -> CheckOutcom
     };
     let prefix = format!("/lib{name}-rdmav");
     let files = || seen.files.iter().filter(|(path, _)| path.contains(&prefix));
-    let there: Vec<&str> = files().filter(|(_, first)| seen.is_ours(first)).map(|(path, _)| path.as_str()).collect();
-    let of_others = files().find_map(|(path, first)| ElfMachine::of(first).filter(|_| !seen.is_ours(first)).map(|machine| (path, machine)));
+    let there: Vec<&str> = files()
+        .filter(|(_, first)| seen.is_ours(first))
+        .map(|(path, _)| path.as_str())
+        .collect();
+    let of_others = files().find_map(|(path, first)| {
+        ElfMachine::of(first)
+            .filter(|_| !seen.is_ours(first))
+            .map(|machine| (path, machine))
+    });
     let nothing = || match of_others {
         Some((path, machine)) => failed(of_another(seen, path, machine)),
         None => failed("in no folder of providers".to_owned()),
@@ -143,11 +218,22 @@ fn check_provider(seen: &ImageContents, name: &str, render: &str) -> CheckOutcom
     let verbs = match seen.loads(VERBS) {
         Loads::This(path) => path,
         _ if there.is_empty() => return nothing(),
-        _ => return CheckOutcome::not_run("RW1277", format!("{} is there, and no libibverbs that would load it", there[0])).next(render),
+        _ => {
+            return CheckOutcome::not_run(
+                "RW1277",
+                format!(
+                    "{} is there, and no libibverbs that would load it",
+                    there[0]
+                ),
+            )
+            .next(render);
+        }
     };
     let Some(pattern) = seen.patterns.get(&verbs) else {
         // One that is built otherwise does not say how its providers are called.
-        return there.first().map_or_else(nothing, |path| of_known_machine(seen, "RW1277", (*path).to_owned()));
+        return there.first().map_or_else(nothing, |path| {
+            of_known_machine(seen, "RW1277", (*path).to_owned())
+        });
     };
     let wanted = pattern.replacen(NAME, name, 1);
     if there.contains(&wanted.as_str()) {
@@ -166,26 +252,41 @@ fn check_provider(seen: &ImageContents, name: &str, render: &str) -> CheckOutcom
 /// In the folder that the libibverbs of the image says, else in the one that it has by itself.
 fn check_driver_line(seen: &ImageContents, name: &str, render: &str) -> CheckOutcome {
     let folder = match seen.loads(VERBS) {
-        Loads::This(path) => seen.driver_folders.get(&path).map_or(DRIVERS, String::as_str),
+        Loads::This(path) => seen
+            .driver_folders
+            .get(&path)
+            .map_or(DRIVERS, String::as_str),
         _ => DRIVERS,
     };
     let is_this = |driver: &String| driver == name || driver.ends_with(&format!("/lib{name}"));
     match seen.drivers.get(folder).into_iter().flatten().any(is_this) {
         true => CheckOutcome::passed(format!("`driver {name}`")),
-        false => CheckOutcome::failed("RW1278", format!("no file of {folder} says `driver {name}`"))
-            .expected(format!("a file of {folder} with the line `driver {name}`"))
-            .effect(OVER_TCP)
-            .next(render),
+        false => CheckOutcome::failed(
+            "RW1278",
+            format!("no file of {folder} says `driver {name}`"),
+        )
+        .expected(format!("a file of {folder} with the line `driver {name}`"))
+        .effect(OVER_TCP)
+        .next(render),
     }
 }
 
 fn check_pod_devices(pod: &PodSeen) -> CheckOutcome {
-    let names: Vec<&str> = pod.devices.iter().filter(|(_, is_device)| **is_device).map(|(name, _)| name.as_str()).collect();
-    let is_uverbs = |name: &&&str| name.strip_prefix("uverbs").is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
+    let names: Vec<&str> = pod
+        .devices
+        .iter()
+        .filter(|(_, is_device)| **is_device)
+        .map(|(name, _)| name.as_str())
+        .collect();
+    let is_uverbs = |name: &&&str| {
+        name.strip_prefix("uverbs")
+            .is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
     let wanted = "uverbsN, and rdma_cm";
     match (names.iter().filter(is_uverbs).count(), names.contains(&"rdma_cm")) {
         (0, _) => CheckOutcome::failed("RW1279", "no uverbs device".to_owned()).expected(wanted).effect(OVER_TCP).next(
-            "ask for the RDMA resource of the cluster in the limits of the container: `railwright job render` does; kubectl describe pod",
+            "ask for the RDMA resource of the cluster in the limits of the container: `railwright \
+             job render` does; kubectl describe pod",
         ),
         (_, false) => CheckOutcome::warning("RW1279", names.join(", "))
             .expected(wanted)
@@ -200,14 +301,18 @@ fn memory_lock(pod: &PodSeen) -> CheckOutcome {
     if limit == "unlimited" {
         return CheckOutcome::passed(limit);
     }
-    let next = "LimitMEMLOCK=infinity for the container runtime on the node (modules/containerd-memlock), or capability IPC_LOCK for a container that runs as root";
+    let next = "LimitMEMLOCK=infinity for the container runtime on the node \
+                (modules/containerd-memlock), or capability IPC_LOCK for a container that runs as \
+                root";
     match limit.parse::<u64>() {
         Ok(kib) if pod.capabilities.is_some_and(|all| all & IPC_LOCK != 0) => {
             CheckOutcome::passed(format!("{kib} KiB, and IPC_LOCK lifts it"))
         }
         Ok(kib) => CheckOutcome::failed("RW1280", format!("{kib} KiB, without IPC_LOCK in effect"))
             .expected("unlimited")
-            .effect("memory cannot be registered with the NIC: ibv_reg_mr fails, or NCCL goes over TCP")
+            .effect(
+                "memory cannot be registered with the NIC: ibv_reg_mr fails, or NCCL goes over TCP",
+            )
             .next(next),
         Err(_) => CheckOutcome::unknown("RW1281", format!("`{limit}` is no limit"))
             .expected("unlimited")

@@ -1,7 +1,8 @@
 //! Which machine a file was built for, and what that means for where its loader looks.
 //!
-//! Sources: elf(5) (class, order of bytes and `e_machine`, the first 20 bytes of a file); Debian, multiarch tuples; ld.so(8), and
-//! `ld.so --help` of Debian 12, Rocky Linux 9, openSUSE 15 and Alpine 3.20 for folders that are looked into without being told.
+//! Sources: elf(5) (class, order of bytes and `e_machine`, the first 20 bytes of a file); Debian,
+//! multiarch tuples; ld.so(8), and `ld.so --help` of Debian 12, Rocky Linux 9, openSUSE 15 and
+//! Alpine 3.20 for folders that are looked into without being told.
 
 /// First bytes of a file that say what it is.
 pub const FIRST: u64 = 20;
@@ -13,7 +14,8 @@ pub struct ElfMachine {
     is_little: bool,
 }
 
-/// Machines with GPUs and NICs, by number and order: what they are called, and Debian's folder for them.
+/// Machines with GPUs and NICs, by number and order: what they are called, and Debian's folder for
+/// them.
 const KNOWN: [(u16, bool, &str, &str); 5] = [
     (62, true, "x86-64", "x86_64-linux-gnu"),
     (183, true, "AArch64", "aarch64-linux-gnu"),
@@ -27,17 +29,28 @@ impl ElfMachine {
     pub fn of(first: &[u8]) -> Option<ElfMachine> {
         let bytes: [u8; 2] = first.get(18..20)?.try_into().ok()?;
         let is_little = *first.get(5)? != 2;
-        let number = if is_little { u16::from_le_bytes(bytes) } else { u16::from_be_bytes(bytes) };
-        first.starts_with(b"\x7fELF\x02").then_some(ElfMachine { number, is_little })
+        let number = if is_little {
+            u16::from_le_bytes(bytes)
+        } else {
+            u16::from_be_bytes(bytes)
+        };
+        first
+            .starts_with(b"\x7fELF\x02")
+            .then_some(ElfMachine { number, is_little })
     }
 
     fn known(self) -> Option<&'static (u16, bool, &'static str, &'static str)> {
-        KNOWN.iter().find(|(number, is_little, ..)| (*number, *is_little) == (self.number, self.is_little))
+        KNOWN
+            .iter()
+            .find(|(number, is_little, ..)| (*number, *is_little) == (self.number, self.is_little))
     }
 
     /// For people.
     pub fn word(self) -> String {
-        self.known().map_or_else(|| format!("machine {} of ELF", self.number), |(_, _, word, _)| (*word).to_owned())
+        self.known().map_or_else(
+            || format!("machine {} of ELF", self.number),
+            |(_, _, word, _)| (*word).to_owned(),
+        )
     }
 
     fn folder(self) -> Option<&'static str> {
@@ -45,7 +58,8 @@ impl ElfMachine {
     }
 }
 
-/// Folders of libraries by who lays them: Debian's family by machine, others in `lib64`, and some in `lib` alone.
+/// Folders of libraries by who lays them: Debian's family by machine, others in `lib64`, and some
+/// in `lib` alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LibraryLayout {
     Debian,
@@ -76,7 +90,11 @@ const LIB64: [&str; 16] = [
 ];
 
 fn detect_library_layout(distribution: &[String]) -> LibraryLayout {
-    let is = |words: &[&str]| distribution.iter().any(|word| words.contains(&word.to_lowercase().as_str()));
+    let is = |words: &[&str]| {
+        distribution
+            .iter()
+            .any(|word| words.contains(&word.to_lowercase().as_str()))
+    };
     match () {
         () if is(&DEBIAN) => LibraryLayout::Debian,
         () if is(&LIB64) => LibraryLayout::Lib64,
@@ -85,16 +103,22 @@ fn detect_library_layout(distribution: &[String]) -> LibraryLayout {
     }
 }
 
-/// Folders that the loader of a distribution looks into without being told, on this machine. Where one of both is not known, those of all.
+/// Folders that the loader of a distribution looks into without being told, on this machine. Where
+/// one of both is not known, those of all.
 pub fn list_standard_folders(distribution: &[String], machine: Option<ElfMachine>) -> Vec<String> {
     let of_machine = || -> Vec<String> {
         let folders: Vec<&str> = match machine.map(ElfMachine::folder) {
             Some(folder) => folder.into_iter().collect(),
             None => KNOWN.iter().map(|(.., folder)| *folder).collect(),
         };
-        folders.iter().flat_map(|folder| [format!("/lib/{folder}"), format!("/usr/lib/{folder}")]).collect()
+        folders
+            .iter()
+            .flat_map(|folder| [format!("/lib/{folder}"), format!("/usr/lib/{folder}")])
+            .collect()
     };
-    let named = |folders: &[&str]| -> Vec<String> { folders.iter().map(|folder| (*folder).to_owned()).collect() };
+    let named = |folders: &[&str]| -> Vec<String> {
+        folders.iter().map(|folder| (*folder).to_owned()).collect()
+    };
     let (wide, plain) = (["/lib64", "/usr/lib64"], ["/lib", "/usr/lib"]);
     match detect_library_layout(distribution) {
         LibraryLayout::Debian => [of_machine(), named(&plain)].concat(),
@@ -113,9 +137,16 @@ pub fn list_all_standard_folders() -> Vec<String> {
 
 /// Words of a line `ID=` or `ID_LIKE=` of os-release(5); nothing of other lines.
 pub fn parse_distribution_words(line: &str) -> Vec<String> {
-    let value = line.strip_prefix("ID=").or_else(|| line.strip_prefix("ID_LIKE=")).unwrap_or_default();
+    let value = line
+        .strip_prefix("ID=")
+        .or_else(|| line.strip_prefix("ID_LIKE="))
+        .unwrap_or_default();
     let value = value.trim().trim_matches(['"', '\'']);
-    value.split_whitespace().take(16).map(|word| railwright_base::text::one_line(word, 40)).collect()
+    value
+        .split_whitespace()
+        .take(16)
+        .map(|word| railwright_base::text::one_line(word, 40))
+        .collect()
 }
 
 #[cfg(test)]
@@ -123,7 +154,13 @@ mod tests {
     use super::*;
 
     fn first(class: u8, order: u8, machine: [u8; 2]) -> Vec<u8> {
-        [b"\x7fELF".as_slice(), &[class, order, 1], &[0; 11], &machine].concat()
+        [
+            b"\x7fELF".as_slice(),
+            &[class, order, 1],
+            &[0; 11],
+            &machine,
+        ]
+        .concat()
     }
 
     #[test]
@@ -132,22 +169,56 @@ mod tests {
         assert_eq!(word(&first(2, 1, [62, 0])).as_deref(), Some("x86-64"));
         assert_eq!(word(&first(2, 1, [183, 0])).as_deref(), Some("AArch64"));
         assert_eq!(word(&first(2, 2, [0, 22])).as_deref(), Some("s390x"));
-        assert_eq!(word(&first(2, 1, [9, 1])).as_deref(), Some("machine 265 of ELF"));
+        assert_eq!(
+            word(&first(2, 1, [9, 1])).as_deref(),
+            Some("machine 265 of ELF")
+        );
         assert_eq!(word(&first(1, 1, [3, 0])), None, "of 32 bits");
         assert_eq!(word(&first(2, 1, [62, 0])[..19]), None, "cut");
     }
 
     #[test]
     fn a_distribution_and_a_machine_have_their_own_folders() {
-        let of = |ids: &str, machine: u8| list_standard_folders(&parse_distribution_words(ids), ElfMachine::of(&first(2, 1, [machine, 0])));
-        assert_eq!(of("ID=debian", 62), ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib", "/usr/lib"]);
-        assert_eq!(of("ID_LIKE=\"ubuntu debian\"", 183)[0], "/lib/aarch64-linux-gnu");
-        for ids in ["ID=\"rocky\" \nID_LIKE='rhel centos fedora'", "ID_LIKE=\"rhel centos\"", "ID=openEuler", "ID=alinux"] {
+        let of = |ids: &str, machine: u8| {
+            list_standard_folders(
+                &parse_distribution_words(ids),
+                ElfMachine::of(&first(2, 1, [machine, 0])),
+            )
+        };
+        assert_eq!(
+            of("ID=debian", 62),
+            [
+                "/lib/x86_64-linux-gnu",
+                "/usr/lib/x86_64-linux-gnu",
+                "/lib",
+                "/usr/lib"
+            ]
+        );
+        assert_eq!(
+            of("ID_LIKE=\"ubuntu debian\"", 183)[0],
+            "/lib/aarch64-linux-gnu"
+        );
+        for ids in [
+            "ID=\"rocky\" \nID_LIKE='rhel centos fedora'",
+            "ID_LIKE=\"rhel centos\"",
+            "ID=openEuler",
+            "ID=alinux",
+        ] {
             let words: Vec<String> = ids.lines().flat_map(parse_distribution_words).collect();
-            assert_eq!(list_standard_folders(&words, None), ["/lib64", "/usr/lib64"], "{ids}");
+            assert_eq!(
+                list_standard_folders(&words, None),
+                ["/lib64", "/usr/lib64"],
+                "{ids}"
+            );
         }
         assert_eq!(of("ID=alpine", 62), ["/lib", "/usr/local/lib", "/usr/lib"]);
         let every = list_all_standard_folders();
-        assert!(of("NAME=odd", 62).iter().chain(&of("ID=alpine", 62)).all(|folder| every.contains(folder)), "{every:?}");
+        assert!(
+            of("NAME=odd", 62)
+                .iter()
+                .chain(&of("ID=alpine", 62))
+                .all(|folder| every.contains(folder)),
+            "{every:?}"
+        );
     }
 }

@@ -1,7 +1,9 @@
-//! Whether an image, or a pod of it, has what programs load to use RDMA: by what the loader and libibverbs would find, without running either.
+//! Whether an image, or a pod of it, has what programs load to use RDMA: by what the loader and
+//! libibverbs would find, without running either.
 //!
-//! `seen` is what was found in a root, and where a loader looks; `root` reads it from a folder, `program` is the same as one program of sh for
-//! a pod, with the reader of what that says. `machine` is which machine and distribution an image is for. `judge` says what it comes to.
+//! `seen` is what was found in a root, and where a loader looks; `root` reads it from a folder,
+//! `program` is the same as one program of sh for a pod, with the reader of what that says.
+//! `machine` is which machine and distribution an image is for. `judge` says what it comes to.
 
 pub mod judge;
 mod machine;
@@ -30,7 +32,15 @@ pub struct ImageRequirements {
 impl ImageRequirements {
     /// For NICs of these drivers on this kind of fabric.
     pub fn of(fabric: &str, row: &UserSpaceRow, drivers: &[&str]) -> Self {
-        let providers = row.providers_of(drivers).into_iter().map(str::to_owned).collect();
-        ImageRequirements { fabric: fabric.to_owned(), libraries: row.libraries.clone(), providers }
+        let providers = row
+            .providers_of(drivers)
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
+        ImageRequirements {
+            fabric: fabric.to_owned(),
+            libraries: row.libraries.clone(),
+            providers,
+        }
     }
 }

@@ -1,7 +1,9 @@
-//! The same questions as one program of sh, for a pod: everything that is needed is in any image with a shell, and nothing is written.
+//! The same questions as one program of sh, for a pod: everything that is needed is in any image
+//! with a shell, and nothing is written.
 //!
-//! It says what it finds in lines, `WORD REST`, from `begin` to `end`. What comes is anybody's: a line that nobody knows, a number that is none
-//! or an end that is missing makes it no answer at all.
+//! It says what it finds in lines, `WORD REST`, from `begin` to `end`. What comes is anybody's: a
+//! line that nobody knows, a number that is none or an end that is missing makes it no answer at
+//! all.
 
 use super::ImageRequirements;
 use super::machine::{self, FIRST};
@@ -18,12 +20,27 @@ pub const ROOT: &str = "R=''\n";
 /// The program.
 pub fn build_inspection_script(wanted: &ImageRequirements) -> String {
     let words = |all: &[String]| sh_words(all.iter().map(String::as_str));
-    let (libraries, providers, standard) =
-        (words(&wanted.libraries), words(&wanted.providers), words(&machine::list_all_standard_folders()));
+    let (libraries, providers, standard) = (
+        words(&wanted.libraries),
+        words(&wanted.providers),
+        words(&machine::list_all_standard_folders()),
+    );
     let (programs, libc) = (sh_words(PROGRAMS), quote_for_shell(LIBC));
-    let cached: Vec<String> =
-        wanted.libraries.iter().map(|name| format!("-e {}", quote_for_shell(&format!("/[!-~]*/{}", name.replace('.', "\\."))))).collect();
-    let (cached, verbs, drivers) = (cached.join(" "), quote_for_shell(VERBS), quote_for_shell(DRIVERS));
+    let cached: Vec<String> = wanted
+        .libraries
+        .iter()
+        .map(|name| {
+            format!(
+                "-e {}",
+                quote_for_shell(&format!("/[!-~]*/{}", name.replace('.', "\\.")))
+            )
+        })
+        .collect();
+    let (cached, verbs, drivers) = (
+        cached.join(" "),
+        quote_for_shell(VERBS),
+        quote_for_shell(DRIVERS),
+    );
     format!(
         r#"{ROOT}LC_ALL=C; export LC_ALL
 texts() {{ head -c 16777216 "$1" | tr '\000' '\n'; }}
@@ -84,25 +101,37 @@ pub fn parse_inspection_output(out: &str) -> Result<ImageContents, String> {
     for (n, line) in out.lines().enumerate() {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         if ended || n >= LINES_MAX || (n == 0) != (word == "begin") {
-            return Err(format!("line {} of its output is none of the program's", n + 1));
+            return Err(format!(
+                "line {} of its output is none of the program's",
+                n + 1
+            ));
         }
         let nonsense = || format!("line {} of its output makes no sense", n + 1);
         match word {
             "begin" => begun = rest == "1",
             "end" => ended = rest == "1",
             "environment" => seen.of_environment.push(rest.to_owned()),
-            "configuration" => seen.of_configuration.extend(folder_of(rest).map(str::to_owned)),
+            "configuration" => seen
+                .of_configuration
+                .extend(folder_of(rest).map(str::to_owned)),
             "file" => {
                 let (first, path) = rest.split_once(' ').ok_or_else(nonsense)?;
-                seen.files.insert(path.to_owned(), parse_hex_bytes(first).ok_or_else(nonsense)?);
+                seen.files.insert(
+                    path.to_owned(),
+                    parse_hex_bytes(first).ok_or_else(nonsense)?,
+                );
             }
             "pattern" => {
-                let (pattern, path) = rest.split_once(' ').filter(|(pattern, _)| pattern.contains(NAME)).ok_or_else(nonsense)?;
+                let (pattern, path) = rest
+                    .split_once(' ')
+                    .filter(|(pattern, _)| pattern.contains(NAME))
+                    .ok_or_else(nonsense)?;
                 seen.patterns.insert(path.to_owned(), pattern.to_owned());
             }
             "names" => {
                 let (folder, path) = rest.split_once(' ').ok_or_else(nonsense)?;
-                seen.driver_folders.insert(path.to_owned(), folder.to_owned());
+                seen.driver_folders
+                    .insert(path.to_owned(), folder.to_owned());
             }
             "driver" => {
                 let (driver, folder) = rest.split_once(' ').ok_or_else(nonsense)?;
@@ -110,22 +139,37 @@ pub fn parse_inspection_output(out: &str) -> Result<ImageContents, String> {
                 if driver.is_empty() {
                     continue;
                 }
-                seen.drivers.entry(folder.to_owned()).or_default().insert(driver.to_owned());
+                seen.drivers
+                    .entry(folder.to_owned())
+                    .or_default()
+                    .insert(driver.to_owned());
             }
-            "distribution" => seen.distribution.extend(machine::parse_distribution_words(rest)),
+            "distribution" => seen
+                .distribution
+                .extend(machine::parse_distribution_words(rest)),
             "cache" => drop(seen.cache.get_or_insert_with(BTreeSet::new)),
-            "cached" => drop(seen.cache.get_or_insert_with(BTreeSet::new).insert(rest.to_owned())),
+            "cached" => drop(
+                seen.cache
+                    .get_or_insert_with(BTreeSet::new)
+                    .insert(rest.to_owned()),
+            ),
             "device" => {
                 let (sort, name) = rest.split_once(' ').ok_or_else(nonsense)?;
                 pod.devices.insert(name.to_owned(), sort == "c");
             }
             "limit" => rest.clone_into(&mut pod.memory_lock),
-            "capabilities" => pod.capabilities = Some(u64::from_str_radix(rest.trim(), 16).map_err(|_| nonsense())?),
+            "capabilities" => {
+                pod.capabilities =
+                    Some(u64::from_str_radix(rest.trim(), 16).map_err(|_| nonsense())?)
+            }
             _ => return Err(nonsense()),
         }
     }
     match begun && ended {
-        true => Ok(ImageContents { pod: Some(pod), ..seen }),
+        true => Ok(ImageContents {
+            pod: Some(pod),
+            ..seen
+        }),
         false => Err("its output has no end".to_owned()),
     }
 }
@@ -133,8 +177,14 @@ pub fn parse_inspection_output(out: &str) -> Result<ImageContents, String> {
 /// Bytes that `od` wrote; none of an empty file.
 fn parse_hex_bytes(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
-    if !digits.len().is_multiple_of(2) || digits.len() > 64 || !digits.iter().all(u8::is_ascii_hexdigit) {
+    if !digits.len().is_multiple_of(2)
+        || digits.len() > 64
+        || !digits.iter().all(u8::is_ascii_hexdigit)
+    {
         return None;
     }
-    digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
+    digits
+        .chunks(2)
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+        .collect()
 }

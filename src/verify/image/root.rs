@@ -9,7 +9,8 @@ use std::io;
 
 /// What is read of a file of settings.
 const SETTINGS: u64 = 64 << 10;
-/// What is read of a libibverbs, which has some hundred KiB, and of a cache, which has some hundred KiB with CUDA.
+/// What is read of a libibverbs, which has some hundred KiB, and of a cache, which has some hundred
+/// KiB with CUDA.
 const LIBRARY: u64 = 16 << 20;
 /// Names in a folder of settings.
 const NAMES: usize = 1000;
@@ -18,7 +19,8 @@ const LIBRARIES: usize = 100_000;
 /// Folders that configurations name.
 const FOLDERS: usize = 256;
 
-/// What is there of it. A tree that leads farther than an image does is an error that says where it ends, and nothing is judged of it.
+/// What is there of it. A tree that leads farther than an image does is an error that says where it
+/// ends, and nothing is judged of it.
 pub fn inspect_root(root: &RootedFolder, wanted: &ImageRequirements) -> io::Result<ImageContents> {
     let mut seen = ImageContents {
         of_configuration: read_configured_folders(root)?,
@@ -40,13 +42,15 @@ pub fn inspect_root(root: &RootedFolder, wanted: &ImageRequirements) -> io::Resu
         let verbs = join_path(folder, VERBS);
         if seen.files.contains_key(&verbs) && wanted.libraries.iter().any(|name| name == VERBS) {
             let bytes = read_whole_file(root, &verbs, LIBRARY)?.unwrap_or_default();
-            if let Some(names) =
-                find_printable_runs(&bytes).find_map(|text| find_matching_path(text, |text| text.ends_with("/libibverbs.d")))
+            if let Some(names) = find_printable_runs(&bytes)
+                .find_map(|text| find_matching_path(text, |text| text.ends_with("/libibverbs.d")))
             {
                 settings.insert(names.to_owned());
                 seen.driver_folders.insert(verbs.clone(), names.to_owned());
             }
-            if let Some(pattern) = find_printable_runs(&bytes).find_map(|text| find_matching_path(text, is_pattern)) {
+            if let Some(pattern) =
+                find_printable_runs(&bytes).find_map(|text| find_matching_path(text, is_pattern))
+            {
                 seen.patterns.insert(verbs, pattern.to_owned());
                 for provider in &wanted.providers {
                     record_file_head(root, &mut seen, &pattern.replacen(NAME, provider, 1))?;
@@ -54,24 +58,52 @@ pub fn inspect_root(root: &RootedFolder, wanted: &ImageRequirements) -> io::Resu
             }
         }
         for folder in [join_path(folder, "libibverbs"), folder.clone()] {
-            let of_provider = |name: &String| wanted.providers.iter().any(|provider| is_of(name, provider));
-            for name in root.names(&folder, LIBRARIES)?.iter().filter(|name| of_provider(name)) {
+            let of_provider = |name: &String| {
+                wanted
+                    .providers
+                    .iter()
+                    .any(|provider| is_of(name, provider))
+            };
+            for name in root
+                .names(&folder, LIBRARIES)?
+                .iter()
+                .filter(|name| of_provider(name))
+            {
                 record_file_head(root, &mut seen, &join_path(&folder, name))?;
             }
         }
     }
     for folder in settings {
         for name in root.names(&folder, NAMES)? {
-            let text = root.beginning(&join_path(&folder, &name), 4096)?.unwrap_or_default();
+            let text = root
+                .beginning(&join_path(&folder, &name), 4096)?
+                .unwrap_or_default();
             // A carriage return is a part of the name to libibverbs.
-            for driver in String::from_utf8_lossy(&text).split('\n').filter_map(driver_of) {
-                seen.drivers.entry(folder.clone()).or_default().insert(driver.to_owned());
+            for driver in String::from_utf8_lossy(&text)
+                .split('\n')
+                .filter_map(driver_of)
+            {
+                seen.drivers
+                    .entry(folder.clone())
+                    .or_default()
+                    .insert(driver.to_owned());
             }
         }
     }
     if let Some(cache) = read_whole_file(root, "/etc/ld.so.cache", LIBRARY)? {
-        let of_library = |text: &&str| text.starts_with('/') && wanted.libraries.iter().any(|name| text.ends_with(&format!("/{name}")));
-        seen.cache = Some(find_printable_runs(&cache).filter(of_library).map(str::to_owned).collect());
+        let of_library = |text: &&str| {
+            text.starts_with('/')
+                && wanted
+                    .libraries
+                    .iter()
+                    .any(|name| text.ends_with(&format!("/{name}")))
+        };
+        seen.cache = Some(
+            find_printable_runs(&cache)
+                .filter(of_library)
+                .map(str::to_owned)
+                .collect(),
+        );
     }
     Ok(seen)
 }
@@ -86,8 +118,14 @@ fn record_file_head(root: &RootedFolder, seen: &mut ImageContents, path: &str) -
 /// A file that has to be read to its end to say anything.
 fn read_whole_file(root: &RootedFolder, path: &str, limit: u64) -> io::Result<Option<Vec<u8>>> {
     let bytes = root.beginning(path, limit + 1)?;
-    match bytes.as_ref().is_some_and(|bytes| bytes.len() as u64 > limit) {
-        true => Err(io::Error::other(format!("{path} has more than {} KiB", limit >> 10))),
+    match bytes
+        .as_ref()
+        .is_some_and(|bytes| bytes.len() as u64 > limit)
+    {
+        true => Err(io::Error::other(format!(
+            "{path} has more than {} KiB",
+            limit >> 10
+        ))),
         false => Ok(bytes),
     }
 }
@@ -96,7 +134,10 @@ fn read_whole_file(root: &RootedFolder, path: &str, limit: u64) -> io::Result<Op
 fn read_distribution(root: &RootedFolder) -> io::Result<Vec<String>> {
     for path in ["/etc/os-release", "/usr/lib/os-release"] {
         if let Some(text) = read_whole_file(root, path, SETTINGS)? {
-            return Ok(String::from_utf8_lossy(&text).lines().flat_map(machine::parse_distribution_words).collect());
+            return Ok(String::from_utf8_lossy(&text)
+                .lines()
+                .flat_map(machine::parse_distribution_words)
+                .collect());
         }
     }
     Ok(Vec::new())
@@ -104,17 +145,26 @@ fn read_distribution(root: &RootedFolder) -> io::Result<Vec<String>> {
 
 /// The folders that /etc/ld.so.conf names, and the files that it includes on every distribution.
 fn read_configured_folders(root: &RootedFolder) -> io::Result<Vec<String>> {
-    let more = root.names("/etc/ld.so.conf.d", NAMES)?.into_iter().filter(|name| name.ends_with(".conf"));
-    let files = std::iter::once("/etc/ld.so.conf".to_owned()).chain(more.map(|name| join_path("/etc/ld.so.conf.d", &name)));
+    let more = root
+        .names("/etc/ld.so.conf.d", NAMES)?
+        .into_iter()
+        .filter(|name| name.ends_with(".conf"));
+    let files = std::iter::once("/etc/ld.so.conf".to_owned())
+        .chain(more.map(|name| join_path("/etc/ld.so.conf.d", &name)));
     let mut folders = Vec::new();
     for file in files {
         let text = read_whole_file(root, &file, SETTINGS)?.unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
-        let named = text.lines().filter_map(folder_of).map(|folder| folder.split_whitespace().next().unwrap_or_default());
+        let named = text
+            .lines()
+            .filter_map(folder_of)
+            .map(|folder| folder.split_whitespace().next().unwrap_or_default());
         folders.extend(named.map(|folder| folder.trim_end_matches('/').to_owned()));
     }
     match folders.len() > FOLDERS {
-        true => Err(io::Error::other(format!("/etc/ld.so.conf and what it includes name more than {FOLDERS} folders"))),
+        true => Err(io::Error::other(format!(
+            "/etc/ld.so.conf and what it includes name more than {FOLDERS} folders"
+        ))),
         false => Ok(folders),
     }
 }
@@ -122,7 +172,8 @@ fn read_configured_folders(root: &RootedFolder) -> io::Result<Vec<String>> {
 /// Runs of bytes that can be seen, as `strings` shows them.
 fn find_printable_runs(bytes: &[u8]) -> impl Iterator<Item = &str> {
     let runs = bytes.split(|byte| !(0x21..=0x7e).contains(byte));
-    runs.filter(|run| run.len() > 4 && run.len() < 4096).filter_map(|run| std::str::from_utf8(run).ok())
+    runs.filter(|run| run.len() > 4 && run.len() < 4096)
+        .filter_map(|run| std::str::from_utf8(run).ok())
 }
 
 /// A text from its first `/` on, where that is as it has to be.
@@ -132,7 +183,8 @@ fn find_matching_path(text: &str, is_so: fn(&str) -> bool) -> Option<&str> {
 
 /// `/usr/lib/x86_64-linux-gnu/libibverbs/lib%s-rdmav34.so`.
 fn is_pattern(text: &str) -> bool {
-    text.split_once("/lib%s-rdmav").is_some_and(|(_, rest)| rest.strip_suffix(".so").is_some_and(is_number))
+    text.split_once("/lib%s-rdmav")
+        .is_some_and(|(_, rest)| rest.strip_suffix(".so").is_some_and(is_number))
 }
 
 fn is_number(text: &str) -> bool {
@@ -141,12 +193,17 @@ fn is_number(text: &str) -> bool {
 
 /// `libmlx5-rdmav34.so` is a provider's.
 fn is_of(name: &str, provider: &str) -> bool {
-    let rest = name.strip_prefix("lib").and_then(|rest| rest.strip_prefix(provider));
-    rest.and_then(|rest| rest.strip_prefix("-rdmav")).is_some_and(|rest| rest.ends_with(".so"))
+    let rest = name
+        .strip_prefix("lib")
+        .and_then(|rest| rest.strip_prefix(provider));
+    rest.and_then(|rest| rest.strip_prefix("-rdmav"))
+        .is_some_and(|rest| rest.ends_with(".so"))
 }
 
 /// `driver mlx5` (linux-rdma/rdma-core: libibverbs/dynamic_driver.c, `read_config_file`).
 fn driver_of(line: &str) -> Option<&str> {
     let mut words = line.split([' ', '\t']).filter(|word| !word.is_empty());
-    (words.next() == Some("driver")).then(|| words.next()).flatten()
+    (words.next() == Some("driver"))
+        .then(|| words.next())
+        .flatten()
 }

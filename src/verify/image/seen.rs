@@ -9,7 +9,8 @@ pub const VERBS: &str = "libibverbs.so.1";
 /// Where it looks for their names, unless it says otherwise itself.
 pub const DRIVERS: &str = "/etc/libibverbs.d";
 
-/// Programs that every image with a shell has: they are of the machine that the image is for. Without one of them its libc says it.
+/// Programs that every image with a shell has: they are of the machine that the image is for.
+/// Without one of them its libc says it.
 pub const PROGRAMS: [&str; 3] = ["/bin/sh", "/usr/bin/env", "/bin/busybox"];
 
 /// The C library, by the name that the loader knows it by.
@@ -29,7 +30,8 @@ pub struct ImageContents {
     pub files: BTreeMap<String, Vec<u8>>,
     /// The paths of libraries that the loader's cache holds; nothing where there is no cache.
     pub cache: Option<BTreeSet<String>>,
-    /// How a libibverbs says that files of providers are called: `/usr/lib/x86_64-linux-gnu/libibverbs/lib%s-rdmav34.so`, by its own path.
+    /// How a libibverbs says that files of providers are called:
+    /// `/usr/lib/x86_64-linux-gnu/libibverbs/lib%s-rdmav34.so`, by its own path.
     pub patterns: BTreeMap<String, String>,
     /// The folder in which a libibverbs says that it looks for names of drivers, by its own path.
     pub driver_folders: BTreeMap<String, String>,
@@ -79,16 +81,24 @@ pub enum Loads {
 }
 
 impl ImageContents {
-    /// Every folder that some loader looks into, the first one first: where files are looked for before it is known which loader it is.
+    /// Every folder that some loader looks into, the first one first: where files are looked for
+    /// before it is known which loader it is.
     pub fn every_folder(&self) -> Vec<String> {
-        [self.of_environment.clone(), self.of_configuration.clone(), machine::list_all_standard_folders()].concat()
+        [
+            self.of_environment.clone(),
+            self.of_configuration.clone(),
+            machine::list_all_standard_folders(),
+        ]
+        .concat()
     }
 
     /// The machine that the image is for; nothing where neither a program nor a libc says it.
     pub fn machine(&self) -> Option<ElfMachine> {
         let of = |path: &str| self.files.get(path).and_then(|first| ElfMachine::of(first));
         let of_libc = || {
-            let mut all = machine::list_all_standard_folders().into_iter().filter_map(|folder| of(&join_path(&folder, LIBC)));
+            let mut all = machine::list_all_standard_folders()
+                .into_iter()
+                .filter_map(|folder| of(&join_path(&folder, LIBC)));
             let first = all.next()?;
             all.all(|other| other == first).then_some(first)
         };
@@ -97,13 +107,19 @@ impl ImageContents {
 
     /// A library for the image's machine, or for any where that is not known.
     pub fn is_ours(&self, first: &[u8]) -> bool {
-        ElfMachine::of(first).is_some_and(|machine| self.machine().is_none_or(|ours| ours == machine))
+        ElfMachine::of(first)
+            .is_some_and(|machine| self.machine().is_none_or(|ours| ours == machine))
     }
 
     /// Every folder that the image's loader looks into, the first one first.
     fn folders(&self) -> (Vec<(String, LoaderFolderOrigin)>, Vec<String>) {
         let standard = machine::list_standard_folders(&self.distribution, self.machine());
-        let of = |folders: &[String], way| folders.iter().map(move |folder| (folder.clone(), way)).collect::<Vec<_>>();
+        let of = |folders: &[String], way| {
+            folders
+                .iter()
+                .map(move |folder| (folder.clone(), way))
+                .collect::<Vec<_>>()
+        };
         let told = [
             of(&self.of_environment, LoaderFolderOrigin::Environment),
             of(&self.of_configuration, LoaderFolderOrigin::Configuration),
@@ -112,18 +128,25 @@ impl ImageContents {
         (told.concat(), standard)
     }
 
-    /// What a loader finds for a name. What is no library for its machine is passed over, as ld.so does.
+    /// What a loader finds for a name. What is no library for its machine is passed over, as ld.so
+    /// does.
     pub fn loads(&self, name: &str) -> Loads {
         let mut best = Loads::Nothing;
         let (folders, standard) = self.folders();
         for (folder, way) in folders {
             let path = join_path(&folder, name);
-            let Some(first) = self.files.get(&path) else { continue };
-            let is_known = way != LoaderFolderOrigin::Configuration || self.is_cached(&path) || standard.contains(&folder);
+            let Some(first) = self.files.get(&path) else {
+                continue;
+            };
+            let is_known = way != LoaderFolderOrigin::Configuration
+                || self.is_cached(&path)
+                || standard.contains(&folder);
             match (ElfMachine::of(first), is_known) {
                 (Some(_), true) if self.is_ours(first) => return Loads::This(path),
                 (Some(_), false) if self.is_ours(first) => best = Loads::NotCached(path),
-                (Some(machine), _) if matches!(best, Loads::Nothing | Loads::NoLibrary(_)) => best = Loads::OfAnother(path, machine),
+                (Some(machine), _) if matches!(best, Loads::Nothing | Loads::NoLibrary(_)) => {
+                    best = Loads::OfAnother(path, machine)
+                }
                 (None, _) if best == Loads::Nothing => best = Loads::NoLibrary(path),
                 _ => {}
             }
@@ -134,7 +157,10 @@ impl ImageContents {
     /// Where /lib is a link to /usr/lib the cache has either.
     fn is_cached(&self, path: &str) -> bool {
         let bare = |path: &str| path.strip_prefix("/usr").unwrap_or(path).to_owned();
-        self.cache.iter().flatten().any(|cached| bare(cached) == bare(path))
+        self.cache
+            .iter()
+            .flatten()
+            .any(|cached| bare(cached) == bare(path))
     }
 }
 

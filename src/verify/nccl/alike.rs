@@ -1,5 +1,5 @@
-//! Whether two logs are of the same job but for their transport. What both say and say differently makes them two jobs; what one of
-//! them leaves open makes it unknown, as silence is no likeness.
+//! Whether two logs are of the same job but for their transport. What both say and say differently
+//! makes them two jobs; what one of them leaves open makes it unknown, as silence is no likeness.
 
 use super::NcclLog;
 use super::collective::CollectiveRun;
@@ -18,23 +18,48 @@ struct LogDifferences {
 }
 
 /// What both logs must have in common; `rdma` is the place of the one with RDMA.
-pub(super) fn check_same_job(sides: &[ComparedLog<'_>; 2], rdma: usize, figures: &[Figure]) -> CheckOutcome {
+pub(super) fn check_same_job(
+    sides: &[ComparedLog<'_>; 2],
+    rdma: usize,
+    figures: &[Figure],
+) -> CheckOutcome {
     let sides = [&sides[rdma], &sides[1 - rdma]];
     let logs = sides.map(|side| side.log);
     let mut told = LogDifferences::default();
     ranks_and_hosts(&mut told, sides);
     let [ring, other_ring] = logs.map(NcclLog::is_of_ring);
     if ring != other_ring {
-        let program = |is_ring: bool| if is_ring { "a ring without NCCL" } else { "NCCL" };
-        told.differs.push(format!("{} with RDMA, {} over TCP", program(ring), program(other_ring)));
+        let program = |is_ring: bool| {
+            if is_ring {
+                "a ring without NCCL"
+            } else {
+                "NCCL"
+            }
+        };
+        told.differs.push(format!(
+            "{} with RDMA, {} over TCP",
+            program(ring),
+            program(other_ring)
+        ));
     }
-    let said = |log: &NcclLog| log.versions.iter().cloned().collect::<Vec<_>>().join(" or ");
+    let said = |log: &NcclLog| {
+        log.versions
+            .iter()
+            .cloned()
+            .collect::<Vec<_>>()
+            .join(" or ")
+    };
     if logs.iter().all(|log| !log.versions.is_empty()) && logs[0].versions != logs[1].versions {
-        told.differs.push(format!("NCCL {} with RDMA, {} over TCP", said(logs[0]), said(logs[1])));
+        told.differs.push(format!(
+            "NCCL {} with RDMA, {} over TCP",
+            said(logs[0]),
+            said(logs[1])
+        ));
     }
     compare_steps(&mut told, logs, figures);
     compare_tables(&mut told, sides);
-    let wanted = "the same job: ranks, hosts, image, size of a step, operation and type of the data";
+    let wanted =
+        "the same job: ranks, hosts, image, size of a step, operation and type of the data";
     if !told.differs.is_empty() {
         return CheckOutcome::failed("RW1255", told.differs.join("; "))
             .expected(wanted)
@@ -44,20 +69,34 @@ pub(super) fn check_same_job(sides: &[ComparedLog<'_>; 2], rdma: usize, figures:
     if !told.open.is_empty() {
         return CheckOutcome::unknown("RW1290", told.open.join("; "))
             .expected(wanted)
-            .effect("the two are not known to be the same job, so what differs may be that, and not RDMA")
+            .effect(
+                "the two are not known to be the same job, so what differs may be that, and not \
+                 RDMA",
+            )
             .next(
-                "take the whole logs, from their first line, of a job with NCCL_DEBUG=INFO and of nccl-tests 2.17 or later, \
-                 which name what they measure",
+                "take the whole logs, from their first line, of a job with NCCL_DEBUG=INFO and of \
+                 nccl-tests 2.17 or later, which name what they measure",
             );
     }
-    let ranks = find_rank_count(logs[0]).map_or(String::new(), |ranks| format!("{}, ", format_count(ranks as usize, "rank")));
-    let program = if ring { ", a ring with no GPU and no NCCL" } else { "" };
-    CheckOutcome::passed(format!("{ranks}{}{program}", format_count(logs[0].hosts().len(), "host")))
+    let ranks = find_rank_count(logs[0]).map_or(String::new(), |ranks| {
+        format!("{}, ", format_count(ranks as usize, "rank"))
+    });
+    let program = if ring {
+        ", a ring with no GPU and no NCCL"
+    } else {
+        ""
+    };
+    CheckOutcome::passed(format!(
+        "{ranks}{}{program}",
+        format_count(logs[0].hosts().len(), "host")
+    ))
 }
 
 /// How many took part, by NCCL or by nccl-tests.
 fn find_rank_count(log: &NcclLog) -> Option<u32> {
-    log.world.or_else(|| log.runs.iter().map(|run| run.ranks).max()).filter(|ranks| *ranks > 0)
+    log.world
+        .or_else(|| log.runs.iter().map(|run| run.ranks).max())
+        .filter(|ranks| *ranks > 0)
 }
 
 fn ranks_and_hosts(told: &mut LogDifferences, sides: [&ComparedLog<'_>; 2]) {
@@ -72,13 +111,24 @@ fn ranks_and_hosts(told: &mut LogDifferences, sides: [&ComparedLog<'_>; 2]) {
             ));
         }
         open => {
-            let silent = sides.iter().zip(open).filter(|(_, ranks)| ranks.is_none()).map(|(side, _)| side.name);
-            told.open.push(format!("how many ranks there were is not said by {}", silent.collect::<Vec<_>>().join(" and ")));
+            let silent = sides
+                .iter()
+                .zip(open)
+                .filter(|(_, ranks)| ranks.is_none())
+                .map(|(side, _)| side.name);
+            told.open.push(format!(
+                "how many ranks there were is not said by {}",
+                silent.collect::<Vec<_>>().join(" and ")
+            ));
         }
     }
     let hosts = logs.map(|log| log.hosts().len());
     if hosts[0] > 0 && hosts[1] > 0 && hosts[0] != hosts[1] {
-        told.differs.push(format!("{} with RDMA, {} over TCP", format_count(hosts[0], "host"), format_count(hosts[1], "host")));
+        told.differs.push(format!(
+            "{} with RDMA, {} over TCP",
+            format_count(hosts[0], "host"),
+            format_count(hosts[1], "host")
+        ));
     }
 }
 
@@ -87,12 +137,18 @@ fn compare_steps(told: &mut LogDifferences, logs: [&NcclLog; 2], figures: &[Figu
         && one != other
         && figures.is_empty()
     {
-        told.differs.push(format!("a line of progress is {} with RDMA, {} over TCP", one.word(), other.word()));
+        told.differs.push(format!(
+            "a line of progress is {} with RDMA, {} over TCP",
+            one.word(),
+            other.word()
+        ));
     }
     if let [Some(one), Some(other)] = logs.map(|log| log.steps.batch())
         && one != other
     {
-        told.differs.push(format!("a step is {one} samples with RDMA, {other} over TCP"));
+        told.differs.push(format!(
+            "a step is {one} samples with RDMA, {other} over TCP"
+        ));
     }
 }
 
@@ -114,31 +170,65 @@ fn compare_tables(told: &mut LogDifferences, sides: [&ComparedLog<'_>; 2]) {
     match logs.map(find_last_table) {
         // Steps of a training go before tables, which a job may print at its start.
         _ if logs.iter().all(|log| log.steps.measured().is_some()) => {}
-        [Some(one), Some(other)] => compare_tests(told, sides.map(|side| side.name), logs, [one, other]),
+        [Some(one), Some(other)] => {
+            compare_tests(told, sides.map(|side| side.name), logs, [one, other])
+        }
         [Some(_), None] if logs[1].steps.measured().is_some() => {
-            told.differs.push("nccl-tests with RDMA, a training over TCP".to_owned());
+            told.differs
+                .push("nccl-tests with RDMA, a training over TCP".to_owned());
         }
         [None, Some(_)] if logs[0].steps.measured().is_some() => {
-            told.differs.push("a training with RDMA, nccl-tests over TCP".to_owned());
+            told.differs
+                .push("a training with RDMA, nccl-tests over TCP".to_owned());
         }
         _ => {}
     }
 }
 
-fn compare_tests(told: &mut LogDifferences, names: [&str; 2], logs: [&NcclLog; 2], runs: [&CollectiveRun; 2]) {
-    let measured = [0, 1].map(|n| operation::of_run(runs[n], Some(runs[n].ranks).filter(|ranks| *ranks > 0).or(find_rank_count(logs[n]))));
+fn compare_tests(
+    told: &mut LogDifferences,
+    names: [&str; 2],
+    logs: [&NcclLog; 2],
+    runs: [&CollectiveRun; 2],
+) {
+    let measured = [0, 1].map(|n| {
+        operation::of_run(
+            runs[n],
+            Some(runs[n].ranks)
+                .filter(|ranks| *ranks > 0)
+                .or(find_rank_count(logs[n])),
+        )
+    });
     let reductions = runs.map(|run| run.operation.as_deref());
     let types = runs.map(|run| run.data_type.as_deref());
     let unlike = |what: [Option<&str>; 2]| match what {
-        [Some(one), Some(other)] if one != other => Some(format!("{one} with RDMA, {other} over TCP")),
+        [Some(one), Some(other)] if one != other => {
+            Some(format!("{one} with RDMA, {other} over TCP"))
+        }
         _ => None,
     };
-    told.differs.extend([measured, types].into_iter().filter_map(unlike));
-    told.differs.extend(unlike(reductions).filter(|_| unlike(measured).is_none()).map(|unlike| format!("redop {unlike}")));
-    for (what, said) in [("which operation was measured", measured), ("what type the data has", types)] {
-        let silent: Vec<&str> = names.into_iter().zip(said).filter(|(_, said)| said.is_none()).map(|(name, _)| name).collect();
+    told.differs
+        .extend([measured, types].into_iter().filter_map(unlike));
+    told.differs.extend(
+        unlike(reductions)
+            .filter(|_| unlike(measured).is_none())
+            .map(|unlike| format!("redop {unlike}")),
+    );
+    for (what, said) in [
+        ("which operation was measured", measured),
+        ("what type the data has", types),
+    ] {
+        let silent: Vec<&str> = names
+            .into_iter()
+            .zip(said)
+            .filter(|(_, said)| said.is_none())
+            .map(|(name, _)| name)
+            .collect();
         if !silent.is_empty() {
-            told.open.push(format!("{what} is not told by the table of {}", silent.join(" and ")));
+            told.open.push(format!(
+                "{what} is not told by the table of {}",
+                silent.join(" and ")
+            ));
         }
     }
 }

@@ -1,7 +1,9 @@
-//! What the programs of nccl-tests print: a table by message size, in two placements, and what they say at the end.
+//! What the programs of nccl-tests print: a table by message size, in two placements, and what they
+//! say at the end.
 //!
-//! Sources: NVIDIA/nccl-tests, `src/common.cu` and `src/util.cu`, and `doc/PERFORMANCE.md` for what busbw means. The columns come and go
-//! (`error` for `#wrong` before 2.12, no `root` before 2.13, more behind `#wrong` with `-I`), so they are found by the header.
+//! Sources: NVIDIA/nccl-tests, `src/common.cu` and `src/util.cu`, and `doc/PERFORMANCE.md` for what
+//! busbw means. The columns come and go (`error` for `#wrong` before 2.12, no `root` before 2.13,
+//! more behind `#wrong` with `-I`), so they are found by the header.
 
 use std::collections::BTreeSet;
 
@@ -37,12 +39,19 @@ pub struct CollectiveSizeResult {
 impl CollectiveSizeResult {
     /// The slower placement's busbw.
     pub fn busbw(&self) -> Option<f64> {
-        [self.out_of_place, self.in_place].into_iter().flatten().map(|rates| rates.busbw).min_by(f64::total_cmp)
+        [self.out_of_place, self.in_place]
+            .into_iter()
+            .flatten()
+            .map(|rates| rates.busbw)
+            .min_by(f64::total_cmp)
     }
 
     /// The slower placement's time of one turn, in seconds.
     pub fn seconds(&self) -> Option<f64> {
-        let times = [self.out_of_place, self.in_place].into_iter().flatten().filter_map(|rates| rates.time_us);
+        let times = [self.out_of_place, self.in_place]
+            .into_iter()
+            .flatten()
+            .filter_map(|rates| rates.time_us);
         times.max_by(f64::total_cmp).map(|time_us| time_us / 1e6)
     }
 }
@@ -58,14 +67,16 @@ pub struct CollectiveRun {
     pub operation: Option<String>,
     /// `float`, `bfloat16`: what an element is.
     pub data_type: Option<String>,
-    /// The rank that gives or takes all, -1 where there is none; nothing where the release does not say it.
+    /// The rank that gives or takes all, -1 where there is none; nothing where the release does not
+    /// say it.
     pub root: Option<i64>,
     /// Sizes that were measured.
     pub sizes: u64,
     /// The largest of them.
     pub largest: Option<CollectiveSizeResult>,
-    /// The sizes by themselves, in their order; with several iterations of one size the last. Of a run over several types or operations
-    /// (`-d all`, `-o all`) those of the last one, which `data_type` and `operation` name.
+    /// The sizes by themselves, in their order; with several iterations of one size the last. Of a
+    /// run over several types or operations (`-d all`, `-o all`) those of the last one, which
+    /// `data_type` and `operation` name.
     pub each: Vec<CollectiveSizeResult>,
     /// The size that it was to end with.
     pub bytes_max: Option<u64>,
@@ -107,8 +118,19 @@ struct Columns {
 
 impl Columns {
     fn of(header: &str) -> Self {
-        let names: Vec<&str> = header.split_whitespace().filter(|word| *word != "#").map(|word| word.trim_start_matches('#')).collect();
-        let places = |name: &str| names.iter().enumerate().filter(|(_, known)| **known == name).map(|(at, _)| names.len() - at).collect();
+        let names: Vec<&str> = header
+            .split_whitespace()
+            .filter(|word| *word != "#")
+            .map(|word| word.trim_start_matches('#'))
+            .collect();
+        let places = |name: &str| {
+            names
+                .iter()
+                .enumerate()
+                .filter(|(_, known)| **known == name)
+                .map(|(at, _)| names.len() - at)
+                .collect()
+        };
         let place = |name: &str| names.iter().position(|known| *known == name);
         Columns {
             count: names.len(),
@@ -130,55 +152,120 @@ impl CollectiveRun {
         self.average.is_some()
     }
 
-    /// Busbw of it is what a node's NICs carry together. In an all-to-all each GPU has its own share of them, and what is sent in
-    /// one direction only says nothing of the other; `None` where the operation is not said.
+    /// Busbw of it is what a node's NICs carry together. In an all-to-all each GPU has its own
+    /// share of them, and what is sent in one direction only says nothing of the other; `None`
+    /// where the operation is not said.
     pub fn is_of_the_whole_node(&self) -> Option<bool> {
         if let Some(program) = &self.program {
             return Some(
-                ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce_perf"].iter().any(|name| program.contains(name)),
+                [
+                    "all_reduce",
+                    "all_gather",
+                    "reduce_scatter",
+                    "broadcast",
+                    "reduce_perf",
+                ]
+                .iter()
+                .any(|name| program.contains(name)),
             );
         }
-        self.operation.as_deref().filter(|operation| *operation != "none").map(|_| true)
+        self.operation
+            .as_deref()
+            .filter(|operation| *operation != "none")
+            .map(|_| true)
     }
 
     fn row(&mut self, line: &str) {
-        let cells: Vec<&str> = line.split_whitespace().take(self.columns.count + 1).collect();
+        let cells: Vec<&str> = line
+            .split_whitespace()
+            .take(self.columns.count + 1)
+            .collect();
         let columns = &self.columns;
-        if cells.len() > columns.count || columns.busbw.is_empty() || cells.len() + 3 < columns.count {
+        if cells.len() > columns.count
+            || columns.busbw.is_empty()
+            || cells.len() + 3 < columns.count
+        {
             return;
         }
         let cell = |place: &usize| cells.get(cells.len().checked_sub(*place)?).copied();
-        let number = |place: &usize| cell(place)?.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);
+        let number = |place: &usize| {
+            cell(place)?
+                .parse::<f64>()
+                .ok()
+                .filter(|value| value.is_finite() && *value >= 0.0)
+        };
         let time = |n: usize| columns.time.get(n).and_then(number);
         let placement = |n: usize| {
-            Some(CollectiveRates { time_us: time(n), algbw: number(columns.algbw.get(n)?)?, busbw: number(columns.busbw.get(n)?)? })
+            Some(CollectiveRates {
+                time_us: time(n),
+                algbw: number(columns.algbw.get(n)?)?,
+                busbw: number(columns.busbw.get(n)?)?,
+            })
         };
-        let Some(bytes) = cells.first().and_then(|cell| cell.parse::<u64>().ok()) else { return };
-        let size = CollectiveSizeResult { bytes, out_of_place: placement(0), in_place: placement(1) };
+        let Some(bytes) = cells.first().and_then(|cell| cell.parse::<u64>().ok()) else {
+            return;
+        };
+        let size = CollectiveSizeResult {
+            bytes,
+            out_of_place: placement(0),
+            in_place: placement(1),
+        };
         if size.busbw().is_none() {
             return;
         }
-        // Printed as `%5g`, so that a million errors are `1e+06` (NVIDIA/nccl-tests: src/common.cu); what cannot be read was not checked.
-        let wrong = |text: &str| text.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);
-        // Before 2.12 it is the greatest deviation, which a sum may well have; what is out of bounds is said at the end.
+        // Printed as `%5g`, so that a million errors are `1e+06` (NVIDIA/nccl-tests:
+        // src/common.cu); what cannot be read was not checked.
+        let wrong = |text: &str| {
+            text.parse::<f64>()
+                .ok()
+                .filter(|value| value.is_finite() && *value >= 0.0)
+        };
+        // Before 2.12 it is the greatest deviation, which a sum may well have; what is out of
+        // bounds is said at the end.
         let deviation = |text: &str| wrong(text).map(|_| 0.0);
-        let looked = |places: &[usize]| places.iter().filter_map(cell).filter(|cell| *cell != "N/A").collect::<Vec<_>>();
-        let checked: Vec<Option<f64>> =
-            looked(&columns.wrong).into_iter().map(wrong).chain(looked(&columns.deviation).into_iter().map(deviation)).collect();
+        let looked = |places: &[usize]| {
+            places
+                .iter()
+                .filter_map(cell)
+                .filter(|cell| *cell != "N/A")
+                .collect::<Vec<_>>()
+        };
+        let checked: Vec<Option<f64>> = looked(&columns.wrong)
+            .into_iter()
+            .map(wrong)
+            .chain(looked(&columns.deviation).into_iter().map(deviation))
+            .collect();
         let is_whole = cells.len() == columns.count;
-        let of_whole = |place: Option<usize>| place.filter(|_| is_whole).and_then(|at| cells.get(at).copied());
+        let of_whole = |place: Option<usize>| {
+            place
+                .filter(|_| is_whole)
+                .and_then(|at| cells.get(at).copied())
+        };
         let of = MeasuredOperation {
             operation: of_whole(columns.operation).map(super::truncate_log_text),
-            data_type: columns.data_type.and_then(|at| cells.get(at).copied()).map(super::truncate_log_text),
+            data_type: columns
+                .data_type
+                .and_then(|at| cells.get(at).copied())
+                .map(super::truncate_log_text),
             root: of_whole(columns.root).and_then(|cell| cell.parse().ok()),
         };
         self.measured(size, &checked, of);
     }
 
-    /// A size with what was counted of wrong elements where somebody looked; nothing where that is no number.
-    pub(super) fn measured(&mut self, size: CollectiveSizeResult, checked: &[Option<f64>], of: MeasuredOperation) {
+    /// A size with what was counted of wrong elements where somebody looked; nothing where that is
+    /// no number.
+    pub(super) fn measured(
+        &mut self,
+        size: CollectiveSizeResult,
+        checked: &[Option<f64>],
+        of: MeasuredOperation,
+    ) {
         let bytes = size.bytes;
-        let counted = checked.iter().flatten().map(|value| value.ceil() as u64).fold(0, u64::saturating_add);
+        let counted = checked
+            .iter()
+            .flatten()
+            .map(|value| value.ceil() as u64)
+            .fold(0, u64::saturating_add);
         self.wrong = self.wrong.saturating_add(counted);
         self.unchecked += u64::from(checked.iter().all(Option::is_none) || checked.contains(&None));
         if (&of.operation, &of.data_type) != (&self.operation, &self.data_type) {
@@ -209,7 +296,10 @@ impl CollectiveRun {
         if let Some((_, rest)) = text.split_once("Out of bounds values : ") {
             self.is_right = rest.split_whitespace().nth(1).map(|word| word == "OK");
         } else if let Some((_, rest)) = text.split_once("Avg bus bandwidth") {
-            self.average = rest.split_whitespace().find_map(|word| word.parse().ok()).filter(|value: &f64| value.is_finite());
+            self.average = rest
+                .split_whitespace()
+                .find_map(|word| word.parse().ok())
+                .filter(|value: &f64| value.is_finite());
         } else if let Some((_, rest)) = text.split_once("Rank ")
             && let Some((_, rest)) = rest.split_once(" on ")
         {
@@ -236,7 +326,9 @@ impl Runs {
         if let Some((_, name)) = text.split_once("Collective test starting: ") {
             self.program = Some(super::truncate_log_text(name));
         } else if text.contains("nThread ") {
-            let bytes_max = text.split_once("maxBytes ").and_then(|(_, rest)| rest.split_whitespace().next()?.parse().ok());
+            let bytes_max = text
+                .split_once("maxBytes ")
+                .and_then(|(_, rest)| rest.split_whitespace().next()?.parse().ok());
             self.begin(line).bytes_max = bytes_max;
         } else if text.contains("Using devices") {
             // an excerpt may begin here
@@ -246,11 +338,17 @@ impl Runs {
         } else if text.contains("algbw") && text.contains("busbw") {
             let columns = Columns::of(text);
             let again = self.is_through();
-            let run = if again { Some(self.begin(line)) } else { self.runs.last_mut() };
-            run.into_iter().for_each(|run| run.columns = columns.clone());
+            let run = if again {
+                Some(self.begin(line))
+            } else {
+                self.runs.last_mut()
+            };
+            run.into_iter()
+                .for_each(|run| run.columns = columns.clone());
         } else if let Some((_, name)) = text.split_once("Collective test concluded: ") {
             if let Some(run) = self.runs.last_mut() {
-                run.program.get_or_insert_with(|| super::truncate_log_text(name));
+                run.program
+                    .get_or_insert_with(|| super::truncate_log_text(name));
             }
         } else if let Some(run) = self.runs.last_mut() {
             run.remark(text);
@@ -259,7 +357,9 @@ impl Runs {
 
     /// The latest run has its table already, or there is none.
     fn is_through(&self) -> bool {
-        self.runs.last().is_none_or(|run| !run.columns.busbw.is_empty())
+        self.runs
+            .last()
+            .is_none_or(|run| !run.columns.busbw.is_empty())
     }
 
     /// A line that begins with a digit.
@@ -273,7 +373,11 @@ impl Runs {
         if self.runs.len() == RUNS_MAX {
             self.runs.remove(0);
         }
-        self.runs.push(CollectiveRun { line, program: self.program.take(), ..CollectiveRun::default() });
+        self.runs.push(CollectiveRun {
+            line,
+            program: self.program.take(),
+            ..CollectiveRun::default()
+        });
         let last = self.runs.len() - 1;
         &mut self.runs[last]
     }
@@ -301,22 +405,45 @@ mod tests {
     fn the_largest_size_and_the_last_words() {
         let runs = of(samples::ALL_REDUCE);
         let run = &runs[0];
-        assert_eq!((runs.len(), run.sizes, run.wrong, run.unchecked, run.is_right), (1, 4, 0, 0, Some(true)));
-        assert_eq!((run.average, run.bytes_max, run.ranks, run.hosts.len()), (Some(13.2121), Some(8_589_934_592), 4, 2));
+        assert_eq!(
+            (
+                runs.len(),
+                run.sizes,
+                run.wrong,
+                run.unchecked,
+                run.is_right
+            ),
+            (1, 4, 0, 0, Some(true))
+        );
+        assert_eq!(
+            (run.average, run.bytes_max, run.ranks, run.hosts.len()),
+            (Some(13.2121), Some(8_589_934_592), 4, 2)
+        );
         let largest = run.largest.unwrap();
-        assert_eq!((largest.bytes, largest.busbw(), largest.seconds()), (8_589_934_592, Some(26.56), Some(0.48512)));
-        assert_eq!(run.each.iter().map(|size| size.bytes).collect::<Vec<_>>(), [8, 65_536, 268_435_456, 8_589_934_592]);
-        assert_eq!((run.operation.as_deref(), run.is_of_the_whole_node()), (Some("sum"), Some(true)));
+        assert_eq!(
+            (largest.bytes, largest.busbw(), largest.seconds()),
+            (8_589_934_592, Some(26.56), Some(0.48512))
+        );
+        assert_eq!(
+            run.each.iter().map(|size| size.bytes).collect::<Vec<_>>(),
+            [8, 65_536, 268_435_456, 8_589_934_592]
+        );
+        assert_eq!(
+            (run.operation.as_deref(), run.is_of_the_whole_node()),
+            (Some("sum"), Some(true))
+        );
     }
 
     #[test]
     fn older_and_newer_columns() {
-        let old = "#       size         count    type   redop     time   algbw   busbw  error     time   algbw   busbw  error\n\
-                   8388608       2097152   float     sum    532.7   15.75   29.53  5e-07    533.5   15.72   29.48  5e-07\n";
+        let old = "#       size         count    type   redop     time   algbw   busbw  error     \
+                   time   algbw   busbw  error\n8388608       2097152   float     sum    532.7   \
+                   15.75   29.53  5e-07    533.5   15.72   29.48  5e-07\n";
         let run = &of(old)[0];
         assert_eq!((run.wrong, run.largest.unwrap().busbw()), (0, Some(29.48)));
-        let more = "#  size count type redop root time algbw busbw #wrong min max time algbw busbw #wrong min max\n\
-                    8388608 2097152 float sum -1 532.7 15.75 29.53 3 1 2 533.5 15.72 29.48 1 1 2\n";
+        let more = "#  size count type redop root time algbw busbw #wrong min max time algbw busbw \
+                    #wrong min max\n8388608 2097152 float sum -1 532.7 15.75 29.53 3 1 2 533.5 \
+                    15.72 29.48 1 1 2\n";
         let run = &of(more)[0];
         assert_eq!((run.wrong, run.largest.unwrap().busbw()), (4, Some(29.48)));
     }
@@ -325,28 +452,51 @@ mod tests {
     fn unchecked_data_empty_cells_and_lines_that_are_no_row() {
         let unchecked = samples::ALL_REDUCE.replace("      0", "    N/A");
         assert_eq!(of(&unchecked)[0].unchecked, 4);
-        let no_operation = "#  size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n\
-                            1024 256 float 0 532.7 15.75 29.53 0 533.5 15.72 29.48 0\n1 2 3\n9 x\n2048 256 float sum 0 nan inf -1 0 1 1 1 0\n";
+        let no_operation = "#  size count type redop root time algbw busbw #wrong time algbw busbw \
+                            #wrong\n1024 256 float 0 532.7 15.75 29.53 0 533.5 15.72 29.48 0\n1 2 \
+                            3\n9 x\n2048 256 float sum 0 nan inf -1 0 1 1 1 0\n";
         let run = &of(no_operation)[0];
-        assert_eq!((run.sizes, run.operation.as_deref(), run.is_of_the_whole_node()), (2, Some("sum"), Some(true)));
+        assert_eq!(
+            (
+                run.sizes,
+                run.operation.as_deref(),
+                run.is_of_the_whole_node()
+            ),
+            (2, Some("sum"), Some(true))
+        );
         assert_eq!(run.largest.unwrap().out_of_place, None);
         // A million errors are no text to be read as none, and what cannot be read was not checked.
         let row = |wrong: &str| {
-            let text = format!("#  size count type redop root time algbw busbw #wrong\n1024 256 float sum 0 1 1 1 {wrong}\n");
+            let text = format!(
+                "#  size count type redop root time algbw busbw #wrong\n1024 256 float sum 0 1 1 1 \
+                 {wrong}\n"
+            );
             let run = &of(&text)[0];
             (run.wrong, run.unchecked)
         };
-        assert_eq!((row("1.04858e+06"), row("0"), row("N/A")), ((1_048_580, 0), (0, 0), (0, 1)));
+        assert_eq!(
+            (row("1.04858e+06"), row("0"), row("N/A")),
+            ((1_048_580, 0), (0, 0), (0, 1))
+        );
         assert_eq!((row("-5"), row("nan"), row("x")), ((0, 1), (0, 1), (0, 1)));
     }
 
     #[test]
     fn runs_follow_each_other() {
-        let twice =
-            format!("{0}# Collective test concluded: all_reduce_perf\n# Collective test starting: alltoall_perf\n{0}", samples::ALL_REDUCE);
+        let twice = format!(
+            "{0}# Collective test concluded: all_reduce_perf\n# Collective test starting: \
+             alltoall_perf\n{0}",
+            samples::ALL_REDUCE
+        );
         let runs = of(&twice);
         assert_eq!(runs.len(), 2);
-        assert_eq!((runs[0].is_of_the_whole_node(), runs[1].is_of_the_whole_node()), (Some(true), Some(false)));
+        assert_eq!(
+            (
+                runs[0].is_of_the_whole_node(),
+                runs[1].is_of_the_whole_node()
+            ),
+            (Some(true), Some(false))
+        );
         let cut = &samples::ALL_REDUCE[..samples::ALL_REDUCE.find("# Out of").unwrap()];
         assert!(!of(cut)[0].is_over());
     }

@@ -1,7 +1,8 @@
-//! The same job with and without RDMA: whether the two logs are of such a pair, and what a step of each took.
+//! The same job with and without RDMA: whether the two logs are of such a pair, and what a step of
+//! each took.
 //!
-//! Source of the question: Alibaba Cloud, ACK documentation, accelerate PyTorch jobs with eRDMA and Arena (how to judge whether eRDMA made
-//! a training faster).
+//! Source of the question: Alibaba Cloud, ACK documentation, accelerate PyTorch jobs with eRDMA and
+//! Arena (how to judge whether eRDMA made a training faster).
 
 use super::collective::{CollectiveRun, CollectiveSizeResult};
 use super::judge::{Aspect, format_bytes};
@@ -113,64 +114,114 @@ impl LogComparison {
 /// Compares two logs.
 pub fn compare_nccl_logs(sides: [ComparedLog<'_>; 2]) -> LogComparison {
     let (pair, rdma) = check_transport_pair(&sides);
-    let figures = rdma.map(|place| collect_figures(sides[place].log, sides[1 - place].log)).unwrap_or_default();
+    let figures = rdma
+        .map(|place| collect_figures(sides[place].log, sides[1 - place].log))
+        .unwrap_or_default();
     let mut topics = vec![(LogComparisonTopic::Pair, pair)];
     if let Some(place) = rdma {
-        topics.push((LogComparisonTopic::Alike, alike::check_same_job(&sides, place, &figures)));
+        topics.push((
+            LogComparisonTopic::Alike,
+            alike::check_same_job(&sides, place, &figures),
+        ));
         topics.push((LogComparisonTopic::Sound, check_sound_runs(&sides)));
-        topics.push((LogComparisonTopic::Gain, check_gain(&sides, place, &figures)));
+        topics.push((
+            LogComparisonTopic::Gain,
+            check_gain(&sides, place, &figures),
+        ));
     }
-    let has = |verdict: CheckVerdict| topics.iter().any(|(_, judgement)| judgement.verdict == verdict);
+    let has = |verdict: CheckVerdict| {
+        topics
+            .iter()
+            .any(|(_, judgement)| judgement.verdict == verdict)
+    };
     let proven = match (has(CheckVerdict::Failed), has(CheckVerdict::Unknown)) {
         (true, _) => Proven::Disproven,
         (false, true) => Proven::NotKnown,
         (false, false) => Proven::Proven,
     };
-    LogComparison { proven, topics, rdma, figures }
+    LogComparison {
+        proven,
+        topics,
+        rdma,
+        figures,
+    }
 }
 
 /// Whether one used RDMA and the other TCP, and which.
 fn check_transport_pair(sides: &[ComparedLog<'_>; 2]) -> (CheckOutcome, Option<usize>) {
     let wanted = "one log over RDMA between hosts, one over TCP";
-    let measured = sides.map(|side| format!("{}: {}", side.name, describe_transport(&side))).join("; ");
+    let measured = sides
+        .map(|side| format!("{}: {}", side.name, describe_transport(&side)))
+        .join("; ");
     let nothing = |why: &str| {
-        let told = CheckOutcome::failed("RW1252", format!("{measured}; {why}")).expected(wanted).effect("this compares nothing");
+        let told = CheckOutcome::failed("RW1252", format!("{measured}; {why}"))
+            .expected(wanted)
+            .effect("this compares nothing");
         // Of two over TCP one was meant to use RDMA.
-        let next = match sides.iter().all(|side| side.proof.transport == Transport::Socket) {
-            true => format!("railwright doctor {} says why RDMA was not used", sides[0].words),
+        let next = match sides
+            .iter()
+            .all(|side| side.proof.transport == Transport::Socket)
+        {
+            true => format!(
+                "railwright doctor {} says why RDMA was not used",
+                sides[0].words
+            ),
             false => "railwright job render compare KIND writes such a pair".to_owned(),
         };
         (told.next(next), None)
     };
     if let Some(side) = sides.iter().find(|side| side.log.is_of_one_host()) {
-        return nothing(&format!("all ranks of {} are on one host, and nothing of it crosses the network", side.name));
+        return nothing(&format!(
+            "all ranks of {} are on one host, and nothing of it crosses the network",
+            side.name
+        ));
     }
     let of = sides.map(|side| side.proof.transport);
     let is_proven = |side: &ComparedLog<'_>| {
-        side.proof.aspects.iter().any(|(aspect, told)| *aspect == Aspect::Transport && told.verdict == CheckVerdict::Passed)
+        side.proof.aspects.iter().any(|(aspect, told)| {
+            *aspect == Aspect::Transport && told.verdict == CheckVerdict::Passed
+        })
     };
-    if let Some(side) = sides.iter().find(|side| side.proof.transport.is_rdma() && !is_proven(side)) {
+    if let Some(side) = sides
+        .iter()
+        .find(|side| side.proof.transport.is_rdma() && !is_proven(side))
+    {
         return (
-            CheckOutcome::unknown("RW1253", format!("{measured}; that {} used RDMA is not proven", side.name))
-                .expected(wanted)
-                .effect("which of both used RDMA is not known")
-                .next(format!("railwright job prove {} says what is missing", side.words)),
+            CheckOutcome::unknown(
+                "RW1253",
+                format!("{measured}; that {} used RDMA is not proven", side.name),
+            )
+            .expected(wanted)
+            .effect("which of both used RDMA is not known")
+            .next(format!(
+                "railwright job prove {} says what is missing",
+                side.words
+            )),
             None,
         );
     }
     match of {
-        [one, other] if one.is_rdma() && other == Transport::Socket => (CheckOutcome::passed(measured).expected(wanted), Some(0)),
-        [one, other] if one == Transport::Socket && other.is_rdma() => (CheckOutcome::passed(measured).expected(wanted), Some(1)),
+        [one, other] if one.is_rdma() && other == Transport::Socket => {
+            (CheckOutcome::passed(measured).expected(wanted), Some(0))
+        }
+        [one, other] if one == Transport::Socket && other.is_rdma() => {
+            (CheckOutcome::passed(measured).expected(wanted), Some(1))
+        }
         _ if of.contains(&Transport::Mixed) => nothing("one of them used both, so it is neither"),
         [one, other] if one.is_rdma() && other.is_rdma() => nothing("both used RDMA"),
         [Transport::Socket, Transport::Socket] => nothing("both went over TCP"),
         _ => {
-            let silent = sides.iter().find(|side| matches!(side.proof.transport, Transport::Unknown | Transport::Plugin));
+            let silent = sides.iter().find(|side| {
+                matches!(side.proof.transport, Transport::Unknown | Transport::Plugin)
+            });
             let words = silent.map(|side| side.words).unwrap_or_default();
-            let told = CheckOutcome::unknown("RW1253", measured).expected(wanted).effect("which of both used RDMA is not known");
+            let told = CheckOutcome::unknown("RW1253", measured)
+                .expected(wanted)
+                .effect("which of both used RDMA is not known");
             (
                 told.next(format!(
-                    "run the job with NCCL_DEBUG=INFO and take its whole log; railwright job prove {words} says what is missing"
+                    "run the job with NCCL_DEBUG=INFO and take its whole log; railwright job prove \
+                     {words} says what is missing"
                 )),
                 None,
             )
@@ -190,15 +241,23 @@ fn check_sound_runs(sides: &[ComparedLog<'_>; 2]) -> CheckOutcome {
     for side in sides {
         for (aspect, told) in &side.proof.aspects {
             let mine = |judgement: CheckOutcome| {
-                let judgement = judgement.expected("both did all their work").effect(told.effect.clone());
+                let judgement = judgement
+                    .expected("both did all their work")
+                    .effect(told.effect.clone());
                 judgement.next(format!("railwright job prove {}", side.words))
             };
             match (aspect, told.verdict) {
                 (Aspect::Data, CheckVerdict::Failed) => {
-                    return mine(CheckOutcome::failed("RW1207", format!("{}: {}", side.name, told.measured)));
+                    return mine(CheckOutcome::failed(
+                        "RW1207",
+                        format!("{}: {}", side.name, told.measured),
+                    ));
                 }
                 (Aspect::Progress, CheckVerdict::Failed | CheckVerdict::Unknown) => {
-                    return mine(CheckOutcome::unknown(told.code.unwrap_or("RW1211"), format!("{}: {}", side.name, told.measured)));
+                    return mine(CheckOutcome::unknown(
+                        told.code.unwrap_or("RW1211"),
+                        format!("{}: {}", side.name, told.measured),
+                    ));
                 }
                 _ => {}
             }
@@ -209,16 +268,39 @@ fn check_sound_runs(sides: &[ComparedLog<'_>; 2]) -> CheckOutcome {
 
 /// What both took, where both logs say it of the same.
 fn collect_figures(rdma: &NcclLog, tcp: &NcclLog) -> Vec<Figure> {
-    if let (Some((unit, one)), Some((other_unit, other))) = (rdma.steps.measured(), tcp.steps.measured())
+    if let (Some((unit, one)), Some((other_unit, other))) =
+        (rdma.steps.measured(), tcp.steps.measured())
         && unit == other_unit
         && let (Some(rdma_s), Some(tcp_s)) = (one.median(), other.median())
     {
-        return vec![Figure { of: FigureSubject::Training(unit), rdma_s, tcp_s, gain: tcp_s / rdma_s, busbw: None }];
+        return vec![Figure {
+            of: FigureSubject::Training(unit),
+            rdma_s,
+            tcp_s,
+            gain: tcp_s / rdma_s,
+            busbw: None,
+        }];
     }
-    let Some([one, other]) = alike::same_test([rdma, tcp]) else { return Vec::new() };
-    let mut figures: Vec<Figure> =
-        one.each.iter().filter_map(|size| of_size(size, other.each.iter().find(|other| other.bytes == size.bytes)?)).collect();
-    figures.sort_by_key(|figure| if let FigureSubject::Message(size) = figure.of { size } else { 0 });
+    let Some([one, other]) = alike::same_test([rdma, tcp]) else {
+        return Vec::new();
+    };
+    let mut figures: Vec<Figure> = one
+        .each
+        .iter()
+        .filter_map(|size| {
+            of_size(
+                size,
+                other.each.iter().find(|other| other.bytes == size.bytes)?,
+            )
+        })
+        .collect();
+    figures.sort_by_key(|figure| {
+        if let FigureSubject::Message(size) = figure.of {
+            size
+        } else {
+            0
+        }
+    });
     figures
 }
 
@@ -235,11 +317,23 @@ fn of_size(rdma: &CollectiveSizeResult, tcp: &CollectiveSizeResult) -> Option<Fi
 }
 
 fn check_gain(sides: &[ComparedLog<'_>; 2], rdma: usize, figures: &[Figure]) -> CheckOutcome {
-    let Some(figure) = figures.last() else { return no_figures(sides) };
+    let Some(figure) = figures.last() else {
+        return no_figures(sides);
+    };
     let (with, without) = (&sides[rdma], &sides[1 - rdma]);
-    let steps = |side: &ComparedLog<'_>| side.log.steps.measured().map_or(0, |(_, sampled)| sampled.count);
+    let steps = |side: &ComparedLog<'_>| {
+        side.log
+            .steps
+            .measured()
+            .map_or(0, |(_, sampled)| sampled.count)
+    };
     let of = match figure.of {
-        FigureSubject::Training(unit) => format!("{}, the median of {} and {}", unit.word(), steps(with), steps(without)),
+        FigureSubject::Training(unit) => format!(
+            "{}, the median of {} and {}",
+            unit.word(),
+            steps(with),
+            steps(without)
+        ),
         FigureSubject::Message(size) => format!("a message of {}", format_bytes(size)),
     };
     let words = format!(
@@ -254,42 +348,71 @@ fn check_gain(sides: &[ComparedLog<'_>; 2], rdma: usize, figures: &[Figure]) -> 
     if figure.gain < 1.0 / GAIN_MIN {
         return CheckOutcome::warning("RW1258", words)
             .expected("RDMA is faster")
-            .effect("the RDMA path is the slower one, which no sound fabric is: loss, a priority without PFC, GPUDirect that is off, or fewer NICs than there are")
-            .next("railwright verify INVENTORY measures each rail by itself, railwright verify fabric INVENTORY counts what is lost");
+            .effect(
+                "the RDMA path is the slower one, which no sound fabric is: loss, a priority \
+                 without PFC, GPUDirect that is off, or fewer NICs than there are",
+            )
+            .next(
+                "railwright verify INVENTORY measures each rail by itself, railwright verify \
+                 fabric INVENTORY counts what is lost",
+            );
     }
     let (effect, next) = match figure.of {
         FigureSubject::Training(_) => (
-            "the job hardly waits for the network: its time goes elsewhere, or its model is too small to have much to send",
+            "the job hardly waits for the network: its time goes elsewhere, or its model is too \
+             small to have much to send",
             "look with a profiler what a step waits for, below",
         ),
         FigureSubject::Message(_) => (
             "the collective waits for something else than the network",
-            "railwright verify INVENTORY measures each rail by itself, and railwright job prove says whether GPUDirect was on",
+            "railwright verify INVENTORY measures each rail by itself, and railwright job prove \
+             says whether GPUDirect was on",
         ),
     };
-    CheckOutcome::warning("RW1256", words).expected("RDMA is faster").effect(effect).next(next)
+    CheckOutcome::warning("RW1256", words)
+        .expected("RDMA is faster")
+        .effect(effect)
+        .next(next)
 }
 
 fn no_figures(sides: &[ComparedLog<'_>; 2]) -> CheckOutcome {
     let logs = sides.map(|side| side.log);
     let told = |measured: String, next: &str| {
         CheckOutcome::unknown("RW1254", measured)
-            .expected(format!("the times of {STEPS_MIN} steps and more, or of the same sizes of one test, in both logs"))
+            .expected(format!(
+                "the times of {STEPS_MIN} steps and more, or of the same sizes of one test, in \
+                 both logs"
+            ))
             .effect("what RDMA gained is not known")
             .next(next)
     };
-    let both = |each: &dyn Fn(&ComparedLog<'_>) -> String| sides.iter().map(each).collect::<Vec<_>>().join("; ");
+    let both = |each: &dyn Fn(&ComparedLog<'_>) -> String| {
+        sides.iter().map(each).collect::<Vec<_>>().join("; ")
+    };
     let tables = logs.map(alike::find_last_table);
     if let ([Some(_), Some(_)], Some(runs)) = (tables, alike::same_test(logs)) {
-        if let Some(place) = runs.iter().position(|run| run.each.iter().all(|size| size.seconds().is_none())) {
+        if let Some(place) = runs
+            .iter()
+            .position(|run| run.each.iter().all(|size| size.seconds().is_none()))
+        {
             return told(
                 format!("the table of {} has no column of time", sides[place].name),
                 "run the test without -C, which puts the time of the CPU into its place",
             );
         }
-        let sizes =
-            both(&|side| format!("{} has {}", side.name, alike::find_last_table(side.log).map(describe_size_range).unwrap_or_default()));
-        return told(format!("no size with a time is in both tables: {sizes}"), "run both with the same -b, -e and -f");
+        let sizes = both(&|side| {
+            format!(
+                "{} has {}",
+                side.name,
+                alike::find_last_table(side.log)
+                    .map(describe_size_range)
+                    .unwrap_or_default()
+            )
+        });
+        return told(
+            format!("no size with a time is in both tables: {sizes}"),
+            "run both with the same -b, -e and -f",
+        );
     }
     if let [Some(_), Some(_)] = tables {
         let tables = both(&|side| format!("{} has a table of nccl-tests", side.name));
@@ -298,15 +421,30 @@ fn no_figures(sides: &[ComparedLog<'_>; 2]) -> CheckOutcome {
             "run the same test twice: railwright job render compare nccl-test writes such a pair",
         );
     }
-    let has = |side: &ComparedLog<'_>| match (side.log.steps.measured(), alike::find_last_table(side.log), side.log.training.lines) {
+    let has = |side: &ComparedLog<'_>| match (
+        side.log.steps.measured(),
+        alike::find_last_table(side.log),
+        side.log.training.lines,
+    ) {
         (Some((unit, _)), ..) => format!("{} has {}", side.name, unit.word()),
         (None, Some(_), _) => format!("{} has a table of nccl-tests", side.name),
-        (None, None, 0) => format!("{} has neither steps of a training nor a table of nccl-tests", side.name),
-        (None, None, lines) => format!("{} has {} of progress, and too few with a time", side.name, format_count(lines as usize, "line")),
+        (None, None, 0) => format!(
+            "{} has neither steps of a training nor a table of nccl-tests",
+            side.name
+        ),
+        (None, None, lines) => format!(
+            "{} has {} of progress, and too few with a time",
+            side.name,
+            format_count(lines as usize, "line")
+        ),
     };
-    let next = match logs.iter().any(|log| log.training.lines > 0 && log.steps.measured().is_none()) {
+    let next = match logs
+        .iter()
+        .any(|log| log.training.lines > 0 && log.steps.measured().is_none())
+    {
         true => {
-            "take the logs with the times of their lines: kubectl logs --timestamps POD, which railwright job compare JOB does by itself"
+            "take the logs with the times of their lines: kubectl logs --timestamps POD, which \
+             railwright job compare JOB does by itself"
         }
         false => "take the whole log of both jobs, each to its end",
     };
@@ -318,7 +456,12 @@ fn describe_size_range(run: &CollectiveRun) -> String {
     let all = || run.each.iter().map(|size| size.bytes);
     match (all().min(), all().max()) {
         (Some(least), Some(most)) if least < most => {
-            format!("{} from {} to {}", format_count(run.each.len(), "size"), format_bytes(least), format_bytes(most))
+            format!(
+                "{} from {} to {}",
+                format_count(run.each.len(), "size"),
+                format_bytes(least),
+                format_bytes(most)
+            )
         }
         (Some(only), _) => format_bytes(only),
         _ => "no size".to_owned(),

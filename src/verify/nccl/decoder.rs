@@ -1,5 +1,6 @@
-//! The decoder: bytes in, as they come, and at the end what the log told. Lines of NCCL and of a ring are read as events; of all other lines only
-//! those are looked at that begin like a table of nccl-tests or hold one of a few words.
+//! The decoder: bytes in, as they come, and at the end what the log told. Lines of NCCL and of a
+//! ring are read as events; of all other lines only those are looked at that begin like a table of
+//! nccl-tests or hold one of a few words.
 
 use super::collective::Runs;
 use super::failure::{self, NcclFailureCause, NcclLogFailure};
@@ -47,11 +48,19 @@ struct LogDecoderState {
 
 impl Default for NcclLogDecoder {
     fn default() -> Self {
-        let mut words: Vec<(&str, LogKeyword)> =
-            failure::WORDS.iter().map(|(word, trouble)| (*word, LogKeyword::Trouble(trouble.clone()))).collect();
-        words.extend([(training::WORDS, LogKeyword::Epoch), ("NCCL version ", LogKeyword::Version), ("hpn0", LogKeyword::Hpn)]);
+        let mut words: Vec<(&str, LogKeyword)> = failure::WORDS
+            .iter()
+            .map(|(word, trouble)| (*word, LogKeyword::Trouble(trouble.clone())))
+            .collect();
+        words.extend([
+            (training::WORDS, LogKeyword::Epoch),
+            ("NCCL version ", LogKeyword::Version),
+            ("hpn0", LogKeyword::Hpn),
+        ]);
         words.extend(steps::SAID.map(|(word, in_a_second)| (word, LogKeyword::Step(in_a_second))));
-        let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostFirst).build(words.iter().map(|(word, _)| word));
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostFirst)
+            .build(words.iter().map(|(word, _)| word));
         NcclLogDecoder {
             lines: LogLineSplitter::default(),
             json: json::Taker::default(),
@@ -81,7 +90,9 @@ impl NcclLogDecoder {
     pub fn finish(mut self) -> NcclLog {
         let reading = &mut self.reading;
         let lines = self.lines.end(&mut |line| reading.line(line));
-        let LogDecoderState { mut log, runs, hpn, .. } = self.reading;
+        let LogDecoderState {
+            mut log, runs, hpn, ..
+        } = self.reading;
         (log.lines, log.bytes, log.cut) = (lines, self.lines.bytes, self.lines.cut);
         (log.runs, log.hpn) = (runs.runs, hpn.seen);
         self.json.finish(&mut log);
@@ -91,7 +102,12 @@ impl NcclLogDecoder {
 
 impl LogDecoderState {
     fn line(&mut self, line: LogLine<'_>) {
-        let LogDecoderState { speakers, processes, log, .. } = self;
+        let LogDecoderState {
+            speakers,
+            processes,
+            log,
+            ..
+        } = self;
         let is_known = speakers.each(line.text, |said| {
             *match said.speaker {
                 Speaker::Nccl => &mut log.nccl_spoke,
@@ -103,7 +119,11 @@ impl LogDecoderState {
                         processes.take(log, said.process, event, line.number);
                     }
                 }
-                NcclLogLevel::Warn => log.take_warning(said.process.map(|process| process.host), said.text, line.number),
+                NcclLogLevel::Warn => log.take_warning(
+                    said.process.map(|process| process.host),
+                    said.text,
+                    line.number,
+                ),
             }
         });
         if !is_known {
@@ -118,7 +138,10 @@ impl LogDecoderState {
         match trimmed.as_bytes().first() {
             Some(b'#') => self.comment(trimmed, line.number),
             // as old releases of nccl-tests write it (NVIDIA/nccl-tests#17)
-            Some(b'O' | b'A') if trimmed.starts_with("Out of bounds values") || trimmed.starts_with("Avg bus bandwidth") => {
+            Some(b'O' | b'A')
+                if trimmed.starts_with("Out of bounds values")
+                    || trimmed.starts_with("Avg bus bandwidth") =>
+            {
                 self.comment(&format!("# {trimmed}"), line.number);
             }
             Some(b'0'..=b'9') => {
@@ -134,8 +157,12 @@ impl LogDecoderState {
         let rest = &text[found.end()..];
         match &self.meanings[found.pattern().as_usize()] {
             LogKeyword::Trouble(trouble) => {
-                let failure =
-                    NcclLogFailure { trouble: trouble.clone(), line: line.number, host: None, text: super::truncate_log_text(trimmed) };
+                let failure = NcclLogFailure {
+                    trouble: trouble.clone(),
+                    line: line.number,
+                    host: None,
+                    text: super::truncate_log_text(trimmed),
+                };
                 if let Some(version) = message::parse_nccl_version(text) {
                     self.log.take_version(version);
                 }
@@ -144,7 +171,11 @@ impl LogDecoderState {
             LogKeyword::Epoch => {
                 if self.log.training.take(rest) {
                     let training = &self.log.training;
-                    self.log.steps.came(time, training.epochs.1, training.samples.map(|(done, _)| done));
+                    self.log.steps.came(
+                        time,
+                        training.epochs.1,
+                        training.samples.map(|(done, _)| done),
+                    );
                 }
             }
             LogKeyword::Step(in_a_second) => self.log.steps.said(rest, *in_a_second),
@@ -161,7 +192,8 @@ impl LogDecoderState {
         if text.starts_with("#bytes") {
             self.perftest_header = Some(text.to_owned());
         } else if let Some(error) = text.strip_prefix("# error: ") {
-            // what NCCL warned of last, at the end of a run of nccl-tests (src/util.cu, writeErrors)
+            // what NCCL warned of last, at the end of a run of nccl-tests (src/util.cu,
+            // writeErrors)
             self.log.take_warning(None, error, line);
         } else {
             self.runs.comment(text, line);
@@ -170,7 +202,9 @@ impl LogDecoderState {
 
     /// The line of numbers below the header of perftest.
     fn perftest(&mut self, row: &str) {
-        let Some(header) = self.perftest_header.take() else { return };
+        let Some(header) = self.perftest_header.take() else {
+            return;
+        };
         if let Ok(gbps) = perftest::bandwidth_gbps(0, &format!("{header}\n{row}\n")) {
             let (runs, least, most) = self.log.perftest.unwrap_or((0, gbps, gbps));
             self.log.perftest = Some((runs + 1, least.min(gbps), most.max(gbps)));

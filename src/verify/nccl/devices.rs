@@ -35,22 +35,40 @@ fn format_number_ranges(numbers: &BTreeSet<u32>) -> String {
             _ => runs.push((*number, *number)),
         }
     }
-    let words = runs.into_iter().map(|(first, last)| if first == last { first.to_string() } else { format!("{first}-{last}") });
+    let words = runs.into_iter().map(|(first, last)| {
+        if first == last {
+            first.to_string()
+        } else {
+            format!("{first}-{last}")
+        }
+    });
     words.collect::<Vec<_>>().join(", ")
 }
 
 /// Hosts by the devices that they use, the largest group first; who names no device is in none.
 pub fn group_hosts_by_devices(log: &NcclLog) -> Vec<HostDeviceGroup> {
-    let mut by_devices: BTreeMap<Vec<(String, RdmaLinkLayer)>, DeviceGroupMembers> = BTreeMap::new();
-    for process in log.processes.iter().filter(|process| !process.devices.is_empty()) {
-        let members = by_devices.entry(process.devices.iter().cloned().collect()).or_default();
+    let mut by_devices: BTreeMap<Vec<(String, RdmaLinkLayer)>, DeviceGroupMembers> =
+        BTreeMap::new();
+    for process in log
+        .processes
+        .iter()
+        .filter(|process| !process.devices.is_empty())
+    {
+        let members = by_devices
+            .entry(process.devices.iter().cloned().collect())
+            .or_default();
         members.hosts.extend(process.host.clone());
         members.ranks.extend(&process.ranks);
         members.processes += 1;
     }
     let group = |(devices, members): (Vec<(String, RdmaLinkLayer)>, DeviceGroupMembers)| {
         let hosts = super::fold_log_names(members.hosts.iter().map(String::as_str));
-        HostDeviceGroup { hosts, processes: members.processes, ranks: format_number_ranges(&members.ranks), devices }
+        HostDeviceGroup {
+            hosts,
+            processes: members.processes,
+            ranks: format_number_ranges(&members.ranks),
+            devices,
+        }
     };
     let mut groups: Vec<HostDeviceGroup> = by_devices.into_iter().map(group).collect();
     groups.sort_by_key(|group| std::cmp::Reverse(group.processes));
@@ -59,7 +77,11 @@ pub fn group_hosts_by_devices(log: &NcclLog) -> Vec<HostDeviceGroup> {
 
 /// `mlx5_[0-7]`: ports of devices, 1 left out as every device has it.
 pub fn format_device_names(devices: &[(String, RdmaLinkLayer)]) -> String {
-    super::fold_log_names(devices.iter().map(|(port, _)| port.strip_suffix(":1").unwrap_or(port)))
+    super::fold_log_names(
+        devices
+            .iter()
+            .map(|(port, _)| port.strip_suffix(":1").unwrap_or(port)),
+    )
 }
 
 /// Judges them: as many on every host.
@@ -71,12 +93,22 @@ pub fn check_rdma_devices(log: &NcclLog, transport: Transport) -> CheckOutcome {
             _ => "the log names no RDMA device",
         });
     };
-    if groups.iter().all(|group| group.devices.len() == first.devices.len()) {
-        let words: Vec<String> = groups.iter().take(3).map(|group| format_device_names(&group.devices)).collect();
+    if groups
+        .iter()
+        .all(|group| group.devices.len() == first.devices.len())
+    {
+        let words: Vec<String> = groups
+            .iter()
+            .take(3)
+            .map(|group| format_device_names(&group.devices))
+            .collect();
         return CheckOutcome::passed(words.join("; "));
     }
-    let words: Vec<String> =
-        groups.iter().take(4).map(|group| format!("{} on {}", format_device_names(&group.devices), group.hosts)).collect();
+    let words: Vec<String> = groups
+        .iter()
+        .take(4)
+        .map(|group| format!("{} on {}", format_device_names(&group.devices), group.hosts))
+        .collect();
     CheckOutcome::warning("RW1204", words.join("; "))
         .expected("as many devices on every host")
         .effect("hosts with fewer devices slow down all others")
@@ -89,6 +121,9 @@ mod tests {
 
     #[test]
     fn ranks_in_ranges() {
-        assert_eq!(format_number_ranges(&BTreeSet::from([0, 1, 2, 5, 7, 8, u32::MAX])), "0-2, 5, 7-8, 4294967295");
+        assert_eq!(
+            format_number_ranges(&BTreeSet::from([0, 1, 2, 5, 7, 8, u32::MAX])),
+            "0-2, 5, 7-8, 4294967295"
+        );
     }
 }

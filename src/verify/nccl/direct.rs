@@ -27,8 +27,12 @@ pub fn of_log(log: &NcclLog) -> Direct {
         return Direct::Unknown;
     }
     let channels = log.channels();
-    let (nics_on, nics_off) = log.processes.iter().fold((0, 0), |(on, off), p| (on + p.direct_nics.0, off + p.direct_nics.1));
-    let (near, far) = log.processes.iter().fold((0, 0), |(near, far), p| (near + p.direct_paths.0, far + p.direct_paths.1));
+    let (nics_on, nics_off) = log.processes.iter().fold((0, 0), |(on, off), p| {
+        (on + p.direct_nics.0, off + p.direct_nics.1)
+    });
+    let (near, far) = log.processes.iter().fold((0, 0), |(near, far), p| {
+        (near + p.direct_paths.0, far + p.direct_paths.1)
+    });
     match (channels.rdma_direct, channels.rdma) {
         (0, 0) if nics_on == 0 && nics_off > 0 => Direct::Off,
         (0, 0) if near == 0 && far > 0 => Direct::Off,
@@ -41,25 +45,46 @@ pub fn of_log(log: &NcclLog) -> Direct {
 
 /// Why it is off, as far as the log says.
 pub fn explain_gpudirect_off(log: &NcclLog) -> String {
-    if log.processes.iter().any(|process| process.direct_nics.1 > 0) {
-        return "NICs cannot read GPU memory: neither nvidia_peermem nor DMA-BUF is there for them".to_owned();
+    if log
+        .processes
+        .iter()
+        .any(|process| process.direct_nics.1 > 0)
+    {
+        return "NICs cannot read GPU memory: neither nvidia_peermem nor DMA-BUF is there for them"
+            .to_owned();
     }
-    let level = log.environment.get("NCCL_NET_GDR_LEVEL").and_then(|values| values.first());
+    let level = log
+        .environment
+        .get("NCCL_NET_GDR_LEVEL")
+        .and_then(|values| values.first());
     if let Some((distance, most)) = log.processes.iter().find_map(|process| process.too_far) {
-        let by = level.map_or("NCCL's own level".to_owned(), |level| format!("NCCL_NET_GDR_LEVEL={level}"));
-        return format!("GPU and NIC are too far apart: distance {distance}, and {by} allows {most}");
+        let by = level.map_or("NCCL's own level".to_owned(), |level| {
+            format!("NCCL_NET_GDR_LEVEL={level}")
+        });
+        return format!(
+            "GPU and NIC are too far apart: distance {distance}, and {by} allows {most}"
+        );
     }
     match level {
-        Some(level) => format!("the log does not say why; NCCL_NET_GDR_LEVEL={level} limits how far apart GPU and NIC may be"),
+        Some(level) => format!(
+            "the log does not say why; NCCL_NET_GDR_LEVEL={level} limits how far apart GPU and NIC \
+             may be"
+        ),
         None => "the log does not say why".to_owned(),
     }
 }
 
 /// Judges it.
-pub fn check_gpudirect(log: &NcclLog, transport: Transport, expected: &NcclExpectations) -> CheckOutcome {
+pub fn check_gpudirect(
+    log: &NcclLog,
+    transport: Transport,
+    expected: &NcclExpectations,
+) -> CheckOutcome {
     match transport {
         Transport::Socket => return CheckOutcome::not_applicable("no RDMA, no GPUDirect"),
-        Transport::Plugin => return CheckOutcome::not_applicable("what a plugin does is not known here"),
+        Transport::Plugin => {
+            return CheckOutcome::not_applicable("what a plugin does is not known here");
+        }
         _ => {}
     }
     if log.is_of_ring() {
@@ -74,21 +99,41 @@ pub fn check_gpudirect(log: &NcclLog, transport: Transport, expected: &NcclExpec
     }
     let channels = log.channels();
     let off = |measured: String| {
-        let judgement =
-            if expected.needs_gpudirect { CheckOutcome::failed("RW1205", measured) } else { CheckOutcome::warning("RW1205", measured) };
+        let judgement = if expected.needs_gpudirect {
+            CheckOutcome::failed("RW1205", measured)
+        } else {
+            CheckOutcome::warning("RW1205", measured)
+        };
         judgement
             .expected("every channel between hosts with GDRDMA")
-            .effect("data is copied through host memory, which takes half of the bandwidth and more")
-            .next("lsmod | grep nvidia_peermem; nvidia-smi topo -m; and compare with NCCL_NET_GDR_LEVEL")
+            .effect(
+                "data is copied through host memory, which takes half of the bandwidth and more",
+            )
+            .next(
+                "lsmod | grep nvidia_peermem; nvidia-smi topo -m; and compare with \
+                 NCCL_NET_GDR_LEVEL",
+            )
     };
     match of_log(log) {
-        Direct::On => CheckOutcome::passed(format!("on in {} between hosts", format_count(channels.rdma_direct as usize, "channel"))),
-        Direct::Partly => off(format!("off in {} of {} channels: {}", channels.rdma, channels.verbs(), explain_gpudirect_off(log))),
+        Direct::On => CheckOutcome::passed(format!(
+            "on in {} between hosts",
+            format_count(channels.rdma_direct as usize, "channel")
+        )),
+        Direct::Partly => off(format!(
+            "off in {} of {} channels: {}",
+            channels.rdma,
+            channels.verbs(),
+            explain_gpudirect_off(log)
+        )),
         Direct::Off => off(format!("off: {}", explain_gpudirect_off(log))),
-        Direct::Unknown if expected.needs_gpudirect => CheckOutcome::unknown("RW1206", "the log does not tell")
-            .expected("every channel between hosts with GDRDMA")
-            .effect("whether data is copied through host memory is not known")
-            .next("run the job with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH"),
-        Direct::Unknown => CheckOutcome::not_applicable("the log does not tell; NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH would"),
+        Direct::Unknown if expected.needs_gpudirect => {
+            CheckOutcome::unknown("RW1206", "the log does not tell")
+                .expected("every channel between hosts with GDRDMA")
+                .effect("whether data is copied through host memory is not known")
+                .next("run the job with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH")
+        }
+        Direct::Unknown => CheckOutcome::not_applicable(
+            "the log does not tell; NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH would",
+        ),
     }
 }

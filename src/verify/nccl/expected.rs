@@ -7,7 +7,8 @@ use crate::flow::Flow;
 pub enum AcsNic {
     /// Verbs see it: NCCL uses `mlx5` devices.
     Type1,
-    /// Verbs do not see it: NCCL has `NCCL_IB_DISABLE=1`, and no line of `NET/IB` is to be expected.
+    /// Verbs do not see it: NCCL has `NCCL_IB_DISABLE=1`, and no line of `NET/IB` is to be
+    /// expected.
     Type2,
     /// Nobody said; by the log.
     Unsaid,
@@ -44,7 +45,8 @@ pub struct NcclExpectations {
     pub traffic: Option<ObservedRailTraffic>,
     /// What the log is called; `-` for the standard input.
     pub log: String,
-    /// The words by which a command that is suggested finds it: `--log job.log`, `nccl -i inv -n ml`.
+    /// The words by which a command that is suggested finds it: `--log job.log`, `nccl -i inv -n
+    /// ml`.
     pub words: String,
 }
 

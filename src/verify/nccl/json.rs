@@ -1,7 +1,10 @@
-//! What the programs of nccl-tests write with `-J FILE`: the table of a run as one JSON object, on one line.
+//! What the programs of nccl-tests write with `-J FILE`: the table of a run as one JSON object, on
+//! one line.
 //!
-//! Sources: NVIDIA/nccl-tests, `src/util.cu` (`jsonOutputInit`, `writeDeviceReport`, `writeBenchmarkLineBody`, `writeResultFooter`), versions 1 to 3 of the
-//! file, which have in common what is read here. Truth is a text there (`"okay":"true"`), and what is no number is `"nan"`.
+//! Sources: NVIDIA/nccl-tests, `src/util.cu` (`jsonOutputInit`, `writeDeviceReport`,
+//! `writeBenchmarkLineBody`, `writeResultFooter`), versions 1 to 3 of the file, which have in
+//! common what is read here. Truth is a text there (`"okay":"true"`), and what is no number is
+//! `"nan"`.
 
 use super::collective::{CollectiveRates, CollectiveRun, CollectiveSizeResult, MeasuredOperation};
 use super::log::NcclLog;
@@ -12,7 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const BEGINS: &[u8] = b"\n{\"version\":";
 /// More of it is not held. An object of a run of thirty sizes on a thousand ranks has half a MiB.
 const HELD_MAX: usize = 16 << 20;
-/// Variables whose names begin so are kept of its environment, and nothing else, as there are secrets in it.
+/// Variables whose names begin so are kept of its environment, and nothing else, as there are
+/// secrets in it.
 const KEPT: &str = "NCCL_";
 
 /// Takes such an object out of a stream, wherever a line of it begins so.
@@ -25,7 +29,10 @@ pub(super) struct Taker {
 
 impl Default for Taker {
     fn default() -> Self {
-        Taker { carry: vec![b'\n'], held: None }
+        Taker {
+            carry: vec![b'\n'],
+            held: None,
+        }
     }
 }
 
@@ -37,10 +44,18 @@ impl Taker {
             held.extend_from_slice(&chunk[..chunk.len().min(room)]);
             return;
         }
-        // Its beginning may be cut in two: what is carried is less than it, so that it is found once.
-        self.carry.extend_from_slice(&chunk[..chunk.len().min(BEGINS.len())]);
-        let begins = match (memchr::memmem::find(&self.carry, BEGINS), memchr::memmem::find(chunk, BEGINS)) {
-            (Some(at), _) => Some((std::mem::take(&mut self.carry)[at + 1..].to_vec(), &chunk[chunk.len().min(BEGINS.len())..])),
+        // Its beginning may be cut in two: what is carried is less than it, so that it is found
+        // once.
+        self.carry
+            .extend_from_slice(&chunk[..chunk.len().min(BEGINS.len())]);
+        let begins = match (
+            memchr::memmem::find(&self.carry, BEGINS),
+            memchr::memmem::find(chunk, BEGINS),
+        ) {
+            (Some(at), _) => Some((
+                std::mem::take(&mut self.carry)[at + 1..].to_vec(),
+                &chunk[chunk.len().min(BEGINS.len())..],
+            )),
             (None, Some(at)) => Some((Vec::new(), &chunk[at + 1..])),
             (None, None) => None,
         };
@@ -63,7 +78,9 @@ impl Taker {
     pub(super) fn finish(self, log: &mut NcclLog) {
         let Some(held) = self.held else { return };
         let mut values = serde_json::Deserializer::from_slice(&held).into_iter::<Value>();
-        let Some(Ok(Value::Object(object))) = values.next() else { return };
+        let Some(Ok(Value::Object(object))) = values.next() else {
+            return;
+        };
         if !object.contains_key("config") && !object.contains_key("results") {
             return;
         }
@@ -73,15 +90,25 @@ impl Taker {
             log.world = log.world.max(Some(run.ranks).filter(|ranks| *ranks > 0));
             log.runs.push(run);
         }
-        if let Some(version) = object["nccl_version"].as_u64().filter(|_| log.versions.is_empty()) {
+        if let Some(version) = object["nccl_version"]
+            .as_u64()
+            .filter(|_| log.versions.is_empty())
+        {
             log.versions.insert(version_of(version));
         }
         if log.environment.is_empty() {
             log.environment = parse_environment(&object["env"]);
         }
         // A table says it as well, in a line of its own.
-        let errors = object["errors"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        for error in errors.filter(|error| !error.is_empty() && log.warnings.0 + log.failed == 0).collect::<Vec<_>>() {
+        let errors = object["errors"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str);
+        for error in errors
+            .filter(|error| !error.is_empty() && log.warnings.0 + log.failed == 0)
+            .collect::<Vec<_>>()
+        {
             log.take_warning(None, error, 1);
         }
     }
@@ -89,31 +116,77 @@ impl Taker {
 
 /// `22304` is 2.23.4, and before 2.9 `2804` 2.8.4 (NVIDIA/nccl: src/nccl.h.in, `NCCL_VERSION`).
 fn version_of(code: u64) -> String {
-    let (major, minor, patch) =
-        if code < 10_000 { (code / 1000, code % 1000 / 100, code % 100) } else { (code / 10_000, code % 10_000 / 100, code % 100) };
+    let (major, minor, patch) = if code < 10_000 {
+        (code / 1000, code % 1000 / 100, code % 100)
+    } else {
+        (code / 10_000, code % 10_000 / 100, code % 100)
+    };
     format!("{major}.{minor}.{patch}")
 }
 
 fn parse_environment(list: &Value) -> BTreeMap<String, BTreeSet<String>> {
     const MOST: usize = 256;
-    let texts = list.as_array().into_iter().flatten().filter_map(Value::as_str);
-    let ours = texts.filter(|text| text.starts_with(KEPT)).filter_map(|text| text.split_once('='));
-    ours.take(MOST).map(|(name, value)| (super::truncate_log_text(name), BTreeSet::from([super::truncate_log_text(value)]))).collect()
+    let texts = list
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
+    let ours = texts
+        .filter(|text| text.starts_with(KEPT))
+        .filter_map(|text| text.split_once('='));
+    ours.take(MOST)
+        .map(|(name, value)| {
+            (
+                super::truncate_log_text(name),
+                BTreeSet::from([super::truncate_log_text(value)]),
+            )
+        })
+        .collect()
 }
 
 fn parse_run(object: &Value) -> CollectiveRun {
     let mut run = CollectiveRun::default();
     for row in object["results"].as_array().into_iter().flatten() {
-        let Some(bytes) = row["size"].as_u64() else { continue };
-        let size = CollectiveSizeResult { bytes, out_of_place: parse_rates(&row["out_of_place"]), in_place: parse_rates(&row["in_place"]) };
+        let Some(bytes) = row["size"].as_u64() else {
+            continue;
+        };
+        let size = CollectiveSizeResult {
+            bytes,
+            out_of_place: parse_rates(&row["out_of_place"]),
+            in_place: parse_rates(&row["in_place"]),
+        };
         let wrong = [&row["out_of_place"], &row["in_place"]].map(|placement| &placement["nwrong"]);
-        let checked: Vec<Option<f64>> = wrong.into_iter().filter(|wrong| !wrong.is_null()).map(parse_finite_number).collect();
-        let word = |name: &str| row[name].as_str().map(str::trim).filter(|word| !word.is_empty()).map(super::truncate_log_text);
-        let root = row["root"].as_i64().or_else(|| row["root"].as_str()?.trim().parse().ok());
-        run.measured(size, &checked, MeasuredOperation { operation: word("redop"), data_type: word("type"), root });
+        let checked: Vec<Option<f64>> = wrong
+            .into_iter()
+            .filter(|wrong| !wrong.is_null())
+            .map(parse_finite_number)
+            .collect();
+        let word = |name: &str| {
+            row[name]
+                .as_str()
+                .map(str::trim)
+                .filter(|word| !word.is_empty())
+                .map(super::truncate_log_text)
+        };
+        let root = row["root"]
+            .as_i64()
+            .or_else(|| row["root"].as_str()?.trim().parse().ok());
+        run.measured(
+            size,
+            &checked,
+            MeasuredOperation {
+                operation: word("redop"),
+                data_type: word("type"),
+                root,
+            },
+        );
     }
-    let program = object["args"][0].as_str().and_then(|path| path.rsplit('/').next());
-    run.program = program.filter(|name| !name.is_empty()).map(super::truncate_log_text);
+    let program = object["args"][0]
+        .as_str()
+        .and_then(|path| path.rsplit('/').next());
+    run.program = program
+        .filter(|name| !name.is_empty())
+        .map(super::truncate_log_text);
     run.bytes_max = object["config"]["maximum_bytes"].as_u64();
     for device in object["config"]["devices"].as_array().into_iter().flatten() {
         run.rank(device["hostname"].as_str().unwrap_or_default());
@@ -136,7 +209,9 @@ fn parse_rates(placement: &Value) -> Option<CollectiveRates> {
 }
 
 fn parse_finite_number(value: &Value) -> Option<f64> {
-    value.as_f64().filter(|number| number.is_finite() && *number >= 0.0)
+    value
+        .as_f64()
+        .filter(|number| number.is_finite() && *number >= 0.0)
 }
 
 #[cfg(test)]
@@ -154,12 +229,26 @@ mod tests {
 
     #[test]
     fn what_nccl_warned_of_last_is_in_the_object_and_below_the_table() {
-        let lost = "NET/IB: Got completion from peer 10.0.0.2<1> with status=12 opcode=0 len=0 vendor err 129";
-        let with = |errors: &str| of(&[samples::JSON.replacen("\"errors\":[]", &format!("\"errors\":[{errors}]"), 1).as_bytes()]);
+        let lost = "NET/IB: Got completion from peer 10.0.0.2<1> with status=12 opcode=0 len=0 \
+                    vendor err 129";
+        let with = |errors: &str| {
+            of(&[samples::JSON
+                .replacen("\"errors\":[]", &format!("\"errors\":[{errors}]"), 1)
+                .as_bytes()])
+        };
         let log = with(&format!("\"{lost}\""));
         assert_eq!((log.failed, log.failures[0].text.as_str()), (1, lost));
-        assert_eq!(check_nccl_log(&log, &NcclExpectations::of("x", "--log x")).proven, Proven::Disproven);
-        assert_eq!((with("\"\"").warnings.0, with("\"NET/IB : no one listens\"").warnings.0), (0, 1));
+        assert_eq!(
+            check_nccl_log(&log, &NcclExpectations::of("x", "--log x")).proven,
+            Proven::Disproven
+        );
+        assert_eq!(
+            (
+                with("\"\"").warnings.0,
+                with("\"NET/IB : no one listens\"").warnings.0
+            ),
+            (0, 1)
+        );
         assert_eq!(of(&[format!("# error: {lost}\n").as_bytes()]).failed, 1);
     }
 
@@ -167,37 +256,99 @@ mod tests {
     fn the_object_says_what_the_table_says() {
         let log = of(&[samples::JSON.as_bytes()]);
         let run = &log.runs[0];
-        assert_eq!((log.runs.len(), run.sizes, run.wrong, run.unchecked, run.is_right), (1, 2, 0, 0, Some(true)));
-        assert_eq!((run.program.as_deref(), run.operation.as_deref(), run.average), (Some("all_reduce_perf"), Some("sum"), Some(24.675)));
-        assert_eq!((run.ranks, run.hosts.iter().map(String::as_str).collect::<Vec<_>>()), (4, vec!["gpu-01", "gpu-02"]));
+        assert_eq!(
+            (
+                log.runs.len(),
+                run.sizes,
+                run.wrong,
+                run.unchecked,
+                run.is_right
+            ),
+            (1, 2, 0, 0, Some(true))
+        );
+        assert_eq!(
+            (
+                run.program.as_deref(),
+                run.operation.as_deref(),
+                run.average
+            ),
+            (Some("all_reduce_perf"), Some("sum"), Some(24.675))
+        );
+        assert_eq!(
+            (
+                run.ranks,
+                run.hosts.iter().map(String::as_str).collect::<Vec<_>>()
+            ),
+            (4, vec!["gpu-01", "gpu-02"])
+        );
         let largest = run.largest.unwrap();
         assert_eq!(
-            (largest.bytes, largest.busbw(), largest.seconds(), run.bytes_max),
+            (
+                largest.bytes,
+                largest.busbw(),
+                largest.seconds(),
+                run.bytes_max
+            ),
             (8 << 30, Some(26.56), Some(0.48512), Some(8 << 30))
         );
-        assert_eq!((log.versions.iter().next().map(String::as_str), log.world), (Some("2.21.5"), Some(4)));
-        assert_eq!(log.environment.keys().collect::<Vec<_>>(), ["NCCL_DEBUG", "NCCL_IB_HCA"], "nothing else of its environment is kept");
-        // It is silent of the network, so it proves nothing by itself; what NCCL says beside it does.
-        let expected = NcclExpectations { node_gbps: Some(240.0), ..NcclExpectations::of("x", "--log x") };
+        assert_eq!(
+            (log.versions.iter().next().map(String::as_str), log.world),
+            (Some("2.21.5"), Some(4))
+        );
+        assert_eq!(
+            log.environment.keys().collect::<Vec<_>>(),
+            ["NCCL_DEBUG", "NCCL_IB_HCA"],
+            "nothing else of its environment is kept"
+        );
+        // It is silent of the network, so it proves nothing by itself; what NCCL says beside it
+        // does.
+        let expected = NcclExpectations {
+            node_gbps: Some(240.0),
+            ..NcclExpectations::of("x", "--log x")
+        };
         let verdict = |log: &NcclLog| {
             let proof = check_nccl_log(log, &expected);
-            let bandwidth = proof.aspects.iter().find(|(aspect, _)| aspect.word() == "bandwidth").map(|(_, judged)| judged.verdict);
+            let bandwidth = proof
+                .aspects
+                .iter()
+                .find(|(aspect, _)| aspect.word() == "bandwidth")
+                .map(|(_, judged)| judged.verdict);
             (proof.proven, bandwidth)
         };
-        assert_eq!(verdict(&log), (Proven::NotKnown, Some(CheckVerdict::Passed)));
-        let said = samples::render_rank_log("gpu-01", 1201, 0) + &samples::render_rank_log("gpu-02", 1301, 2);
-        assert_eq!(verdict(&of(&[said.as_bytes(), samples::JSON.as_bytes()])), (Proven::Proven, Some(CheckVerdict::Passed)));
-        let both = of(&[samples::render_job_log().as_bytes(), samples::JSON.as_bytes()]);
+        assert_eq!(
+            verdict(&log),
+            (Proven::NotKnown, Some(CheckVerdict::Passed))
+        );
+        let said = samples::render_rank_log("gpu-01", 1201, 0)
+            + &samples::render_rank_log("gpu-02", 1301, 2);
+        assert_eq!(
+            verdict(&of(&[said.as_bytes(), samples::JSON.as_bytes()])),
+            (Proven::Proven, Some(CheckVerdict::Passed))
+        );
+        let both = of(&[
+            samples::render_job_log().as_bytes(),
+            samples::JSON.as_bytes(),
+        ]);
         assert_eq!(both.runs.len(), 1, "the same run is one run");
     }
 
     #[test]
     fn what_is_wrong_or_was_not_looked_at_is_told() {
-        let with = |from: &str, to: &str| of(&[samples::JSON.replace(from, to).as_bytes()]).runs.remove(0);
-        assert_eq!(with("\"nwrong\":0.000000}", "\"nwrong\":7.000000}").wrong, 28);
+        let with = |from: &str, to: &str| {
+            of(&[samples::JSON.replace(from, to).as_bytes()])
+                .runs
+                .remove(0)
+        };
+        assert_eq!(
+            with("\"nwrong\":0.000000}", "\"nwrong\":7.000000}").wrong,
+            28
+        );
         let unchecked = with("\"nwrong\":0.000000}", "\"nwrong\":null}");
         assert_eq!((unchecked.wrong, unchecked.unchecked), (0, 2));
-        assert_eq!(with("\"okay\":\"true\"", "\"okay\":\"false\"").is_right, Some(false));
+        assert_eq!(
+            with("\"okay\":\"true\"", "\"okay\":\"false\"").is_right,
+            Some(false)
+        );
         assert_eq!(with("24.675000", "\"nan\"").average, None);
         let cut = of(&[&samples::JSON.as_bytes()[..samples::JSON.len() - 40]]);
         assert!(cut.runs.is_empty(), "a file that was cut off says nothing");

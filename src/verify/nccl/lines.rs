@@ -1,11 +1,12 @@
-//! A stream of bytes as lines, however it is split: each cut at a limit, without what a terminal takes for commands.
-//! What is held is one line, so a log of any size needs the same memory.
+//! A stream of bytes as lines, however it is split: each cut at a limit, without what a terminal
+//! takes for commands. What is held is one line, so a log of any size needs the same memory.
 
 use memchr::{memchr2, memchr3};
 use std::borrow::Cow;
 
-/// The longest line that is looked at, in bytes; what follows in it is passed over. Lines of NCCL end below 2 KiB (`src/debug.cc` of
-/// NVIDIA/nccl formats into a buffer of 2048 bytes in the releases before 2.27), stack traces of frameworks are longer.
+/// The longest line that is looked at, in bytes; what follows in it is passed over. Lines of NCCL
+/// end below 2 KiB (`src/debug.cc` of NVIDIA/nccl formats into a buffer of 2048 bytes in the
+/// releases before 2.27), stack traces of frameworks are longer.
 pub const LINE_MAX: usize = 16 << 10;
 
 const ESCAPE: u8 = 0x1b;
@@ -33,7 +34,8 @@ pub struct LogLineSplitter {
 }
 
 impl LogLineSplitter {
-    /// Takes the next bytes; every line that ends in them is told. Empty lines are counted and not told.
+    /// Takes the next bytes; every line that ends in them is told. Empty lines are counted and not
+    /// told.
     pub fn feed(&mut self, mut chunk: &[u8], each: &mut impl FnMut(LogLine<'_>)) {
         self.bytes += chunk.len() as u64;
         while let Some(at) = memchr2(b'\n', b'\r', chunk) {
@@ -52,7 +54,8 @@ impl LogLineSplitter {
         self.hold(chunk);
     }
 
-    /// The stream is over: a last line without a line end is told too. Gives back how many lines there were.
+    /// The stream is over: a last line without a line end is told too. Gives back how many lines
+    /// there were.
     pub fn end(&mut self, each: &mut impl FnMut(LogLine<'_>)) -> u64 {
         let open = u64::from(!self.held.is_empty());
         self.tell_held(each);
@@ -76,13 +79,18 @@ impl LogLineSplitter {
 fn emit_line(bytes: &[u8], number: u64, each: &mut impl FnMut(LogLine<'_>)) {
     let plain = strip_control_sequences(bytes);
     if !plain.is_empty() {
-        each(LogLine { number, text: &String::from_utf8_lossy(&plain) });
+        each(LogLine {
+            number,
+            text: &String::from_utf8_lossy(&plain),
+        });
     }
 }
 
 /// Without escape sequences, NUL and backspace.
 fn strip_control_sequences(bytes: &[u8]) -> Cow<'_, [u8]> {
-    let Some(first) = memchr3(ESCAPE, 0, 8, bytes) else { return Cow::Borrowed(bytes) };
+    let Some(first) = memchr3(ESCAPE, 0, 8, bytes) else {
+        return Cow::Borrowed(bytes);
+    };
     let mut out = bytes[..first].to_vec();
     let mut rest = &bytes[first..];
     while let Some((byte, after)) = rest.split_first() {
@@ -98,15 +106,20 @@ fn strip_control_sequences(bytes: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// What follows an escape sequence (ECMA-48, 5.4): a control sequence ends with a byte of 0x40..=0x7e, a string with BEL or ESC `\`.
+/// What follows an escape sequence (ECMA-48, 5.4): a control sequence ends with a byte of
+/// 0x40..=0x7e, a string with BEL or ESC `\`.
 fn after_sequence(rest: &[u8]) -> &[u8] {
     match rest.split_first() {
         Some((b'[', parameters)) => {
-            let end = parameters.iter().position(|byte| (0x40..=0x7e).contains(byte));
+            let end = parameters
+                .iter()
+                .position(|byte| (0x40..=0x7e).contains(byte));
             end.map_or(&[], |end| &parameters[end + 1..])
         }
         Some((b']' | b'P' | b'_' | b'^', text)) => match memchr2(BELL, ESCAPE, text) {
-            Some(end) => text[end + 1..].strip_prefix(b"\\").unwrap_or(&text[end + 1..]),
+            Some(end) => text[end + 1..]
+                .strip_prefix(b"\\")
+                .unwrap_or(&text[end + 1..]),
             None => &[],
         },
         Some((_, after)) => after,
@@ -130,13 +143,23 @@ mod tests {
     #[test]
     fn lines_are_numbered_as_editors_do() {
         let (told, count, _) = of(&[b"one\r\n\ntwo\rtwo again\nthree"]);
-        let told: Vec<(u64, &str)> = told.iter().map(|(number, text)| (*number, text.as_str())).collect();
-        assert_eq!((told, count), (vec![(1, "one"), (3, "two"), (3, "two again"), (4, "three")], 4));
+        let told: Vec<(u64, &str)> = told
+            .iter()
+            .map(|(number, text)| (*number, text.as_str()))
+            .collect();
+        assert_eq!(
+            (told, count),
+            (
+                vec![(1, "one"), (3, "two"), (3, "two again"), (4, "three")],
+                4
+            )
+        );
     }
 
     #[test]
     fn commands_to_a_terminal_are_gone_and_what_is_no_text_is_replaced() {
-        let (told, ..) = of(&[b"\x1b[1;31mNCCL\x1b[0m WARN\0 \x1b]0;title\x07x\x1b]8;;a\x1b\\y \xff\x1b[3"]);
+        let (told, ..) =
+            of(&[b"\x1b[1;31mNCCL\x1b[0m WARN\0 \x1b]0;title\x07x\x1b]8;;a\x1b\\y \xff\x1b[3"]);
         assert_eq!(told[0].1, "NCCL WARN xy \u{fffd}");
     }
 
@@ -147,8 +170,13 @@ mod tests {
         for _ in 0..100 {
             lines.feed(&long, &mut |line: LogLine<'_>| told.push(line.text.len()));
         }
-        lines.feed(b"\nnext\n", &mut |line: LogLine<'_>| told.push(line.text.len()));
-        assert_eq!((told, lines.cut, lines.held.capacity() <= 2 * LINE_MAX), (vec![LINE_MAX, 4], 1, true));
+        lines.feed(b"\nnext\n", &mut |line: LogLine<'_>| {
+            told.push(line.text.len())
+        });
+        assert_eq!(
+            (told, lines.cut, lines.held.capacity() <= 2 * LINE_MAX),
+            (vec![LINE_MAX, 4], 1, true)
+        );
     }
 
     proptest! {

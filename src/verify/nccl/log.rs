@@ -1,4 +1,5 @@
-//! What a log told, in a memory that does not grow with its length: the first of each, and how many.
+//! What a log told, in a memory that does not grow with its length: the first of each, and how
+//! many.
 
 use super::collective::CollectiveRun;
 use super::failure::{self, NcclLogFailure};
@@ -62,47 +63,86 @@ pub struct NcclLog {
 impl NcclLog {
     /// Hosts that are named, by NCCL or by nccl-tests.
     pub fn hosts(&self) -> BTreeSet<&str> {
-        let of_runs = self.runs.iter().flat_map(|run| &run.hosts).map(String::as_str);
-        self.processes.iter().filter_map(|process| process.host.as_deref()).chain(of_runs).collect()
+        let of_runs = self
+            .runs
+            .iter()
+            .flat_map(|run| &run.hosts)
+            .map(String::as_str);
+        self.processes
+            .iter()
+            .filter_map(|process| process.host.as_deref())
+            .chain(of_runs)
+            .collect()
     }
 
     /// All channels.
     pub fn channels(&self) -> Channels {
-        self.processes.iter().fold(Channels::default(), |sum, process| sum.plus(process.channels))
+        self.processes
+            .iter()
+            .fold(Channels::default(), |sum, process| {
+                sum.plus(process.channels)
+            })
     }
 
-    /// There are ranks on other hosts than one: NCCL says so, two hosts are named, or more ranks were to be than spoke.
+    /// There are ranks on other hosts than one: NCCL says so, two hosts are named, or more ranks
+    /// were to be than spoke.
     pub fn names_others(&self) -> bool {
         if let Some(nodes) = self.nodes {
             return nodes > 1;
         }
-        let ranks: BTreeSet<u32> = self.processes.iter().flat_map(|process| &process.ranks).copied().collect();
-        self.hosts().len() > 1 || self.world.is_some_and(|world| u64::from(world) > ranks.len() as u64)
+        let ranks: BTreeSet<u32> = self
+            .processes
+            .iter()
+            .flat_map(|process| &process.ranks)
+            .copied()
+            .collect();
+        self.hosts().len() > 1
+            || self
+                .world
+                .is_some_and(|world| u64::from(world) > ranks.len() as u64)
     }
 
-    /// It is of a ring of MPI's ranks, with neither NCCL nor GPUs: what it proves, it proves of fabric, pods and MPI.
+    /// It is of a ring of MPI's ranks, with neither NCCL nor GPUs: what it proves, it proves of
+    /// fabric, pods and MPI.
     pub fn is_of_ring(&self) -> bool {
         self.ring_spoke && !self.nccl_spoke
     }
 
-    /// Ranks exchanged something: sizes were measured, or a training went on. What perftest measured was not theirs.
+    /// Ranks exchanged something: sizes were measured, or a training went on. What perftest
+    /// measured was not theirs.
     pub fn has_worked(&self) -> bool {
-        self.training.lines > 0 || self.steps.are_there() || self.runs.iter().any(|run| run.sizes > 0)
+        self.training.lines > 0
+            || self.steps.are_there()
+            || self.runs.iter().any(|run| run.sizes > 0)
     }
 
-    /// Channels that verbs carry were connected, by what a process says after them: they are told before that.
+    /// Channels that verbs carry were connected, by what a process says after them: they are told
+    /// before that.
     pub fn is_connected(&self) -> bool {
-        self.processes.iter().any(|process| process.is_connected && process.channels.verbs() > 0)
+        self.processes
+            .iter()
+            .any(|process| process.is_connected && process.channels.verbs() > 0)
     }
 
-    /// Channels over a network are there, and ranks of the one host that speaks are at both ends of each (NVIDIA/nccl#707).
+    /// Channels over a network are there, and ranks of the one host that speaks are at both ends of
+    /// each (NVIDIA/nccl#707).
     fn is_loopback(&self) -> bool {
-        let own: BTreeSet<u32> = self.processes.iter().flat_map(|process| &process.ends.0).copied().collect();
-        let mut others = self.processes.iter().flat_map(|process| &process.ends.1).peekable();
+        let own: BTreeSet<u32> = self
+            .processes
+            .iter()
+            .flat_map(|process| &process.ends.0)
+            .copied()
+            .collect();
+        let mut others = self
+            .processes
+            .iter()
+            .flat_map(|process| &process.ends.1)
+            .peekable();
         others.peek().is_some() && others.all(|rank| own.contains(rank))
     }
 
-    /// Whether NCCL knows of one node alone, or all ranks spoke, and all of them from one host: nothing crosses a network then.
+    /// Whether NCCL knows of one node alone, or all ranks spoke, and all of them from one host:
+    /// nothing crosses a network then.
     pub fn is_of_one_host(&self) -> bool {
         if let Some(nodes) = self.nodes {
             return nodes < 2;
@@ -110,21 +150,38 @@ impl NcclLog {
         if self.hosts().len() == 1 && self.is_loopback() {
             return true;
         }
-        let ranks: BTreeSet<u32> = self.processes.iter().flat_map(|process| &process.ranks).copied().collect();
+        let ranks: BTreeSet<u32> = self
+            .processes
+            .iter()
+            .flat_map(|process| &process.ranks)
+            .copied()
+            .collect();
         let run = self.runs.iter().any(|run| run.hosts.len() > 1);
-        let said = self.runs.iter().any(|run| run.ranks > 0 && run.hosts.len() == 1);
-        !run && self.hosts().len() == 1 && (said || self.world.is_some_and(|world| ranks.len() as u64 >= u64::from(world)))
+        let said = self
+            .runs
+            .iter()
+            .any(|run| run.ranks > 0 && run.hosts.len() == 1);
+        !run && self.hosts().len() == 1
+            && (said
+                || self
+                    .world
+                    .is_some_and(|world| ranks.len() as u64 >= u64::from(world)))
     }
 
     /// Takes what NCCL warned of.
     pub fn take_warning(&mut self, host: Option<&str>, text: &str, line: u64) {
         match failure::of_warning(text) {
-            Some(trouble) => {
-                self.fail(NcclLogFailure { trouble, line, host: host.map(super::truncate_log_text), text: super::truncate_log_text(text) })
-            }
+            Some(trouble) => self.fail(NcclLogFailure {
+                trouble,
+                line,
+                host: host.map(super::truncate_log_text),
+                text: super::truncate_log_text(text),
+            }),
             None => {
                 self.warnings.0 += 1;
-                self.warnings.1.get_or_insert_with(|| (line, super::truncate_log_text(text)));
+                self.warnings
+                    .1
+                    .get_or_insert_with(|| (line, super::truncate_log_text(text)));
             }
         }
     }
@@ -137,9 +194,14 @@ impl NcclLog {
         }
     }
 
-    /// Takes a version of NCCL. PyTorch tells it once more in its errors, without the CUDA that it was built with.
+    /// Takes a version of NCCL. PyTorch tells it once more in its errors, without the CUDA that it
+    /// was built with.
     pub fn take_version(&mut self, version: &str) {
-        let is_of = |whole: &str, part: &str| whole.strip_prefix(part).is_some_and(|rest| rest.starts_with('+'));
+        let is_of = |whole: &str, part: &str| {
+            whole
+                .strip_prefix(part)
+                .is_some_and(|rest| rest.starts_with('+'))
+        };
         if !self.versions.iter().any(|known| is_of(known, version)) {
             self.versions.retain(|known| !is_of(version, known));
             insert_bounded(&mut self.versions, super::truncate_log_text(version));
@@ -148,12 +210,16 @@ impl NcclLog {
 
     /// None of the networks that NCCL may use could be used.
     pub fn has_no_network(&self) -> bool {
-        self.failures.iter().any(|failure| failure.text.contains(failure::NO_NETWORK))
+        self.failures
+            .iter()
+            .any(|failure| failure.text.contains(failure::NO_NETWORK))
     }
 
     /// A variable has this value everywhere.
     pub fn is_set(&self, name: &str, value: &str) -> bool {
-        self.environment.get(name).is_some_and(|values| values.len() == 1 && values.contains(value))
+        self.environment
+            .get(name)
+            .is_some_and(|values| values.len() == 1 && values.contains(value))
     }
 }
 
@@ -168,7 +234,13 @@ pub struct Processes {
 
 impl Processes {
     /// Takes an event of a process.
-    pub fn take(&mut self, log: &mut NcclLog, name: Option<LogProcessTag<'_>>, event: NcclEvent<'_>, line: u64) {
+    pub fn take(
+        &mut self,
+        log: &mut NcclLog,
+        name: Option<LogProcessTag<'_>>,
+        event: NcclEvent<'_>,
+        line: u64,
+    ) {
         match event {
             NcclEvent::Environment(name, value) => record_environment(log, name, value),
             NcclEvent::Version(version) => log.take_version(version),
@@ -180,7 +252,10 @@ impl Processes {
                 if let NcclEvent::Rank { of, .. } = event {
                     log.world = log.world.max(Some(of));
                 }
-                match self.place(log, name).and_then(|place| log.processes.get_mut(place)) {
+                match self
+                    .place(log, name)
+                    .and_then(|place| log.processes.get_mut(place))
+                {
                     Some(process) => process.take(event, line),
                     None => log.untold += 1,
                 }
@@ -202,8 +277,12 @@ impl Processes {
             Some(place) => *place,
             None if self.places.len() >= PROCESSES_MAX => return None,
             None => {
-                log.processes.push(NcclProcess { host: Some(super::truncate_log_text(name.host)), ..NcclProcess::default() });
-                self.places.insert(name.name.into(), log.processes.len() - 1);
+                log.processes.push(NcclProcess {
+                    host: Some(super::truncate_log_text(name.host)),
+                    ..NcclProcess::default()
+                });
+                self.places
+                    .insert(name.name.into(), log.processes.len() - 1);
                 log.processes.len() - 1
             }
         };
@@ -220,6 +299,9 @@ fn record_environment(log: &mut NcclLog, name: &str, value: &str) {
             insert_bounded(values, super::truncate_log_text(value));
         }
     } else if log.environment.len() < 4 * VALUES_MAX {
-        log.environment.insert(super::truncate_log_text(name), BTreeSet::from([super::truncate_log_text(value)]));
+        log.environment.insert(
+            super::truncate_log_text(name),
+            BTreeSet::from([super::truncate_log_text(value)]),
+        );
     }
 }

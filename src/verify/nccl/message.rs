@@ -1,11 +1,15 @@
-//! What a text of NCCL tells of the fabric, as one event. Texts that tell nothing of it are passed over.
+//! What a text of NCCL tells of the fabric, as one event. Texts that tell nothing of it are passed
+//! over.
 //!
-//! Sources: NVIDIA/nccl, releases 2.4 to 2.30: `src/transport/net_ib*` (devices, completions, calls of verbs), `src/transport/net.cc`
-//! (`via NET/IB/0/GDRDMA`), `src/transport/net_socket.cc`, `src/graph/paths.cc` (GPUDirect by distance), `src/graph/topo.cc`
-//! (GPUDirect by NIC), `src/misc/param.cc` (`set by environment to`), `src/init.cc` (ranks, `Using network`).
+//! Sources: NVIDIA/nccl, releases 2.4 to 2.30: `src/transport/net_ib*` (devices, completions, calls
+//! of verbs), `src/transport/net.cc` (`via NET/IB/0/GDRDMA`), `src/transport/net_socket.cc`,
+//! `src/graph/paths.cc` (GPUDirect by distance), `src/graph/topo.cc` (GPUDirect by NIC),
+//! `src/misc/param.cc` (`set by environment to`), `src/init.cc` (ranks, `Using network`).
 
 /// What the port of an RDMA device speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum RdmaLinkLayer {
     /// `/RoCE`.
@@ -94,10 +98,17 @@ pub fn parse_event(text: &str) -> Option<NcclEvent<'_>> {
         b'C' if text.starts_with("Connected all ") => Some(NcclEvent::Connected),
         b'R' if text.starts_with("Ring ") => parse_channel(text),
         b'N' if text.starts_with("NET/") => parse_network(text),
-        b'N' if text.starts_with("NCCL version ") => parse_nccl_version(text).map(NcclEvent::Version),
+        b'N' if text.starts_with("NCCL version ") => {
+            parse_nccl_version(text).map(NcclEvent::Version)
+        }
         b'N' if text.starts_with("NCCL_") => parse_environment(text),
-        b'U' => text.strip_prefix("Using network ").map(|name| NcclEvent::Network(name.trim_end_matches('.'))),
-        b'A' => text.strip_prefix("Assigned NET plugin ")?.split_once(" to comm").map(|(name, _)| NcclEvent::Network(name)),
+        b'U' => text
+            .strip_prefix("Using network ")
+            .map(|name| NcclEvent::Network(name.trim_end_matches('.'))),
+        b'A' => text
+            .strip_prefix("Assigned NET plugin ")?
+            .split_once(" to comm")
+            .map(|(name, _)| NcclEvent::Network(name)),
         b'G' => direct_path(text),
         b'c' | b'n' => parse_node_count(text).or_else(|| parse_rank(text)),
         _ => None,
@@ -107,9 +118,13 @@ pub fn parse_event(text: &str) -> Option<NcclEvent<'_>> {
 /// The version behind `NCCL version `, wherever that stands.
 pub fn parse_nccl_version(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once("NCCL version ")?;
-    let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '+' | '-'))).unwrap_or(rest.len());
+    let end = rest
+        .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '+' | '-')))
+        .unwrap_or(rest.len());
     let found = rest[..end].trim_end_matches(['.', '-']);
-    found.starts_with(|c: char| c.is_ascii_digit()).then_some(found)
+    found
+        .starts_with(|c: char| c.is_ascii_digit())
+        .then_some(found)
 }
 
 fn parse_channel(text: &str) -> Option<NcclEvent<'_>> {
@@ -126,20 +141,31 @@ fn parse_channel(text: &str) -> Option<NcclEvent<'_>> {
     } else {
         return None;
     };
-    let ends = if matches!(way, ChannelPath::Net(..)) { parse_channel_ends(&text[..at]) } else { None };
+    let ends = if matches!(way, ChannelPath::Net(..)) {
+        parse_channel_ends(&text[..at])
+    } else {
+        None
+    };
     Some(NcclEvent::Channel(way, ends))
 }
 
-/// `Channel 00/0 : 15[7] -> 0[0] [receive]`: what is sent is told by the first rank, what is received by the second.
+/// `Channel 00/0 : 15[7] -> 0[0] [receive]`: what is sent is told by the first rank, what is
+/// received by the second.
 fn parse_channel_ends(text: &str) -> Option<Ends> {
     let (_, pair) = text.split_once(" : ")?;
     let (from, rest) = pair.split_once(" -> ")?;
     let rank = |text: &str| text.split(['[', ' ']).next()?.parse::<u32>().ok();
     let (from, to) = (rank(from.trim_start())?, rank(rest)?);
     if rest.ends_with("[send]") {
-        Some(Ends { own: from, other: to })
+        Some(Ends {
+            own: from,
+            other: to,
+        })
     } else if rest.ends_with("[receive]") {
-        Some(Ends { own: to, other: from })
+        Some(Ends {
+            own: to,
+            other: from,
+        })
     } else {
         None
     }
@@ -148,8 +174,12 @@ fn parse_channel_ends(text: &str) -> Option<Ends> {
 fn parse_network(text: &str) -> Option<NcclEvent<'_>> {
     let (name, rest) = text[4..].split_once(':')?;
     let (name, rest) = (name.trim_end(), rest.trim_start());
-    // Of sockets NCCL says it too, where RDMA was not to be expected (`NET/Socket : GPU Direct RDMA Disabled for HCA 0 'eth0'`).
-    if let Some(direct) = rest.strip_prefix("GPU Direct RDMA ").filter(|_| name != "Socket") {
+    // Of sockets NCCL says it too, where RDMA was not to be expected (`NET/Socket : GPU Direct RDMA
+    // Disabled for HCA 0 'eth0'`).
+    if let Some(direct) = rest
+        .strip_prefix("GPU Direct RDMA ")
+        .filter(|_| name != "Socket")
+    {
         return match direct.split_once(" for HCA ") {
             Some((word, _)) => Some(NcclEvent::DirectNic(word == "Enabled")),
             None => direct_path(rest),
@@ -157,10 +187,14 @@ fn parse_network(text: &str) -> Option<NcclEvent<'_>> {
     }
     let list = || rest.strip_prefix("Using ");
     match name {
-        "Socket" => Some(NcclEvent::Interfaces(split_numbered_list(list()?).collect())),
+        "Socket" => Some(NcclEvent::Interfaces(
+            split_numbered_list(list()?).collect(),
+        )),
         _ if rest.starts_with("No device found") => Some(NcclEvent::NoDevice),
         _ => {
-            let devices: Vec<NcclDevice<'_>> = split_numbered_list(list()?).filter_map(parse_device).collect();
+            let devices: Vec<NcclDevice<'_>> = split_numbered_list(list()?)
+                .filter_map(parse_device)
+                .collect();
             (!devices.is_empty()).then_some(NcclEvent::Devices(devices))
         }
     }
@@ -172,7 +206,11 @@ fn split_numbered_list(list: &str) -> impl Iterator<Item = &str> {
     list.split('[').filter_map(|item| {
         let (number, rest) = item.split_once(']')?;
         number.parse::<u32>().ok()?;
-        let value = rest.trim_start().split([' ', ',', '}', '\t']).next().unwrap_or_default();
+        let value = rest
+            .trim_start()
+            .split([' ', ',', '}', '\t'])
+            .next()
+            .unwrap_or_default();
         (!value.is_empty() && !value.starts_with('=')).then_some(value)
     })
 }
@@ -190,28 +228,46 @@ fn parse_device(text: &str) -> Option<NcclDevice<'_>> {
 
 /// `GPU Direct RDMA Disabled for GPU 0 / HCA 0 (distance 8 > 5)`.
 fn direct_path(text: &str) -> Option<NcclEvent<'_>> {
-    let (word, rest) = text.strip_prefix("GPU Direct RDMA ").unwrap_or(text).split_once(" for GPU ")?;
+    let (word, rest) = text
+        .strip_prefix("GPU Direct RDMA ")
+        .unwrap_or(text)
+        .split_once(" for GPU ")?;
     let numbers = || {
         let (_, rest) = rest.split_once("(distance ")?;
-        let mut numbers = rest.split(')').next()?.split(' ').filter_map(|word| word.parse::<u32>().ok());
+        let mut numbers = rest
+            .split(')')
+            .next()?
+            .split(' ')
+            .filter_map(|word| word.parse::<u32>().ok());
         Some((numbers.next()?, numbers.next()?))
     };
-    matches!(word, "Enabled" | "Disabled").then(|| NcclEvent::DirectPath(word == "Enabled", numbers()))
+    matches!(word, "Enabled" | "Disabled")
+        .then(|| NcclEvent::DirectPath(word == "Enabled", numbers()))
 }
 
-/// `NCCL_IB_HCA set by environment to mlx5`, `NCCL_IB_DISABLE set by environment to 1.`, and `set to` in releases before 2.11.
+/// `NCCL_IB_HCA set by environment to mlx5`, `NCCL_IB_DISABLE set by environment to 1.`, and `set
+/// to` in releases before 2.11.
 fn parse_environment(text: &str) -> Option<NcclEvent<'_>> {
     let (name, rest) = text.split_once(' ')?;
-    let value = rest.strip_prefix("set by environment to").or_else(|| rest.strip_prefix("set to"))?;
+    let value = rest
+        .strip_prefix("set by environment to")
+        .or_else(|| rest.strip_prefix("set to"))?;
     let value = value.strip_prefix(' ').unwrap_or(value);
-    Some(NcclEvent::Environment(name, value.strip_suffix('.').unwrap_or(value)))
+    Some(NcclEvent::Environment(
+        name,
+        value.strip_suffix('.').unwrap_or(value),
+    ))
 }
 
-/// `comm 0x1 rank 0 nRanks 16 nNodes 2 localRanks 8 localRank 0 MNNVL 0` (newer releases: NVIDIA/nccl src/init.cc).
+/// `comm 0x1 rank 0 nRanks 16 nNodes 2 localRanks 8 localRank 0 MNNVL 0` (newer releases:
+/// NVIDIA/nccl src/init.cc).
 fn parse_node_count(text: &str) -> Option<NcclEvent<'_>> {
     let (_, rest) = text.strip_prefix("comm ")?.split_once(" nRanks ")?;
     let (ranks, rest) = rest.split_once(" nNodes ")?;
-    Some(NcclEvent::Nodes { ranks: ranks.parse().ok()?, nodes: rest.split(' ').next()?.parse().ok()? })
+    Some(NcclEvent::Nodes {
+        ranks: ranks.parse().ok()?,
+        nodes: rest.split(' ').next()?.parse().ok()?,
+    })
 }
 
 /// `comm 0x1 rank 0 nranks 16 cudaDev 0 ... - Init COMPLETE`.
@@ -220,11 +276,27 @@ fn parse_rank(text: &str) -> Option<NcclEvent<'_>> {
         return None;
     }
     let mut words = text.split([' ', ',']);
-    let rank = words.by_ref().skip_while(|word| *word != "rank").nth(1)?.parse().ok()?;
-    let of = words.skip_while(|word| *word != "nranks").nth(1)?.parse().ok()?;
+    let rank = words
+        .by_ref()
+        .skip_while(|word| *word != "rank")
+        .nth(1)?
+        .parse()
+        .ok()?;
+    let of = words
+        .skip_while(|word| *word != "nranks")
+        .nth(1)?
+        .parse()
+        .ok()?;
     // a communicator that is destroyed was complete
-    let is_complete = ["COMPLETE", "Destroy", "Abort"].iter().any(|word| text.contains(word));
-    Some(NcclEvent::Rank { rank, of, is_complete, is_new: text.contains("Init COMPLETE") })
+    let is_complete = ["COMPLETE", "Destroy", "Abort"]
+        .iter()
+        .any(|word| text.contains(word));
+    Some(NcclEvent::Rank {
+        rank,
+        of,
+        is_complete,
+        is_new: text.contains("Init COMPLETE"),
+    })
 }
 
 #[cfg(test)]
@@ -234,8 +306,14 @@ mod tests {
     #[test]
     fn devices_of_every_release() {
         let two = Some(NcclEvent::Devices(vec![
-            NcclDevice { port: "mlx5_0:1", link: RdmaLinkLayer::Roce },
-            NcclDevice { port: "mlx5_1:1", link: RdmaLinkLayer::Infiniband },
+            NcclDevice {
+                port: "mlx5_0:1",
+                link: RdmaLinkLayer::Roce,
+            },
+            NcclDevice {
+                port: "mlx5_1:1",
+                link: RdmaLinkLayer::Infiniband,
+            },
         ]));
         for line in [
             "NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/IB ; OOB eth0:10.0.0.1<0>",
@@ -245,59 +323,160 @@ mod tests {
         ] {
             assert_eq!(parse_event(line), two, "{line}");
         }
-        assert_eq!(parse_event("NET/IB : No device found."), Some(NcclEvent::NoDevice));
-        assert_eq!(parse_event("NET/Socket : Using [0]eth0:10.0.0.1<0>"), Some(NcclEvent::Interfaces(vec!["eth0:10.0.0.1<0>"])));
+        assert_eq!(
+            parse_event("NET/IB : No device found."),
+            Some(NcclEvent::NoDevice)
+        );
+        assert_eq!(
+            parse_event("NET/Socket : Using [0]eth0:10.0.0.1<0>"),
+            Some(NcclEvent::Interfaces(vec!["eth0:10.0.0.1<0>"]))
+        );
         assert_eq!(parse_event("NET/IB : Using "), None);
     }
 
     #[test]
     fn ways_of_channels() {
         for (line, way) in [
-            ("Channel 00/0 : 15[7] -> 0[0] [receive] via NET/IB/0/GDRDMA", ChannelPath::Net("IB", true)),
-            ("Channel 00 : 0[1b000] -> 8[0] [send] via NET/IB/3", ChannelPath::Net("IB", false)),
-            ("Channel 00/0 : 0[0] -> 1[0] [send] via NET/IBext_v8/0/GDRDMA/Shared", ChannelPath::Net("IBext_v8", true)),
-            ("Channel 00/0 : 0[0] -> 1[0] [send] via NET/AWS Libfabric/0/GDRDMA", ChannelPath::Net("AWS Libfabric", true)),
-            ("Ring 00 : 1 -> 0 [receive] via NET/Socket/0", ChannelPath::Net("Socket", false)),
-            ("Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM/read", ChannelPath::Peer),
-            ("Channel 00 : 0[1b000] -> 1[3d000] via P2P/IPC", ChannelPath::Peer),
-            ("Channel 00 : 0[0] -> 1[1] via SHM/direct/direct", ChannelPath::Shared),
+            (
+                "Channel 00/0 : 15[7] -> 0[0] [receive] via NET/IB/0/GDRDMA",
+                ChannelPath::Net("IB", true),
+            ),
+            (
+                "Channel 00 : 0[1b000] -> 8[0] [send] via NET/IB/3",
+                ChannelPath::Net("IB", false),
+            ),
+            (
+                "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IBext_v8/0/GDRDMA/Shared",
+                ChannelPath::Net("IBext_v8", true),
+            ),
+            (
+                "Channel 00/0 : 0[0] -> 1[0] [send] via NET/AWS Libfabric/0/GDRDMA",
+                ChannelPath::Net("AWS Libfabric", true),
+            ),
+            (
+                "Ring 00 : 1 -> 0 [receive] via NET/Socket/0",
+                ChannelPath::Net("Socket", false),
+            ),
+            (
+                "Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM/read",
+                ChannelPath::Peer,
+            ),
+            (
+                "Channel 00 : 0[1b000] -> 1[3d000] via P2P/IPC",
+                ChannelPath::Peer,
+            ),
+            (
+                "Channel 00 : 0[0] -> 1[1] via SHM/direct/direct",
+                ChannelPath::Shared,
+            ),
         ] {
-            let Some(NcclEvent::Channel(found, ends)) = parse_event(line) else { panic!("{line}") };
-            assert_eq!((found, ends.is_some()), (way, matches!(way, ChannelPath::Net(..))), "{line}");
+            let Some(NcclEvent::Channel(found, ends)) = parse_event(line) else {
+                panic!("{line}")
+            };
+            assert_eq!(
+                (found, ends.is_some()),
+                (way, matches!(way, ChannelPath::Net(..))),
+                "{line}"
+            );
         }
         assert_eq!(parse_event("Channel 00/08 :    0   1   2   3"), None);
-        let ends = |line: &str| if let Some(NcclEvent::Channel(_, ends)) = parse_event(line) { ends } else { None };
-        assert_eq!(ends("Channel 00/0 : 15[7] -> 0[0] [receive] via NET/IB/0"), Some(Ends { own: 0, other: 15 }));
-        assert_eq!(ends("Ring 00 : 15 -> 0 [send] via NET/IB/0"), Some(Ends { own: 15, other: 0 }));
-        assert_eq!(parse_event("Connected all rings, use ring PXN 0 GDR 0"), Some(NcclEvent::Connected));
+        let ends = |line: &str| {
+            if let Some(NcclEvent::Channel(_, ends)) = parse_event(line) {
+                ends
+            } else {
+                None
+            }
+        };
+        assert_eq!(
+            ends("Channel 00/0 : 15[7] -> 0[0] [receive] via NET/IB/0"),
+            Some(Ends { own: 0, other: 15 })
+        );
+        assert_eq!(
+            ends("Ring 00 : 15 -> 0 [send] via NET/IB/0"),
+            Some(Ends { own: 15, other: 0 })
+        );
+        assert_eq!(
+            parse_event("Connected all rings, use ring PXN 0 GDR 0"),
+            Some(NcclEvent::Connected)
+        );
     }
 
     #[test]
     fn what_keeps_a_nic_from_gpu_memory() {
-        assert_eq!(parse_event("NET/Socket : GPU Direct RDMA Disabled for HCA 0 'eth0'"), None);
-        assert_eq!(parse_event("NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'"), Some(NcclEvent::DirectNic(false)));
-        assert_eq!(parse_event("NET/IB: GPU Direct RDMA Enabled for HCA 0 'mlx5_0'"), Some(NcclEvent::DirectNic(true)));
+        assert_eq!(
+            parse_event("NET/Socket : GPU Direct RDMA Disabled for HCA 0 'eth0'"),
+            None
+        );
+        assert_eq!(
+            parse_event("NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'"),
+            Some(NcclEvent::DirectNic(false))
+        );
+        assert_eq!(
+            parse_event("NET/IB: GPU Direct RDMA Enabled for HCA 0 'mlx5_0'"),
+            Some(NcclEvent::DirectNic(true))
+        );
         assert_eq!(
             parse_event("GPU Direct RDMA Disabled for GPU 0 / HCA 0 (distance 8 > 5)"),
             Some(NcclEvent::DirectPath(false, Some((8, 5))))
         );
         let old = "NET/IB : GPU Direct RDMA Enabled for GPU 1b000 / HCA 0 (distance 4 < 5), read 0";
-        assert_eq!(parse_event(old), Some(NcclEvent::DirectPath(true, Some((4, 5)))));
+        assert_eq!(
+            parse_event(old),
+            Some(NcclEvent::DirectPath(true, Some((4, 5))))
+        );
     }
 
     #[test]
     fn networks_ranks_environment_and_version() {
-        assert_eq!(parse_event("Using network Socket"), Some(NcclEvent::Network("Socket")));
-        assert_eq!(parse_event("Assigned NET plugin IB to comm"), Some(NcclEvent::Network("IB")));
-        assert_eq!(parse_event("NCCL_IB_DISABLE set by environment to 1."), Some(NcclEvent::Environment("NCCL_IB_DISABLE", "1")));
-        assert_eq!(parse_event("NCCL_IB_HCA set by environment to "), Some(NcclEvent::Environment("NCCL_IB_HCA", "")));
-        assert_eq!(parse_event("NCCL_IB_HCA set to mlx5_0"), Some(NcclEvent::Environment("NCCL_IB_HCA", "mlx5_0")));
-        let rank = "ncclCommInitRank comm 0x5 rank 3 nranks 16 cudaDev 3 nvmlDev 3 busId 1 commId 0x9 - Init COMPLETE";
-        assert_eq!(parse_event(rank), Some(NcclEvent::Rank { rank: 3, of: 16, is_complete: true, is_new: true }));
+        assert_eq!(
+            parse_event("Using network Socket"),
+            Some(NcclEvent::Network("Socket"))
+        );
+        assert_eq!(
+            parse_event("Assigned NET plugin IB to comm"),
+            Some(NcclEvent::Network("IB"))
+        );
+        assert_eq!(
+            parse_event("NCCL_IB_DISABLE set by environment to 1."),
+            Some(NcclEvent::Environment("NCCL_IB_DISABLE", "1"))
+        );
+        assert_eq!(
+            parse_event("NCCL_IB_HCA set by environment to "),
+            Some(NcclEvent::Environment("NCCL_IB_HCA", ""))
+        );
+        assert_eq!(
+            parse_event("NCCL_IB_HCA set to mlx5_0"),
+            Some(NcclEvent::Environment("NCCL_IB_HCA", "mlx5_0"))
+        );
+        let rank = "ncclCommInitRank comm 0x5 rank 3 nranks 16 cudaDev 3 nvmlDev 3 busId 1 commId \
+                    0x9 - Init COMPLETE";
+        assert_eq!(
+            parse_event(rank),
+            Some(NcclEvent::Rank {
+                rank: 3,
+                of: 16,
+                is_complete: true,
+                is_new: true
+            })
+        );
         let place = "comm 0x5 rank 3 nRanks 16 nNodes 2 localRanks 8 localRank 3 MNNVL 0";
-        assert_eq!(parse_event(place), Some(NcclEvent::Nodes { ranks: 16, nodes: 2 }));
-        assert_eq!(parse_nccl_version("NCCL version 2.21.5+cuda12.4"), Some("2.21.5+cuda12.4"));
-        assert_eq!(parse_nccl_version("NCCL error in: x.cpp:1, unhandled system error, NCCL version 2.19.3"), Some("2.19.3"));
+        assert_eq!(
+            parse_event(place),
+            Some(NcclEvent::Nodes {
+                ranks: 16,
+                nodes: 2
+            })
+        );
+        assert_eq!(
+            parse_nccl_version("NCCL version 2.21.5+cuda12.4"),
+            Some("2.21.5+cuda12.4")
+        );
+        assert_eq!(
+            parse_nccl_version(
+                "NCCL error in: x.cpp:1, unhandled system error, NCCL version 2.19.3"
+            ),
+            Some("2.19.3")
+        );
         assert_eq!(parse_nccl_version("NCCL version unknown"), None);
     }
 }

@@ -1,10 +1,12 @@
-//! Logs of jobs that use NCCL: what they tell of the fabric, and whether that proves that RDMA was used.
+//! Logs of jobs that use NCCL: what they tell of the fabric, and whether that proves that RDMA was
+//! used.
 //!
-//! `lines` (a stream as lines) -> `speaker` (who says a line) -> `message` (one event of NCCL), `collective` (tables of nccl-tests),
-//! `json` (the same as an object), `traffic` (counters of the rails), `training`, `steps`, `interface` and `failure` -> `log` (all of it, in a memory
-//! that does not grow) -> `judge`. `decoder` holds them together, and `compare` sets two logs side by side (`alike`: whether they are of the same job;
-//! `operation`: what a table measured).
-//! Nothing here reads a file: bytes in, values out.
+//! `lines` (a stream as lines) -> `speaker` (who says a line) -> `message` (one event of NCCL),
+//! `collective` (tables of nccl-tests), `json` (the same as an object), `traffic` (counters of the
+//! rails), `training`, `steps`, `interface` and `failure` -> `log` (all of it, in a memory that
+//! does not grow) -> `judge`. `decoder` holds them together, and `compare` sets two logs side by
+//! side (`alike`: whether they are of the same job; `operation`: what a table measured). Nothing
+//! here reads a file: bytes in, values out.
 
 mod alike;
 pub mod collective;
@@ -23,7 +25,10 @@ pub mod message;
 pub mod operation;
 pub mod process;
 #[cfg(any(test, feature = "samples"))]
-#[allow(clippy::unwrap_used, reason = "a sample that cannot be made stops its test")]
+#[allow(
+    clippy::unwrap_used,
+    reason = "a sample that cannot be made stops its test"
+)]
 pub mod samples;
 mod speaker;
 pub mod steps;
@@ -40,19 +45,29 @@ pub use log::NcclLog;
 use railwright_base::nodeset;
 use railwright_base::text::{one_line, start_of};
 
-/// A text of a log as it is kept: one line of a length that nobody can blow up, without what would change how it is shown.
+/// A text of a log as it is kept: one line of a length that nobody can blow up, without what would
+/// change how it is shown.
 fn truncate_log_text(text: &str) -> String {
     const KEPT_MAX: usize = 240;
     one_line(start_of(text, 4 * KEPT_MAX), KEPT_MAX)
 }
 
-/// Names of hosts or devices as a node-set. A log can be anybody's: what is no plain name, or holds more numbers than a name that
-/// counts on, is told as it is, so that folding stays cheap and the brackets of a node-set are ours.
+/// Names of hosts or devices as a node-set. A log can be anybody's: what is no plain name, or holds
+/// more numbers than a name that counts on, is told as it is, so that folding stays cheap and the
+/// brackets of a node-set are ours.
 fn fold_log_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     const NUMBERS_MAX: usize = 8;
-    let numbers = |name: &str| name.split(|c: char| !c.is_ascii_digit()).filter(|run| !run.is_empty()).count();
+    let numbers = |name: &str| {
+        name.split(|c: char| !c.is_ascii_digit())
+            .filter(|run| !run.is_empty())
+            .count()
+    };
     let counts_on = |name: &&str| nodeset::is_plain(name) && numbers(name) <= NUMBERS_MAX;
     let (plain, odd): (Vec<&str>, Vec<&str>) = names.into_iter().partition(counts_on);
     let folded = nodeset::fold_node_set(&plain);
-    std::iter::once(folded.as_str()).chain(odd).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(",")
+    std::iter::once(folded.as_str())
+        .chain(odd)
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join(",")
 }

@@ -1,14 +1,17 @@
-//! What a table of nccl-tests measured. Releases from 2.17 on name their program; the table of an older one tells it where no other
-//! test prints the like: by busbw over algbw, the operation and the root. What is left open by these is not known.
+//! What a table of nccl-tests measured. Releases from 2.17 on name their program; the table of an
+//! older one tells it where no other test prints the like: by busbw over algbw, the operation and
+//! the root. What is left open by these is not known.
 //!
-//! Sources: NVIDIA/nccl-tests: `doc/PERFORMANCE.md` (busbw over algbw), and `src/*.cu`, the last lines of each test: `sum` and no root
-//! (-1) for all_reduce, reduce_scatter and sendrecv, `sum` and a root for reduce, `none` and a root for broadcast, gather and scatter.
+//! Sources: NVIDIA/nccl-tests: `doc/PERFORMANCE.md` (busbw over algbw), and `src/*.cu`, the last
+//! lines of each test: `sum` and no root (-1) for all_reduce, reduce_scatter and sendrecv, `sum`
+//! and a root for reduce, `none` and a root for broadcast, gather and scatter.
 
 use super::collective::CollectiveRun;
 
 /// Columns have two decimals, so figures from one GB/s on are true to a hundredth.
 const ALGBW_MIN: f64 = 1.0;
-/// How far a share may be from that of a test; those of two tests are farther apart for any number of ranks that is asked here.
+/// How far a share may be from that of a test; those of two tests are farther apart for any number
+/// of ranks that is asked here.
 const NEAR: f64 = 0.03;
 
 /// `all_reduce`, as its program is named; nothing where it is not known. `ranks` took part.
@@ -18,7 +21,10 @@ pub fn of_run(run: &CollectiveRun, ranks: Option<u32>) -> Option<&str> {
         return Some(name.split_once("_perf").map_or(name, |(name, _)| name));
     }
     let ranks = f64::from(ranks.filter(|ranks| *ranks > 1)?);
-    let rates = run.largest?.out_of_place.filter(|rates| rates.algbw >= ALGBW_MIN)?;
+    let rates = run
+        .largest?
+        .out_of_place
+        .filter(|rates| rates.algbw >= ALGBW_MIN)?;
     let is = |share: f64| (rates.busbw / rates.algbw / share - 1.0).abs() < NEAR;
     let (reduces, has_root) = (run.operation.as_deref()? != "none", run.root? >= 0);
     match (reduces, has_root) {
@@ -39,8 +45,9 @@ mod tests {
 
     fn of(program: &str, operation: &str, root: i32, busbw: f64, ranks: u32) -> Option<String> {
         let text = format!(
-            "{program}#  size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n\
-             1073741824 268435456 float {operation} {root} 9000 100.00 {busbw:.2} 0 9000 100.00 {busbw:.2} 0\n"
+            "{program}#  size count type redop root time algbw busbw #wrong time algbw busbw \
+             #wrong\n1073741824 268435456 float {operation} {root} 9000 100.00 {busbw:.2} 0 9000 \
+             100.00 {busbw:.2} 0\n"
         );
         let mut decoder = NcclLogDecoder::default();
         decoder.feed(text.as_bytes());
@@ -66,14 +73,28 @@ mod tests {
             ("sum", -1, 150.0, 1, None),
             ("sum", -1, 123.0, 4, None),
         ] {
-            assert_eq!(of("", operation, root, busbw, ranks).as_deref(), wanted, "{operation} {root} {busbw} {ranks}");
+            assert_eq!(
+                of("", operation, root, busbw, ranks).as_deref(),
+                wanted,
+                "{operation} {root} {busbw} {ranks}"
+            );
         }
     }
 
     #[test]
     fn a_program_that_is_named_is_what_it_says() {
-        for (name, wanted) in [("alltoall_perf", "alltoall"), ("./build/all_reduce_perf_mpi", "all_reduce"), ("own", "own")] {
-            let told = of(&format!("# Collective test starting: {name}\n"), "none", -1, 75.0, 4);
+        for (name, wanted) in [
+            ("alltoall_perf", "alltoall"),
+            ("./build/all_reduce_perf_mpi", "all_reduce"),
+            ("own", "own"),
+        ] {
+            let told = of(
+                &format!("# Collective test starting: {name}\n"),
+                "none",
+                -1,
+                75.0,
+                4,
+            );
             assert_eq!(told.as_deref(), Some(wanted));
         }
     }

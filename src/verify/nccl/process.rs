@@ -1,4 +1,5 @@
-//! One process of a job, as far as it told of itself: its ranks, what it found, what it chose, and how its channels go.
+//! One process of a job, as far as it told of itself: its ranks, what it found, what it chose, and
+//! how its channels go.
 
 use super::message::{ChannelPath, Ends, NcclEvent, RdmaLinkLayer};
 use std::collections::BTreeSet;
@@ -85,7 +86,8 @@ pub struct NcclProcess {
     pub too_far: Option<(u32, u32)>,
 }
 
-/// Is it verbs by this name? NVIDIA's plugin for verbs is `IBext`, with the version of its interface behind it.
+/// Is it verbs by this name? NVIDIA's plugin for verbs is `IBext`, with the version of its
+/// interface behind it.
 fn is_verbs(network: &str) -> bool {
     network == "IB" || network.starts_with("IBext") || network.starts_with("NCCL RDMA Plugin")
 }
@@ -97,14 +99,19 @@ impl NcclProcess {
             NcclEvent::Devices(devices) => {
                 self.devices_line.get_or_insert(line);
                 for device in devices.into_iter().take(VALUES_MAX) {
-                    insert_bounded(&mut self.devices, (super::truncate_log_text(device.port), device.link));
+                    insert_bounded(
+                        &mut self.devices,
+                        (super::truncate_log_text(device.port), device.link),
+                    );
                 }
             }
             NcclEvent::NoDevice => self.has_no_device = true,
-            NcclEvent::Interfaces(interfaces) => {
-                interfaces.into_iter().for_each(|one| insert_bounded(&mut self.interfaces, super::truncate_log_text(one)))
+            NcclEvent::Interfaces(interfaces) => interfaces.into_iter().for_each(|one| {
+                insert_bounded(&mut self.interfaces, super::truncate_log_text(one))
+            }),
+            NcclEvent::Network(name) => {
+                insert_bounded(&mut self.networks, super::truncate_log_text(name))
             }
-            NcclEvent::Network(name) => insert_bounded(&mut self.networks, super::truncate_log_text(name)),
             NcclEvent::Channel(way, ends) => {
                 self.channel(way);
                 if let Some(Ends { own, other }) = ends {
@@ -118,7 +125,12 @@ impl NcclProcess {
                 count_flag(&mut self.direct_paths, is_on);
                 self.too_far = distance.filter(|_| !is_on).or(self.too_far);
             }
-            NcclEvent::Rank { rank, is_complete, is_new, .. } => {
+            NcclEvent::Rank {
+                rank,
+                is_complete,
+                is_new,
+                ..
+            } => {
                 insert_bounded(&mut self.ranks, rank);
                 if is_complete {
                     insert_bounded(&mut self.complete, rank);
@@ -149,15 +161,22 @@ impl NcclProcess {
     /// It uses verbs between hosts, by its channels or else by what it chose.
     pub fn uses_verbs(&self) -> bool {
         match self.channels.between_hosts() {
-            0 => self.networks.iter().any(|name| is_verbs(name)) || (self.networks.is_empty() && !self.devices.is_empty()),
+            0 => {
+                self.networks.iter().any(|name| is_verbs(name))
+                    || (self.networks.is_empty() && !self.devices.is_empty())
+            }
             _ => self.channels.verbs() > 0,
         }
     }
 
-    /// It uses TCP between hosts. One that found no RDMA device, and of which nothing else is known, has nothing else.
+    /// It uses TCP between hosts. One that found no RDMA device, and of which nothing else is
+    /// known, has nothing else.
     pub fn uses_sockets(&self) -> bool {
         match self.channels.between_hosts() {
-            0 => self.networks.contains("Socket") || (self.networks.is_empty() && self.devices.is_empty() && self.has_sockets()),
+            0 => {
+                self.networks.contains("Socket")
+                    || (self.networks.is_empty() && self.devices.is_empty() && self.has_sockets())
+            }
             _ => self.channels.socket > 0,
         }
     }
@@ -166,16 +185,22 @@ impl NcclProcess {
         !self.interfaces.is_empty() || self.has_no_device
     }
 
-    /// What it uses follows from nothing but the interfaces that it has: releases before 2.5 tell them whatever network they choose
-    /// (NVIDIA/nccl-tests#29, NVIDIA/nccl#229).
+    /// What it uses follows from nothing but the interfaces that it has: releases before 2.5 tell
+    /// them whatever network they choose (NVIDIA/nccl-tests#29, NVIDIA/nccl#229).
     pub fn has_interfaces_alone(&self) -> bool {
-        self.channels.between_hosts() == 0 && self.networks.is_empty() && self.devices.is_empty() && !self.has_no_device
+        self.channels.between_hosts() == 0
+            && self.networks.is_empty()
+            && self.devices.is_empty()
+            && !self.has_no_device
     }
 
     /// The plugin that it uses between hosts, which is neither.
     pub fn plugin(&self) -> Option<&str> {
         let is_used = self.channels.between_hosts() == 0 || self.channels.plugin > 0;
-        self.networks.iter().map(String::as_str).find(|name| is_used && !is_verbs(name) && *name != "Socket")
+        self.networks
+            .iter()
+            .map(String::as_str)
+            .find(|name| is_used && !is_verbs(name) && *name != "Socket")
     }
 }
 

@@ -1,6 +1,8 @@
-//! Logs for the tests, written from the formats of the sources that the decoders name; hosts and addresses are made up.
+//! Logs for the tests, written from the formats of the sources that the decoders name; hosts and
+//! addresses are made up.
 
-/// Two hosts, two GPUs each, over two eRDMA-like RoCE devices with GPUDirect: NCCL 2.21 and nccl-tests 2.13.
+/// Two hosts, two GPUs each, over two eRDMA-like RoCE devices with GPUDirect: NCCL 2.21 and
+/// nccl-tests 2.13.
 pub const ALL_REDUCE: &str = "\
 # nThread 1 nGpus 1 minBytes 8 maxBytes 8589934592 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0
 #
@@ -47,24 +49,31 @@ pub fn render_rank_log(host: &str, pid: u32, rank: u32) -> String {
     let device = rank % 2;
     let me = format!("{host}:{pid}:{pid} [{device}] NCCL INFO");
     format!(
-        "{me} Bootstrap : Using eth0:10.0.0.1<0>\n\
-         {me} NCCL_SOCKET_IFNAME set by environment to eth0\n\
-         {me} NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>\n\
-         {me} Using network IB\n\
-         {me} ncclCommInitRank comm 0x5581 rank {rank} nranks 4 cudaDev {device} nvmlDev {device} busId 1b000 commId 0x9 - Init START\n\
-         {me} NET/IB : GPU Direct RDMA Enabled for HCA 0 'mlx5_0'\n\
-         {me} GPU Direct RDMA Enabled for GPU {device} / HCA {device} (distance 4 <= 5), read 0 mode Default\n\
-         {me} Channel 00/0 : {rank}[{device}] -> 1[1] via P2P/CUMEM/read\n\
-         {me} Channel 00/0 : 3[1] -> {rank}[{device}] [receive] via NET/IB/0/GDRDMA\n\
-         {me} Channel 00/0 : {rank}[{device}] -> 2[0] [send] via NET/IB/0/GDRDMA\n\
-         {me} ncclCommInitRank comm 0x5581 rank {rank} nranks 4 cudaDev {device} nvmlDev {device} busId 1b000 commId 0x9 - Init COMPLETE\n"
+        "{me} Bootstrap : Using eth0:10.0.0.1<0>\n{me} NCCL_SOCKET_IFNAME set by environment to \
+         eth0\n{me} NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB \
+         eth0:10.0.0.1<0>\n{me} Using network IB\n{me} ncclCommInitRank comm 0x5581 rank {rank} \
+         nranks 4 cudaDev {device} nvmlDev {device} busId 1b000 commId 0x9 - Init START\n{me} \
+         NET/IB : GPU Direct RDMA Enabled for HCA 0 'mlx5_0'\n{me} GPU Direct RDMA Enabled for GPU \
+         {device} / HCA {device} (distance 4 <= 5), read 0 mode Default\n{me} Channel 00/0 : \
+         {rank}[{device}] -> 1[1] via P2P/CUMEM/read\n{me} Channel 00/0 : 3[1] -> {rank}[{device}] \
+         [receive] via NET/IB/0/GDRDMA\n{me} Channel 00/0 : {rank}[{device}] -> 2[0] [send] via \
+         NET/IB/0/GDRDMA\n{me} ncclCommInitRank comm 0x5581 rank {rank} nranks 4 cudaDev {device} \
+         nvmlDev {device} busId 1b000 commId 0x9 - Init COMPLETE\n"
     )
 }
 
 /// The whole job.
 pub fn render_job_log() -> String {
-    let ranks = [("gpu-01", 1201, 0), ("gpu-01", 1202, 1), ("gpu-02", 1301, 2), ("gpu-02", 1302, 3)];
-    let said: String = ranks.iter().map(|(host, pid, number)| render_rank_log(host, *pid, *number)).collect();
+    let ranks = [
+        ("gpu-01", 1201, 0),
+        ("gpu-01", 1202, 1),
+        ("gpu-02", 1301, 2),
+        ("gpu-02", 1302, 3),
+    ];
+    let said: String = ranks
+        .iter()
+        .map(|(host, pid, number)| render_rank_log(host, *pid, *number))
+        .collect();
     format!("NCCL version 2.21.5+cuda12.4\n{said}{ALL_REDUCE}")
 }
 
@@ -75,24 +84,28 @@ pub fn render_ring_log(network: &str) -> String {
         let me = format!("{host}:31:31 [0] RING INFO");
         let chosen = match network {
             "IB" => format!("{me} NET/IB : Using [0]rxe_ens1f0np0:1/RoCE ; no OOB"),
-            _ => format!("{me} NCCL_IB_DISABLE set by environment to 1\n{me} NET/Socket : Using [0]ens1f0np0:192.168.77.1<0>"),
+            _ => format!(
+                "{me} NCCL_IB_DISABLE set by environment to 1\n{me} NET/Socket : Using \
+                 [0]ens1f0np0:192.168.77.1<0>"
+            ),
         };
         format!(
-            "{me} comm 0x1 rank {rank} nranks 2 - Init START\n{chosen}\n{me} Using network {network}\n\
-             {me} Channel 00/0 : {rank}[0] -> {}[0] [send] via NET/{network}/0\n{me} comm 0x1 rank {rank} nranks 2 - Init COMPLETE\n",
+            "{me} comm 0x1 rank {rank} nranks 2 - Init START\n{chosen}\n{me} Using network \
+             {network}\n{me} Channel 00/0 : {rank}[0] -> {}[0] [send] via NET/{network}/0\n{me} \
+             comm 0x1 rank {rank} nranks 2 - Init COMPLETE\n",
             1 - rank
         )
     };
     format!(
-        "# Collective test starting: ring_all_reduce\n\
-         # no GPU and no NCCL: ranks of MPI in a ring, memory of the hosts\n\
-         # nThread 1 nGpus 0 minBytes 2097152 maxBytes 4194304 step: 2(factor) warmup iters: 1 iters: 3 validation: 1\n#\n\
-         # Using devices\n#  Rank  0 on      node1 without a GPU\n#  Rank  1 on      node2 without a GPU\n#\n\
-         #       size         count      type   redop    root     time   algbw   busbw #wrong\n\
-         #        (B)    (elements)                               (us)  (GB/s)  (GB/s)\n{}{}\
-         {:>12}  {:>12}     float     sum      -1  52428.8  0.0400  0.0400      0\n\
-         {:>12}  {:>12}     float     sum      -1 100663.3  0.0417  0.0417      0\n\
-         # Out of bounds values : 0 OK\n# Avg bus bandwidth    : 0.04085\n#\n",
+        "# Collective test starting: ring_all_reduce\n# no GPU and no NCCL: ranks of MPI in a \
+         ring, memory of the hosts\n# nThread 1 nGpus 0 minBytes 2097152 maxBytes 4194304 step: \
+         2(factor) warmup iters: 1 iters: 3 validation: 1\n#\n# Using devices\n#  Rank  0 on      \
+         node1 without a GPU\n#  Rank  1 on      node2 without a GPU\n#\n#       size         \
+         count      type   redop    root     time   algbw   busbw #wrong\n#        (B)    \
+         (elements)                               (us)  (GB/s)  (GB/s)\n{}{}{:>12}  {:>12}     \
+         float     sum      -1  52428.8  0.0400  0.0400      0\n{:>12}  {:>12}     float     sum      \
+         -1 100663.3  0.0417  0.0417      0\n# Out of bounds values : 0 OK\n# Avg bus bandwidth    \
+         : 0.04085\n#\n",
         rank(0),
         rank(1),
         2_097_152,

@@ -1,8 +1,10 @@
-//! Who says a line: what NCCL writes before its text, and what launchers and log readers put before whole lines.
+//! Who says a line: what NCCL writes before its text, and what launchers and log readers put before
+//! whole lines.
 //!
-//! Sources: `src/debug.cc` of NVIDIA/nccl (`HOST:PID:TID [DEVICE] NCCL INFO TEXT`; a warning has its place in the source before the
-//! word, and from 2.27 on a time in brackets before all); `--tag-output` of Open MPI's mpirun(1) (`[1,0]<stdout>:`);
-//! `kubectl logs --prefix` and `--timestamps`; the log format of the Container Runtime Interface (`TIME stdout F TEXT`);
+//! Sources: `src/debug.cc` of NVIDIA/nccl (`HOST:PID:TID [DEVICE] NCCL INFO TEXT`; a warning has
+//! its place in the source before the word, and from 2.27 on a time in brackets before all);
+//! `--tag-output` of Open MPI's mpirun(1) (`[1,0]<stdout>:`); `kubectl logs --prefix` and
+//! `--timestamps`; the log format of the Container Runtime Interface (`TIME stdout F TEXT`);
 //! ProcessGroupNCCL of PyTorch (`[rank0]:`), Ray (`(Worker pid=1, ip=10.0.0.1)`).
 
 use memchr::memmem::Finder;
@@ -21,7 +23,8 @@ pub enum NcclLogLevel {
 pub enum Speaker {
     /// NCCL.
     Nccl,
-    /// `ring_all_reduce` of the lab (`src/lab/assets/kubernetes/ring`): the same form by another name, as it is neither NCCL nor has a GPU.
+    /// `ring_all_reduce` of the lab (`src/lab/assets/kubernetes/ring`): the same form by another
+    /// name, as it is neither NCCL nor has a GPU.
     Ring,
 }
 
@@ -49,7 +52,8 @@ pub struct LogProcessTag<'a> {
     pub pid: u32,
 }
 
-/// Finds the texts of NCCL in lines. Lines of several ranks can run into each other, so there can be several in one.
+/// Finds the texts of NCCL in lines. Lines of several ranks can run into each other, so there can
+/// be several in one.
 #[derive(Debug)]
 pub struct Speakers {
     nccl: Finder<'static>,
@@ -61,24 +65,42 @@ const WORD: usize = 5;
 
 impl Default for Speakers {
     fn default() -> Self {
-        Speakers { nccl: Finder::new("NCCL "), ring: Finder::new("RING ") }
+        Speakers {
+            nccl: Finder::new("NCCL "),
+            ring: Finder::new("RING "),
+        }
     }
 }
 
 impl Speakers {
     /// The texts of NCCL in a line, or those of a ring; false where there is none.
     pub fn each<'a>(&self, line: &'a str, mut each: impl FnMut(NcclMessage<'a>)) -> bool {
-        self.of((Speaker::Nccl, &self.nccl), line, &mut each) || self.of((Speaker::Ring, &self.ring), line, &mut each)
+        self.of((Speaker::Nccl, &self.nccl), line, &mut each)
+            || self.of((Speaker::Ring, &self.ring), line, &mut each)
     }
 
-    fn of<'a>(&self, (speaker, word): (Speaker, &Finder<'_>), line: &'a str, each: &mut impl FnMut(NcclMessage<'a>)) -> bool {
-        let mut marks = word.find_iter(line.as_bytes()).filter_map(|at| Some((at, parse_level(&line[at + WORD..])?)));
-        let Some((mut at, mut how)) = marks.next() else { return false };
+    fn of<'a>(
+        &self,
+        (speaker, word): (Speaker, &Finder<'_>),
+        line: &'a str,
+        each: &mut impl FnMut(NcclMessage<'a>),
+    ) -> bool {
+        let mut marks = word
+            .find_iter(line.as_bytes())
+            .filter_map(|at| Some((at, parse_level(&line[at + WORD..])?)));
+        let Some((mut at, mut how)) = marks.next() else {
+            return false;
+        };
         let mut before = 0;
         loop {
             let next = marks.next();
             let text = &line[at + 2 * WORD..next.map_or(line.len(), |(next, _)| next)];
-            each(NcclMessage { speaker, process: parse_process_tag(&line[before..at]), level: how, text: text.trim_end() });
+            each(NcclMessage {
+                speaker,
+                process: parse_process_tag(&line[before..at]),
+                level: how,
+                text: text.trim_end(),
+            });
             let Some(following) = next else { return true };
             before = at + 2 * WORD;
             (at, how) = following;
@@ -96,7 +118,10 @@ fn parse_level(text: &str) -> Option<NcclLogLevel> {
 
 /// `HOST:PID:TID [DEVICE] ` at the end of what stands before; a warning has `FILE:LINE ` after it.
 fn parse_process_tag(before: &str) -> Option<LogProcessTag<'_>> {
-    let mut words = before.trim_end().rsplit(' ').filter(|word| !word.is_empty());
+    let mut words = before
+        .trim_end()
+        .rsplit(' ')
+        .filter(|word| !word.is_empty());
     let mut word = words.next()?;
     if !word.ends_with(']') {
         word = words.next()?;
@@ -107,13 +132,17 @@ fn parse_process_tag(before: &str) -> Option<LogProcessTag<'_>> {
     let triple = words.next()?;
     let (name, thread) = triple.rsplit_once(':')?;
     let (host, pid) = name.rsplit_once(':')?;
-    let pid: u32 = pid.parse().ok().filter(|_| thread.bytes().all(|byte| byte.is_ascii_digit()))?;
+    let pid: u32 = pid
+        .parse()
+        .ok()
+        .filter(|_| thread.bytes().all(|byte| byte.is_ascii_digit()))?;
     let start = host.rfind([':', '>', ']', ')']).map_or(0, |at| at + 1);
     let (name, host) = (&name[start..], &host[start..]);
     (!host.is_empty()).then_some(LogProcessTag { name, host, pid })
 }
 
-/// The time that log readers put before a line, and the line without that and all the rest that is put before it.
+/// The time that log readers put before a line, and the line without that and all the rest that is
+/// put before it.
 pub fn split_line_tags(line: &str) -> (Option<&str>, &str) {
     let (mut time, mut rest) = (None, line);
     for _ in 0..4 {
@@ -130,10 +159,16 @@ fn without_tag(line: &str) -> Option<&str> {
     match line.as_bytes().first()? {
         b'[' => {
             let (tag, rest) = line.split_once(']')?;
-            let channel = rest.strip_prefix("<stdout>:").or_else(|| rest.strip_prefix("<stderr>:"));
+            let channel = rest
+                .strip_prefix("<stdout>:")
+                .or_else(|| rest.strip_prefix("<stderr>:"));
             let of_rank = || rest.strip_prefix(':').filter(|_| tag.starts_with("[rank"));
             let of_pod = || rest.strip_prefix(' ').filter(|_| tag.starts_with("[pod/"));
-            channel.or_else(of_rank).or_else(of_pod).map(|rest| rest.strip_prefix(' ').filter(|_| channel.is_none()).unwrap_or(rest))
+            channel.or_else(of_rank).or_else(of_pod).map(|rest| {
+                rest.strip_prefix(' ')
+                    .filter(|_| channel.is_none())
+                    .unwrap_or(rest)
+            })
         }
         b'(' => {
             let (tag, rest) = line.split_once(')')?;
@@ -141,10 +176,14 @@ fn without_tag(line: &str) -> Option<&str> {
         }
         b'0'..=b'9' => {
             let (time, rest) = line.split_once(' ')?;
-            let is_time = time.len() >= 20 && time.as_bytes().get(4) == Some(&b'-') && time.as_bytes().get(10) == Some(&b'T');
+            let is_time = time.len() >= 20
+                && time.as_bytes().get(4) == Some(&b'-')
+                && time.as_bytes().get(10) == Some(&b'T');
             is_time.then_some(rest)
         }
-        b's' => line.strip_prefix("stdout F ").or_else(|| line.strip_prefix("stderr F ")),
+        b's' => line
+            .strip_prefix("stdout F ")
+            .or_else(|| line.strip_prefix("stderr F ")),
         _ => None,
     }
 }
@@ -158,7 +197,12 @@ mod tests {
     fn of(line: &str) -> Vec<Told<'_>> {
         let mut told = Vec::new();
         let found = Speakers::default().each(line, |said| {
-            told.push((said.process.map(|process| (process.name, process.host, process.pid)), said.level, said.text));
+            told.push((
+                said.process
+                    .map(|process| (process.name, process.host, process.pid)),
+                said.level,
+                said.text,
+            ));
         });
         assert_eq!(found, !told.is_empty());
         told
@@ -176,11 +220,20 @@ mod tests {
             "  3: ",
             "(W pid=7) ",
         ] {
-            assert_eq!(of(&format!("{before}gpu-01:12:34 [0] NCCL INFO Using network IB")), [(me, NcclLogLevel::Info, "Using network IB")]);
+            assert_eq!(
+                of(&format!(
+                    "{before}gpu-01:12:34 [0] NCCL INFO Using network IB"
+                )),
+                [(me, NcclLogLevel::Info, "Using network IB")]
+            );
         }
-        let warning = "[2025-09-01 12:00:00] gpu-01:12:34 [3] transport/net_ib.cc:1234 NCCL WARN NET/IB : x";
+        let warning =
+            "[2025-09-01 12:00:00] gpu-01:12:34 [3] transport/net_ib.cc:1234 NCCL WARN NET/IB : x";
         assert_eq!(of(warning), [(me, NcclLogLevel::Warn, "NET/IB : x")]);
-        assert_eq!(of("NCCL INFO Using network IB"), [(None, NcclLogLevel::Info, "Using network IB")]);
+        assert_eq!(
+            of("NCCL INFO Using network IB"),
+            [(None, NcclLogLevel::Info, "Using network IB")]
+        );
         assert_eq!(of("NCCL version 2.21.5+cuda12.4"), []);
         assert_eq!(of("gpu-01:12:34 [0] NCCL"), []);
     }
@@ -189,11 +242,22 @@ mod tests {
     fn a_ring_is_not_taken_for_nccl() {
         let speaker = |line: &str| {
             let mut told = Vec::new();
-            Speakers::default().each(line, |said| told.push((said.speaker, said.process.map(|process| process.host.to_owned()))));
+            Speakers::default().each(line, |said| {
+                told.push((
+                    said.speaker,
+                    said.process.map(|process| process.host.to_owned()),
+                ))
+            });
             told
         };
-        assert_eq!(speaker("node1:7:7 [0] RING INFO Using network IB"), [(Speaker::Ring, Some("node1".to_owned()))]);
-        assert_eq!(speaker("node1:7:7 [0] NCCL INFO Using network IB"), [(Speaker::Nccl, Some("node1".to_owned()))]);
+        assert_eq!(
+            speaker("node1:7:7 [0] RING INFO Using network IB"),
+            [(Speaker::Ring, Some("node1".to_owned()))]
+        );
+        assert_eq!(
+            speaker("node1:7:7 [0] NCCL INFO Using network IB"),
+            [(Speaker::Nccl, Some("node1".to_owned()))]
+        );
         assert_eq!(speaker("node1:7:7 [0] RING of ranks"), []);
     }
 
@@ -221,7 +285,11 @@ mod tests {
             assert_eq!(split_line_tags(line).1, rest);
         }
         let time = "2025-06-01T12:00:00.123456789Z";
-        for line in [format!("[pod/a/b] {time} stdout F [rank0]: x"), format!("{time} x"), format!("{time} [1,0]<stdout>:x")] {
+        for line in [
+            format!("[pod/a/b] {time} stdout F [rank0]: x"),
+            format!("{time} x"),
+            format!("{time} [1,0]<stdout>:x"),
+        ] {
             assert_eq!(split_line_tags(&line), (Some(time), "x"), "{line}");
         }
         assert_eq!(split_line_tags("[rank0]: x"), (None, "x"));

@@ -1,13 +1,19 @@
-//! How long the steps of a training took: as its log says it, or by the times at which its lines of progress came.
+//! How long the steps of a training took: as its log says it, or by the times at which its lines of
+//! progress came.
 //!
-//! Sources of what logs say: NVIDIA/Megatron-LM (`megatron/training/training.py`), deepspeedai/DeepSpeed
-//! (`deepspeed/runtime/pipe/engine.py`), pytorch/examples (`imagenet/main.py`).
+//! Sources of what logs say: NVIDIA/Megatron-LM (`megatron/training/training.py`),
+//! deepspeedai/DeepSpeed (`deepspeed/runtime/pipe/engine.py`), pytorch/examples
+//! (`imagenet/main.py`).
 
 use jiff::Timestamp;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// What comes before the time of a step, and how many of its units make a second.
-pub const SAID: [(&str, f64); 3] = [("elapsed time per iteration (ms): ", 1e3), ("iter time (s): ", 1.0), ("\tTime ", 1.0)];
+pub const SAID: [(&str, f64); 3] = [
+    ("elapsed time per iteration (ms): ", 1e3),
+    ("iter time (s): ", 1.0),
+    ("\tTime ", 1.0),
+];
 
 /// What stands behind the time on a line of Megatron-LM, with the samples of a step over all ranks.
 const BATCH: &str = "global batch size:";
@@ -15,8 +21,8 @@ const BATCH: &str = "global batch size:";
 /// What a step can take, in seconds: a log can say anything.
 const STEP_S: std::ops::RangeInclusive<f64> = 1e-6..=86_400.0;
 
-/// Values that are kept; of more, half are let go, chosen by a hash: every second one would be all the slow ones, or none of them, where each second
-/// step also exchanges gradients.
+/// Values that are kept; of more, half are let go, chosen by a hash: every second one would be all
+/// the slow ones, or none of them, where each second step also exchanges gradients.
 const VALUES_MAX: usize = 4096;
 
 /// Steps below which a median says nothing: the first one compiles, connects and warms up.
@@ -65,7 +71,8 @@ impl SampledDurations {
         let place = hasher.finish();
         while self.values.len() >= VALUES_MAX {
             self.thinned += 1;
-            self.values.retain(|(place, _)| place.trailing_zeros() >= self.thinned);
+            self.values
+                .retain(|(place, _)| place.trailing_zeros() >= self.thinned);
         }
         if place.trailing_zeros() >= self.thinned {
             self.values.push((place, seconds));
@@ -100,19 +107,27 @@ impl Steps {
     /// The text behind one of the words of `SAID`.
     pub fn said(&mut self, text: &str, in_a_second: f64) {
         let text = text.trim_start();
-        let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+        let end = text
+            .find(|c: char| !(c.is_ascii_digit() || c == '.'))
+            .unwrap_or(text.len());
         if let Ok(value) = text[..end].parse::<f64>() {
             self.said.put(value / in_a_second);
         }
         if let Some((_, rest)) = text.split_once(BATCH) {
             let rest = rest.trim_start();
-            self.batch = rest.split(|c: char| !c.is_ascii_digit()).next().and_then(|number| number.parse().ok()).or(self.batch);
+            self.batch = rest
+                .split(|c: char| !c.is_ascii_digit())
+                .next()
+                .and_then(|number| number.parse().ok())
+                .or(self.batch);
         }
     }
 
     /// A line of progress that came at this time.
     pub fn came(&mut self, time: Option<&str>, epoch: u64, done: Option<u64>) {
-        let Some(now) = time.and_then(|time| time.parse::<Timestamp>().ok()) else { return };
+        let Some(now) = time.and_then(|time| time.parse::<Timestamp>().ok()) else {
+            return;
+        };
         let place = (epoch, done.unwrap_or_default());
         let Some((before, then)) = self.last else {
             self.last = Some((place, now));
@@ -147,13 +162,16 @@ impl Steps {
         self.batch
     }
 
-    /// What a step is, and all of them; what the log says itself goes before what was reckoned from times. Nothing where there are too few.
+    /// What a step is, and all of them; what the log says itself goes before what was reckoned from
+    /// times. Nothing where there are too few.
     pub fn measured(&self) -> Option<(StepUnit, &SampledDurations)> {
         let of_lines = match self.samples {
             Some(0) => StepUnit::Epoch,
             samples => StepUnit::Samples(samples.unwrap_or_default()),
         };
-        [(StepUnit::Step, &self.said), (of_lines, &self.timed)].into_iter().find(|(_, sampled)| sampled.count >= STEPS_MIN)
+        [(StepUnit::Step, &self.said), (of_lines, &self.timed)]
+            .into_iter()
+            .find(|(_, sampled)| sampled.count >= STEPS_MIN)
     }
 }
 
@@ -165,15 +183,29 @@ mod tests {
     fn timed(lines: &[(u64, u64, Option<u64>)]) -> Steps {
         let mut steps = Steps::default();
         for (second, epoch, done) in lines {
-            steps.came(Some(&format!("2026-01-01T00:{:02}:{:02}.5Z", second / 60, second % 60)), *epoch, *done);
+            steps.came(
+                Some(&format!(
+                    "2026-01-01T00:{:02}:{:02}.5Z",
+                    second / 60,
+                    second % 60
+                )),
+                *epoch,
+                *done,
+            );
         }
         steps
     }
 
     #[test]
     fn steps_by_the_times_of_lines() {
-        let steps =
-            timed(&[(0, 1, Some(0)), (9, 1, Some(640)), (11, 1, Some(1280)), (13, 1, Some(1920)), (60, 2, Some(0)), (62, 2, Some(640))]);
+        let steps = timed(&[
+            (0, 1, Some(0)),
+            (9, 1, Some(640)),
+            (11, 1, Some(1280)),
+            (13, 1, Some(1920)),
+            (60, 2, Some(0)),
+            (62, 2, Some(640)),
+        ]);
         let (unit, sampled) = steps.measured().unwrap();
         assert_eq!(
             (unit, sampled.count, sampled.median()),
@@ -181,25 +213,58 @@ mod tests {
             "what lies between two epochs is no step"
         );
         // Two ranks that say the same, and the log of the next pod, which begins again.
-        let twice = [(0, 1, Some(0)), (1, 1, Some(0)), (4, 1, Some(64)), (5, 1, Some(64)), (8, 1, Some(128)), (9, 1, Some(64))];
+        let twice = [
+            (0, 1, Some(0)),
+            (1, 1, Some(0)),
+            (4, 1, Some(64)),
+            (5, 1, Some(64)),
+            (8, 1, Some(128)),
+            (9, 1, Some(64)),
+        ];
         let again: Vec<_> = twice.iter().chain(&twice).copied().collect();
-        assert_eq!(timed(&again).measured().map(|(_, sampled)| (sampled.count, sampled.median())), Some((4, Some(4.0))));
+        assert_eq!(
+            timed(&again)
+                .measured()
+                .map(|(_, sampled)| (sampled.count, sampled.median())),
+            Some((4, Some(4.0)))
+        );
         let epochs = timed(&[(0, 1, None), (30, 2, None), (60, 3, None), (90, 4, None)]);
-        assert_eq!(epochs.measured().map(|(unit, sampled)| (unit, sampled.median())), Some((StepUnit::Epoch, Some(30.0))));
-        assert!(timed(&[(0, 1, Some(0)), (2, 1, Some(64)), (4, 1, Some(128))]).measured().is_none(), "two steps are too few");
+        assert_eq!(
+            epochs
+                .measured()
+                .map(|(unit, sampled)| (unit, sampled.median())),
+            Some((StepUnit::Epoch, Some(30.0)))
+        );
+        assert!(
+            timed(&[(0, 1, Some(0)), (2, 1, Some(64)), (4, 1, Some(128))])
+                .measured()
+                .is_none(),
+            "two steps are too few"
+        );
         let mut untimed = Steps::default();
-        [None, Some("yesterday")].into_iter().for_each(|time| untimed.came(time, 1, None));
+        [None, Some("yesterday")]
+            .into_iter()
+            .for_each(|time| untimed.came(time, 1, None));
         assert_eq!(untimed, Steps::default());
     }
 
     #[test]
     fn steps_as_logs_say_them() {
         let mut steps = Steps::default();
-        for text in ["271607.0 | learning rate", "2000.0/2100.0 |", " 2000", "nan", ""] {
+        for text in [
+            "271607.0 | learning rate",
+            "2000.0/2100.0 |",
+            " 2000",
+            "nan",
+            "",
+        ] {
             steps.said(text, 1e3);
         }
         let (unit, sampled) = steps.measured().unwrap();
-        assert_eq!((unit, sampled.count, sampled.median()), (StepUnit::Step, 3, Some(2.0)));
+        assert_eq!(
+            (unit, sampled.count, sampled.median()),
+            (StepUnit::Step, 3, Some(2.0))
+        );
     }
 
     proptest! {

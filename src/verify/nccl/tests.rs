@@ -13,13 +13,21 @@ fn of(text: &str) -> NcclLog {
 }
 
 fn expected() -> NcclExpectations {
-    NcclExpectations { source: "--expect-gbps".into(), ..NcclExpectations::of("job.log", "--log job.log") }
+    NcclExpectations {
+        source: "--expect-gbps".into(),
+        ..NcclExpectations::of("job.log", "--log job.log")
+    }
 }
 
 /// Each aspect that is not passed or without meaning, with its code, and all together.
-fn told(text: &str, expected: &NcclExpectations) -> (Proven, Vec<(&'static str, CheckVerdict, &'static str)>) {
+fn told(
+    text: &str,
+    expected: &NcclExpectations,
+) -> (Proven, Vec<(&'static str, CheckVerdict, &'static str)>) {
     let proof = check_nccl_log(&of(text), expected);
-    let found = proof.aspects.iter().filter_map(|(aspect, judgement)| Some((aspect.word(), judgement.verdict, judgement.code?)));
+    let found = proof.aspects.iter().filter_map(|(aspect, judgement)| {
+        Some((aspect.word(), judgement.verdict, judgement.code?))
+    });
     (proof.proven, found.collect())
 }
 
@@ -27,7 +35,10 @@ fn told(text: &str, expected: &NcclExpectations) -> (Proven, Vec<(&'static str, 
 fn a_good_job_is_proven_and_all_of_it_is_known() {
     let log = of(&samples::render_job_log());
     assert_eq!(log.versions.iter().collect::<Vec<_>>(), ["2.21.5+cuda12.4"]);
-    assert_eq!((log.world, log.processes.len(), log.hosts().len()), (Some(4), 4, 2));
+    assert_eq!(
+        (log.world, log.processes.len(), log.hosts().len()),
+        (Some(4), 4, 2)
+    );
     assert_eq!(
         devices::group_hosts_by_devices(&log)
             .iter()
@@ -35,91 +46,213 @@ fn a_good_job_is_proven_and_all_of_it_is_known() {
             .collect::<Vec<_>>(),
         [("gpu-[01-02]", "mlx5_[0-1]".to_owned())]
     );
-    assert_eq!((transport::of_log(&log), direct::of_log(&log)), (Transport::Roce, Direct::On));
+    assert_eq!(
+        (transport::of_log(&log), direct::of_log(&log)),
+        (Transport::Roce, Direct::On)
+    );
     assert_eq!((log.channels().rdma_direct, log.channels().peer), (8, 4));
-    assert_eq!(told(&samples::render_job_log(), &expected()), (Proven::Proven, vec![]));
-    let carried = NcclExpectations { node_gbps: Some(240.0), ..expected() };
-    assert_eq!(told(&samples::render_job_log(), &carried), (Proven::Proven, vec![]), "26.56 of 30 GB/s");
-    let more = NcclExpectations { node_gbps: Some(400.0), ..expected() };
-    assert_eq!(told(&samples::render_job_log(), &more), (Proven::Disproven, vec![("bandwidth", CheckVerdict::Failed, "RW1209")]));
+    assert_eq!(
+        told(&samples::render_job_log(), &expected()),
+        (Proven::Proven, vec![])
+    );
+    let carried = NcclExpectations {
+        node_gbps: Some(240.0),
+        ..expected()
+    };
+    assert_eq!(
+        told(&samples::render_job_log(), &carried),
+        (Proven::Proven, vec![]),
+        "26.56 of 30 GB/s"
+    );
+    let more = NcclExpectations {
+        node_gbps: Some(400.0),
+        ..expected()
+    };
+    assert_eq!(
+        told(&samples::render_job_log(), &more),
+        (
+            Proven::Disproven,
+            vec![("bandwidth", CheckVerdict::Failed, "RW1209")]
+        )
+    );
 }
 
 #[test]
 fn the_line_of_alibaba_clouds_page_is_enough_from_one_pod_of_two() {
-    let pod = "pytorch-mnist-master-0:7:7 [0] NCCL INFO NET/IB : Using [0]erdma_0:1/RoCE ; OOB eth0:10.0.0.1<0>\n\
-               pytorch-mnist-master-0:7:7 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 busId 70 - Init COMPLETE\n\
-               Train Epoch: 1 [0/60000 (0%)]\tloss=2.3000\nTrain Epoch: 2 [640/60000 (1%)]\tloss=2.2\n";
+    let pod = "pytorch-mnist-master-0:7:7 [0] NCCL INFO NET/IB : Using [0]erdma_0:1/RoCE ; OOB \
+               eth0:10.0.0.1<0>\npytorch-mnist-master-0:7:7 [0] NCCL INFO comm 0x1 rank 0 nranks 2 \
+               cudaDev 0 busId 70 - Init COMPLETE\nTrain Epoch: 1 [0/60000 \
+               (0%)]\tloss=2.3000\nTrain Epoch: 2 [640/60000 (1%)]\tloss=2.2\n";
     assert_eq!(told(pod, &expected()), (Proven::Proven, vec![]));
     let alone = pod.replace("nranks 2", "nranks 1");
-    assert_eq!(told(&alone, &expected()), (Proven::NotKnown, vec![("transport", CheckVerdict::Unknown, "RW1203")]));
-    let strict = NcclExpectations { needs_gpudirect: true, ..expected() };
-    assert_eq!(told(pod, &strict), (Proven::NotKnown, vec![("gpudirect", CheckVerdict::Unknown, "RW1206")]));
+    assert_eq!(
+        told(&alone, &expected()),
+        (
+            Proven::NotKnown,
+            vec![("transport", CheckVerdict::Unknown, "RW1203")]
+        )
+    );
+    let strict = NcclExpectations {
+        needs_gpudirect: true,
+        ..expected()
+    };
+    assert_eq!(
+        told(pod, &strict),
+        (
+            Proven::NotKnown,
+            vec![("gpudirect", CheckVerdict::Unknown, "RW1206")]
+        )
+    );
 }
 
 #[test]
 fn a_network_that_was_chosen_proves_nothing_until_something_went_over_it() {
-    let chosen = "gpu-01:7:7 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE ; OOB eth0:10.0.0.1<0>\n";
-    let nothing_came = (Proven::NotKnown, vec![("transport", CheckVerdict::Unknown, "RW1203")]);
+    let chosen =
+        "gpu-01:7:7 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE ; OOB eth0:10.0.0.1<0>\n";
+    let nothing_came = (
+        Proven::NotKnown,
+        vec![("transport", CheckVerdict::Unknown, "RW1203")],
+    );
     assert_eq!(told(chosen, &expected()), nothing_came);
-    let met = format!("{chosen}gpu-01:7:7 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 busId 70 - Init COMPLETE\n");
+    let met = format!(
+        "{chosen}gpu-01:7:7 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 busId 70 - Init \
+         COMPLETE\n"
+    );
     assert_eq!(told(&met, &expected()), nothing_came, "ranks meet over TCP");
-    let to_be = format!("{chosen}gpu-01:7:7 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n");
+    let to_be = format!(
+        "{chosen}gpu-01:7:7 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n"
+    );
     let (proven, doubts) = told(&to_be, &expected());
     assert_eq!(
         (proven, doubts.last()),
-        (Proven::NotKnown, Some(&("progress", CheckVerdict::Warning, "RW1212"))),
+        (
+            Proven::NotKnown,
+            Some(&("progress", CheckVerdict::Warning, "RW1212"))
+        ),
         "it may hang (NVIDIA/nccl#899)"
     );
-    for after in ["Connected all rings", "ncclCommInitRank comm 0x1 rank 0 nranks 2 cudaDev 0 busId 70 - Init COMPLETE"] {
-        let (proven, doubts) = told(&format!("{to_be}gpu-01:7:7 [0] NCCL INFO {after}\n"), &expected());
-        assert!(proven == Proven::Proven && doubts.iter().all(|doubt| doubt.0 != "progress"), "{after}: {doubts:?}");
+    for after in [
+        "Connected all rings",
+        "ncclCommInitRank comm 0x1 rank 0 nranks 2 cudaDev 0 busId 70 - Init COMPLETE",
+    ] {
+        let (proven, doubts) = told(
+            &format!("{to_be}gpu-01:7:7 [0] NCCL INFO {after}\n"),
+            &expected(),
+        );
+        assert!(
+            proven == Proven::Proven && doubts.iter().all(|doubt| doubt.0 != "progress"),
+            "{after}: {doubts:?}"
+        );
     }
-    let aborted = "gpu-01:7:7 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 busId 70 - Abort COMPLETE\n";
-    assert_eq!(told(&format!("{to_be}{aborted}"), &expected()).0, Proven::NotKnown);
+    let aborted =
+        "gpu-01:7:7 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 busId 70 - Abort COMPLETE\n";
+    assert_eq!(
+        told(&format!("{to_be}{aborted}"), &expected()).0,
+        Proven::NotKnown
+    );
     let epoch = "Train Epoch: 1 [0/60000 (0%)]\tloss=2.3000\n";
-    assert_eq!(told(&format!("{met}{epoch}"), &expected()).0, Proven::Proven);
+    assert_eq!(
+        told(&format!("{met}{epoch}"), &expected()).0,
+        Proven::Proven
+    );
     let steps = " iteration 1/ 4 | elapsed time per iteration (ms): 12.5 |\n";
-    assert_eq!(told(&format!("{met}{steps}"), &expected()).0, Proven::Proven, "a step is progress as well");
+    assert_eq!(
+        told(&format!("{met}{steps}"), &expected()).0,
+        Proven::Proven,
+        "a step is progress as well"
+    );
     // NCCL chooses a network on one host, too.
-    assert_eq!(told(&format!("{chosen}{epoch}"), &expected()), nothing_came, "who else was there is not said");
+    assert_eq!(
+        told(&format!("{chosen}{epoch}"), &expected()),
+        nothing_came,
+        "who else was there is not said"
+    );
     let within = "gpu-01:7:7 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n";
-    assert_eq!(told(&format!("{met}{within}{epoch}"), &expected()), nothing_came, "all channels are within the host");
-    let perftest = "#bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n 65536 9000 96.9 96.9 0.18\n";
+    assert_eq!(
+        told(&format!("{met}{within}{epoch}"), &expected()),
+        nothing_came,
+        "all channels are within the host"
+    );
+    let perftest = "#bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n 65536 \
+                    9000 96.9 96.9 0.18\n";
     assert!(of(perftest).perftest.is_some());
-    assert_eq!(told(&format!("{met}{perftest}"), &expected()), nothing_came, "that was not the ranks' traffic");
+    assert_eq!(
+        told(&format!("{met}{perftest}"), &expected()),
+        nothing_came,
+        "that was not the ranks' traffic"
+    );
 }
 
-/// As people posted them: NVIDIA/nccl#707, NVIDIA/nccl-tests#29, NVIDIA/nccl#1320, aws/aws-ofi-nccl#33, NVIDIA/nccl-tests#17; names are made up.
+/// As people posted them: NVIDIA/nccl#707, NVIDIA/nccl-tests#29, NVIDIA/nccl#1320,
+/// aws/aws-ofi-nccl#33, NVIDIA/nccl-tests#17; names are made up.
 #[test]
 fn logs_that_were_posted() {
-    let one_host = (Proven::NotKnown, vec![("transport", CheckVerdict::Unknown, "RW1203")]);
-    let loopback = "gpu-01:9:10 [0] NCCL INFO Channel 01 : 2[c7000] -> 0[87000] [receive] via NET/IB/5/GDRDMA\n\
-                    gpu-01:9:12 [2] NCCL INFO Channel 01 : 2[c7000] -> 0[87000] [send] via NET/IB/2/GDRDMA\n\
-                    gpu-01:9:12 [2] NCCL INFO Connected all rings\n";
-    assert_eq!(told(loopback, &expected()).0, one_host.0, "both ends are on the host that speaks");
+    let one_host = (
+        Proven::NotKnown,
+        vec![("transport", CheckVerdict::Unknown, "RW1203")],
+    );
+    let loopback = "gpu-01:9:10 [0] NCCL INFO Channel 01 : 2[c7000] -> 0[87000] [receive] via \
+                    NET/IB/5/GDRDMA\ngpu-01:9:12 [2] NCCL INFO Channel 01 : 2[c7000] -> 0[87000] \
+                    [send] via NET/IB/2/GDRDMA\ngpu-01:9:12 [2] NCCL INFO Connected all rings\n";
+    assert_eq!(
+        told(loopback, &expected()).0,
+        one_host.0,
+        "both ends are on the host that speaks"
+    );
     let elsewhere = loopback.replacen("gpu-01:9:12", "gpu-02:9:12", 1);
     assert_eq!(told(&elsewhere, &expected()).0, Proven::Proven);
 
     // Releases before 2.5 tell interfaces whatever they choose.
     let old = "server3:15:15 [7] NCCL INFO NET/Socket : Using [0]enp41s0f1:<0> [1]virbr0:<0>\n\
                server3:15:15 [7] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB ; OOB enp41s0f1:<0>\n";
-    assert_eq!(check_nccl_log(&of(old), &expected()).transport, Transport::Infiniband);
-    let plugin = "a:1:1 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>\nb:1:1 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.2<0>\n\
-                  a:1:1 [0] NCCL INFO Ring 00 : 7 -> 8 [receive] via NET/AWS Libfabric/0\n";
-    assert_eq!(check_nccl_log(&of(plugin), &expected()).transport, Transport::Plugin);
+    assert_eq!(
+        check_nccl_log(&of(old), &expected()).transport,
+        Transport::Infiniband
+    );
+    let plugin = "a:1:1 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>\nb:1:1 [0] NCCL INFO \
+                  NET/Socket : Using [0]eth0:10.0.0.2<0>\na:1:1 [0] NCCL INFO Ring 00 : 7 -> 8 \
+                  [receive] via NET/AWS Libfabric/0\n";
+    assert_eq!(
+        check_nccl_log(&of(plugin), &expected()).transport,
+        Transport::Plugin
+    );
 
-    let alone = "l20:3:9 [0] NCCL INFO NET/IB : No device found.\nl20:3:9 [0] NCCL INFO Using network Socket\n\
-                 l20:3:9 [0] NCCL INFO comm 0x1 rank 0 nranks 1 cudaDev 0 busId 3000 - Init COMPLETE\n";
-    assert_eq!(told(alone, &expected()), one_host, "nothing goes between hosts");
-    let listed = "# Using devices\n#  Rank  0 Group  0 Pid 390292 on        l20 device  0 [0000:03:00] NVIDIA L20\n\
-                  #  Rank  1 Group  0 Pid 390292 on        l20 device  1 [0000:03:01] NVIDIA L20\n\
-                  l20:390292:390298 [0] NCCL INFO NET/IB : No device found.\nl20:390292:390298 [0] NCCL INFO Using network Socket\n";
-    assert_eq!(told(listed, &expected()).1[0], one_host.1[0], "the head of nccl-tests names one host");
+    let alone = "l20:3:9 [0] NCCL INFO NET/IB : No device found.\nl20:3:9 [0] NCCL INFO Using \
+                 network Socket\nl20:3:9 [0] NCCL INFO comm 0x1 rank 0 nranks 1 cudaDev 0 busId \
+                 3000 - Init COMPLETE\n";
+    assert_eq!(
+        told(alone, &expected()),
+        one_host,
+        "nothing goes between hosts"
+    );
+    let listed = "# Using devices\n#  Rank  0 Group  0 Pid 390292 on        l20 device  0 \
+                  [0000:03:00] NVIDIA L20\n#  Rank  1 Group  0 Pid 390292 on        l20 device  1 \
+                  [0000:03:01] NVIDIA L20\nl20:390292:390298 [0] NCCL INFO NET/IB : No device \
+                  found.\nl20:390292:390298 [0] NCCL INFO Using network Socket\n";
+    assert_eq!(
+        told(listed, &expected()).1[0],
+        one_host.1[0],
+        "the head of nccl-tests names one host"
+    );
 
-    let deviation = "#       size         count    type   redop     time   algbw   busbw  error     time   algbw   busbw  error\n\
-                     1048576        262144   float     sum   1035.3    1.01    1.90  5e-07    643.4    1.63    3.06  5e-07\n";
-    let run = |end: &str| of(&format!("{deviation} Out of bounds values : {end}\n Avg bus bandwidth    : 2.48\n")).runs[0].clone();
-    assert_eq!((run("0 OK").unchecked, run("0 OK").is_right, run("0 OK").is_over()), (0, Some(true), true));
+    let deviation = "#       size         count    type   redop     time   algbw   busbw  error     \
+                     time   algbw   busbw  error\n1048576        262144   float     sum   1035.3    \
+                     1.01    1.90  5e-07    643.4    1.63    3.06  5e-07\n";
+    let run = |end: &str| {
+        of(&format!(
+            "{deviation} Out of bounds values : {end}\n Avg bus bandwidth    : 2.48\n"
+        ))
+        .runs[0]
+            .clone()
+    };
+    assert_eq!(
+        (
+            run("0 OK").unchecked,
+            run("0 OK").is_right,
+            run("0 OK").is_over()
+        ),
+        (0, Some(true), true)
+    );
     assert_eq!(run("248 FAILED").is_right, Some(false));
 }
 
@@ -128,22 +261,36 @@ fn logs_that_were_posted() {
 fn a_job_that_broke_is_not_proven() {
     for line in [
         "RuntimeError: NCCL error: unhandled system error (run with NCCL_DEBUG=INFO for details)",
-        "[E ProcessGroupNCCL.cpp:460] To avoid data inconsistency, we are taking the entire process down.",
-        "[rank14]:[E ProcessGroupNCCL.cpp:1537] [PG 1 Rank 14] Timeout at NCCL work: 15734, last enqueued NCCL work: 15734",
+        "[E ProcessGroupNCCL.cpp:460] To avoid data inconsistency, we are taking the entire \
+         process down.",
+        "[rank14]:[E ProcessGroupNCCL.cpp:1537] [PG 1 Rank 14] Timeout at NCCL work: 15734, last \
+         enqueued NCCL work: 15734",
         "gpu-01:7:7 [0] NCCL WARN NET/IB : mlx5_0:1 Got async event : local catastrophic error",
-        "gpu-01:7:7 [0] NCCL WARN NET/IB : req 0/1 tag 0 peer 10.0.0.2<1> collective mismatch error, local size 496640 remote size 65536",
+        "gpu-01:7:7 [0] NCCL WARN NET/IB : req 0/1 tag 0 peer 10.0.0.2<1> collective mismatch \
+         error, local size 496640 remote size 65536",
         "Cuda failure common.cu:510 'an illegal memory access was encountered'",
         "RuntimeError: CUDA error: an illegal memory access was encountered",
         "[gpu-01:03212] *** Process received signal ***",
         "srun: error: gpu-1-7: task 3: Killed",
-        "slurmstepd: error: *** STEP 1.0 ON gpu-1-7 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***",
-        "gpu-01:7:7 [0] transport/net_ib.cc:139 NCCL WARN communicator encountered a fatal error (detected in ncclIbTest)",
-        "torch.distributed.DistStoreError: Timed out after 901 seconds waiting for clients. 2/4 clients joined.",
-        "gpu-01:7:7 [0] process_err_completion:1723 NCCL WARN NET/OFI Operation with NULL context completed with error",
+        "slurmstepd: error: *** STEP 1.0 ON gpu-1-7 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME \
+         LIMIT ***",
+        "gpu-01:7:7 [0] transport/net_ib.cc:139 NCCL WARN communicator encountered a fatal error \
+         (detected in ncclIbTest)",
+        "torch.distributed.DistStoreError: Timed out after 901 seconds waiting for clients. 2/4 \
+         clients joined.",
+        "gpu-01:7:7 [0] process_err_completion:1723 NCCL WARN NET/OFI Operation with NULL context \
+         completed with error",
         "ray.exceptions.RayActorError: The actor died unexpectedly before finishing this task.",
     ] {
-        let (proven, doubts) = told(&format!("{}{line}\n", samples::render_job_log()), &expected());
-        assert!(proven == Proven::Disproven && doubts.contains(&("progress", CheckVerdict::Failed, "RW1211")), "{line}: {doubts:?}");
+        let (proven, doubts) = told(
+            &format!("{}{line}\n", samples::render_job_log()),
+            &expected(),
+        );
+        assert!(
+            proven == Proven::Disproven
+                && doubts.contains(&("progress", CheckVerdict::Failed, "RW1211")),
+            "{line}: {doubts:?}"
+        );
     }
 }
 
@@ -151,31 +298,56 @@ fn a_job_that_broke_is_not_proven() {
 fn what_nccl_says_of_nodes_goes_before_what_is_concluded() {
     let log = |nodes: u32, channel: &str| {
         format!(
-            "gpu-01:7:7 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE ; OOB eth0:10.0.0.1<0>\n\
-             gpu-01:7:7 [0] NCCL INFO comm 0x1 rank 0 nRanks 8 nNodes {nodes} localRanks {} localRank 0 MNNVL 0\n{channel}\
-             gpu-01:7:7 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 0 nranks 8 cudaDev 0 busId 70 commId 0x9 - Init COMPLETE\n\
-             Train Epoch: 1 [0/60000 (0%)]\tloss=2.3000\n",
+            "gpu-01:7:7 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE ; OOB \
+             eth0:10.0.0.1<0>\ngpu-01:7:7 [0] NCCL INFO comm 0x1 rank 0 nRanks 8 nNodes {nodes} \
+             localRanks {} localRank 0 MNNVL 0\n{channel}gpu-01:7:7 [0] NCCL INFO ncclCommInitRank \
+             comm 0x1 rank 0 nranks 8 cudaDev 0 busId 70 commId 0x9 - Init COMPLETE\nTrain Epoch: \
+             1 [0/60000 (0%)]\tloss=2.3000\n",
             8 / nodes
         )
     };
-    let of_one = (Proven::NotKnown, vec![("transport", CheckVerdict::Unknown, "RW1203")]);
-    assert_eq!(told(&log(1, ""), &expected()), of_one, "one rank of eight on one host");
-    let channel = "gpu-01:7:7 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] [send] via NET/IB/0/GDRDMA\n";
+    let of_one = (
+        Proven::NotKnown,
+        vec![("transport", CheckVerdict::Unknown, "RW1203")],
+    );
     assert_eq!(
-        (told(&log(1, channel), &expected()).0, told(&log(1, channel), &expected()).1[0]),
+        told(&log(1, ""), &expected()),
+        of_one,
+        "one rank of eight on one host"
+    );
+    let channel =
+        "gpu-01:7:7 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] [send] via NET/IB/0/GDRDMA\n";
+    assert_eq!(
+        (
+            told(&log(1, channel), &expected()).0,
+            told(&log(1, channel), &expected()).1[0]
+        ),
         (of_one.0, of_one.1[0]),
         "from GPU to GPU of one host by way of its NIC"
     );
     assert_eq!(told(&log(2, ""), &expected()), (Proven::Proven, vec![]));
     // Communicators within a host and one across: the widest counts.
-    assert_eq!(told(&format!("{}{}", log(2, channel), log(1, "")), &expected()), (Proven::Proven, vec![]));
+    assert_eq!(
+        told(&format!("{}{}", log(2, channel), log(1, "")), &expected()),
+        (Proven::Proven, vec![])
+    );
 }
 
 #[test]
 fn a_rank_that_found_no_device_has_tcp_alone() {
-    let lost = "gpu-03:9:9 [0] NCCL INFO NET/IB : No device found.\ngpu-03:9:9 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 4 nranks 5 - Init START\n";
-    let proof = check_nccl_log(&of(&format!("{}{lost}", samples::render_job_log())), &expected());
-    assert_eq!((proof.proven, proof.aspects[0].1.measured.as_str()), (Proven::Disproven, "TCP sockets on gpu-03, RoCE on gpu-[01-02]"));
+    let lost = "gpu-03:9:9 [0] NCCL INFO NET/IB : No device found.\ngpu-03:9:9 [0] NCCL INFO \
+                ncclCommInitRank comm 0x1 rank 4 nranks 5 - Init START\n";
+    let proof = check_nccl_log(
+        &of(&format!("{}{lost}", samples::render_job_log())),
+        &expected(),
+    );
+    assert_eq!(
+        (proof.proven, proof.aspects[0].1.measured.as_str()),
+        (
+            Proven::Disproven,
+            "TCP sockets on gpu-03, RoCE on gpu-[01-02]"
+        )
+    );
     // A plugin that it takes instead is another matter.
     let plugin = format!("{lost}gpu-03:9:9 [0] NCCL INFO Using network AWS Libfabric\n");
     assert_eq!(transport::of_log(&of(&plugin)), Transport::Plugin);
@@ -188,34 +360,86 @@ fn a_training_that_ends_in_a_crash_is_broken() {
     for end in [
         "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
         "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:",
-        "gpu-02:1301:1301 [0] transport.cc:188 NCCL WARN Cuda failure 719 'unspecified launch failure'",
+        "gpu-02:1301:1301 [0] transport.cc:188 NCCL WARN Cuda failure 719 'unspecified launch \
+         failure'",
         "RuntimeError: NCCL communicator was aborted on rank 3.",
         "RuntimeError: NCCL Error 2: unhandled system error",
         "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.2]:38498",
-        "mpirun noticed that process rank 3 with PID 0 on node gpu-02 exited on signal 11 (Segmentation fault).",
-        "mpirun detected that one or more processes exited with non-zero status, thus causing the job to be terminated.",
+        "mpirun noticed that process rank 3 with PID 0 on node gpu-02 exited on signal 11 \
+         (Segmentation fault).",
+        "mpirun detected that one or more processes exited with non-zero status, thus causing the \
+         job to be terminated.",
     ] {
-        let broken = (Proven::Disproven, vec![("progress", CheckVerdict::Failed, "RW1211")]);
-        assert_eq!(told(&format!("{going}{end}\n"), &expected()), broken, "{end}");
+        let broken = (
+            Proven::Disproven,
+            vec![("progress", CheckVerdict::Failed, "RW1211")],
+        );
+        assert_eq!(
+            told(&format!("{going}{end}\n"), &expected()),
+            broken,
+            "{end}"
+        );
     }
 }
 
 #[test]
 fn a_ring_proves_the_fabric_and_nothing_of_gpus() {
     let log = of(&samples::render_ring_log("IB"));
-    assert!(log.is_of_ring() && !of(&samples::render_job_log()).is_of_ring() && !of("").is_of_ring());
-    assert!(!of(&format!("{}{}", samples::render_job_log(), samples::render_ring_log("IB"))).is_of_ring(), "NCCL spoke as well");
-    assert_eq!((log.world, log.hosts().len(), log.channels().rdma), (Some(2), 2, 2));
-    assert_eq!((transport::of_log(&log), direct::of_log(&log)), (Transport::Roce, Direct::Unknown));
-    let can = NcclExpectations { node_gbps: Some(0.4), ..expected() };
-    assert_eq!(told(&samples::render_ring_log("IB"), &can), (Proven::Proven, vec![]), "0.0417 of 0.05 GB/s");
-    let strict = NcclExpectations { needs_gpudirect: true, ..can.clone() };
-    assert_eq!(told(&samples::render_ring_log("IB"), &strict), (Proven::NotKnown, vec![("gpudirect", CheckVerdict::Unknown, "RW1206")]));
-    assert_eq!(told(&samples::render_ring_log("Socket"), &can).1[0], ("transport", CheckVerdict::Failed, "RW1201"));
+    assert!(
+        log.is_of_ring() && !of(&samples::render_job_log()).is_of_ring() && !of("").is_of_ring()
+    );
+    assert!(
+        !of(&format!(
+            "{}{}",
+            samples::render_job_log(),
+            samples::render_ring_log("IB")
+        ))
+        .is_of_ring(),
+        "NCCL spoke as well"
+    );
+    assert_eq!(
+        (log.world, log.hosts().len(), log.channels().rdma),
+        (Some(2), 2, 2)
+    );
+    assert_eq!(
+        (transport::of_log(&log), direct::of_log(&log)),
+        (Transport::Roce, Direct::Unknown)
+    );
+    let can = NcclExpectations {
+        node_gbps: Some(0.4),
+        ..expected()
+    };
+    assert_eq!(
+        told(&samples::render_ring_log("IB"), &can),
+        (Proven::Proven, vec![]),
+        "0.0417 of 0.05 GB/s"
+    );
+    let strict = NcclExpectations {
+        needs_gpudirect: true,
+        ..can.clone()
+    };
+    assert_eq!(
+        told(&samples::render_ring_log("IB"), &strict),
+        (
+            Proven::NotKnown,
+            vec![("gpudirect", CheckVerdict::Unknown, "RW1206")]
+        )
+    );
+    assert_eq!(
+        told(&samples::render_ring_log("Socket"), &can).1[0],
+        ("transport", CheckVerdict::Failed, "RW1201")
+    );
     // Its own words of what broke are those of NCCL.
-    let lost = "node1:31:31 [0] RING WARN NET/IB : Got completion with status=12 opcode=1 len=0 vendor err 0 (x)\n";
+    let lost = "node1:31:31 [0] RING WARN NET/IB : Got completion with status=12 opcode=1 len=0 \
+                vendor err 0 (x)\n";
     let broken = told(&format!("{}{lost}", samples::render_ring_log("IB")), &can);
-    assert_eq!(broken, (Proven::Disproven, vec![("progress", CheckVerdict::Failed, "RW1211")]));
+    assert_eq!(
+        broken,
+        (
+            Proven::Disproven,
+            vec![("progress", CheckVerdict::Failed, "RW1211")]
+        )
+    );
 }
 
 #[test]
@@ -224,51 +448,130 @@ fn a_ring_is_compared_with_a_ring() {
     let compared = |texts: [&str; 2]| {
         let logs = texts.map(of);
         let proofs = [0, 1].map(|place| check_nccl_log(&logs[place], &expected()));
-        let compared =
-            compare::compare_nccl_logs([0, 1].map(|place| ComparedLog { name: "x", words: "x", log: &logs[place], proof: &proofs[place] }));
-        let alike = compared.topics.iter().find(|(topic, _)| *topic == LogComparisonTopic::Alike).map(|(_, told)| told.measured.clone());
+        let compared = compare::compare_nccl_logs([0, 1].map(|place| ComparedLog {
+            name: "x",
+            words: "x",
+            log: &logs[place],
+            proof: &proofs[place],
+        }));
+        let alike = compared
+            .topics
+            .iter()
+            .find(|(topic, _)| *topic == LogComparisonTopic::Alike)
+            .map(|(_, told)| told.measured.clone());
         (compared.proven, alike.unwrap())
     };
-    let (rdma, tcp) = (samples::render_ring_log("IB"), samples::render_ring_log("Socket"));
-    assert_eq!(compared([&tcp, &rdma]), (Proven::Proven, "2 ranks, 2 hosts, a ring with no GPU and no NCCL".to_owned()));
+    let (rdma, tcp) = (
+        samples::render_ring_log("IB"),
+        samples::render_ring_log("Socket"),
+    );
+    assert_eq!(
+        compared([&tcp, &rdma]),
+        (
+            Proven::Proven,
+            "2 ranks, 2 hosts, a ring with no GPU and no NCCL".to_owned()
+        )
+    );
     let other = tcp.replace("RING", "NCCL");
-    assert_eq!(compared([&rdma, &other]), (Proven::Disproven, "a ring without NCCL with RDMA, NCCL over TCP".to_owned()));
+    assert_eq!(
+        compared([&rdma, &other]),
+        (
+            Proven::Disproven,
+            "a ring without NCCL with RDMA, NCCL over TCP".to_owned()
+        )
+    );
 }
 
 #[test]
 fn more_than_the_nics_carry_proves_nothing() {
-    let of = |gbps: f64| told(&samples::render_job_log(), &NcclExpectations { node_gbps: Some(gbps), ..expected() });
+    let of = |gbps: f64| {
+        told(
+            &samples::render_job_log(),
+            &NcclExpectations {
+                node_gbps: Some(gbps),
+                ..expected()
+            },
+        )
+    };
     assert_eq!(of(200.0), (Proven::Proven, vec![]), "26.56 of 25 GB/s");
-    assert_eq!(of(190.0), (Proven::NotKnown, vec![("bandwidth", CheckVerdict::Unknown, "RW1218")]), "26.56 of 23.75 GB/s");
+    assert_eq!(
+        of(190.0),
+        (
+            Proven::NotKnown,
+            vec![("bandwidth", CheckVerdict::Unknown, "RW1218")]
+        ),
+        "26.56 of 23.75 GB/s"
+    );
 }
 
 #[test]
 fn sockets_disprove_and_one_slow_host_disproves_too() {
     let tcp = samples::render_job_log()
-        .replace("NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>", "NET/IB : No device found.")
+        .replace(
+            "NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>",
+            "NET/IB : No device found.",
+        )
         .replace("Using network IB", "Using network Socket")
         .replace("via NET/IB/0/GDRDMA", "via NET/Socket/0");
-    assert_eq!(told(&tcp, &expected()), (Proven::Disproven, vec![("transport", CheckVerdict::Failed, "RW1201")]));
-    let slow = samples::render_job_log()
-        .replace("gpu-02:1301:1301 [0] NCCL INFO Using network IB", "gpu-02:1301:1301 [0] NCCL INFO Using network Socket");
-    assert_eq!(told(&slow, &expected()), (Proven::Proven, vec![]), "its channels say better what it uses");
-    let slow =
-        samples::render_rank_log("gpu-01", 1, 0) + &samples::render_rank_log("gpu-02", 2, 1).replace("NET/IB/0/GDRDMA", "NET/Socket/0");
+    assert_eq!(
+        told(&tcp, &expected()),
+        (
+            Proven::Disproven,
+            vec![("transport", CheckVerdict::Failed, "RW1201")]
+        )
+    );
+    let slow = samples::render_job_log().replace(
+        "gpu-02:1301:1301 [0] NCCL INFO Using network IB",
+        "gpu-02:1301:1301 [0] NCCL INFO Using network Socket",
+    );
+    assert_eq!(
+        told(&slow, &expected()),
+        (Proven::Proven, vec![]),
+        "its channels say better what it uses"
+    );
+    let slow = samples::render_rank_log("gpu-01", 1, 0)
+        + &samples::render_rank_log("gpu-02", 2, 1).replace("NET/IB/0/GDRDMA", "NET/Socket/0");
     let proof = check_nccl_log(&of(&slow), &expected());
     assert_eq!(proof.proven, Proven::Disproven);
-    assert_eq!(proof.aspects[0].1.measured, "TCP sockets on gpu-02, RoCE on gpu-01");
+    assert_eq!(
+        proof.aspects[0].1.measured,
+        "TCP sockets on gpu-02, RoCE on gpu-01"
+    );
 }
 
 #[test]
 fn gpudirect_that_is_off_says_why() {
     let off = samples::render_job_log().replace("/GDRDMA", "");
-    assert_eq!(told(&off, &expected()), (Proven::Proven, vec![("gpudirect", CheckVerdict::Warning, "RW1205")]));
-    let needed = NcclExpectations { needs_gpudirect: true, ..expected() };
-    assert_eq!(told(&off, &needed), (Proven::Disproven, vec![("gpudirect", CheckVerdict::Failed, "RW1205")]));
-    let far =
-        off.replace("Enabled for GPU 0 / HCA 0 (distance 4 <= 5), read 0 mode Default", "Disabled for GPU 0 / HCA 0 (distance 8 > 5)");
-    assert_eq!(direct::explain_gpudirect_off(&of(&far)), "GPU and NIC are too far apart: distance 8, and NCCL's own level allows 5");
-    let no_module = off.replace("GPU Direct RDMA Enabled for HCA", "GPU Direct RDMA Disabled for HCA");
+    assert_eq!(
+        told(&off, &expected()),
+        (
+            Proven::Proven,
+            vec![("gpudirect", CheckVerdict::Warning, "RW1205")]
+        )
+    );
+    let needed = NcclExpectations {
+        needs_gpudirect: true,
+        ..expected()
+    };
+    assert_eq!(
+        told(&off, &needed),
+        (
+            Proven::Disproven,
+            vec![("gpudirect", CheckVerdict::Failed, "RW1205")]
+        )
+    );
+    let far = off.replace(
+        "Enabled for GPU 0 / HCA 0 (distance 4 <= 5), read 0 mode Default",
+        "Disabled for GPU 0 / HCA 0 (distance 8 > 5)",
+    );
+    assert_eq!(
+        direct::explain_gpudirect_off(&of(&far)),
+        "GPU and NIC are too far apart: distance 8, and NCCL's own level allows 5"
+    );
+    let no_module = off.replace(
+        "GPU Direct RDMA Enabled for HCA",
+        "GPU Direct RDMA Disabled for HCA",
+    );
     assert!(direct::explain_gpudirect_off(&of(&no_module)).contains("nvidia_peermem"));
     let half = samples::render_job_log().replacen("/GDRDMA", "", 3);
     assert_eq!(direct::of_log(&of(&half)), Direct::Partly);
@@ -277,64 +580,141 @@ fn gpudirect_that_is_off_says_why() {
 #[test]
 fn wrong_data_missing_ends_and_failures() {
     let wrong = samples::render_job_log().replace("26.56      0", "26.56      7");
-    assert_eq!(told(&wrong, &expected()), (Proven::Disproven, vec![("data", CheckVerdict::Failed, "RW1207")]));
+    assert_eq!(
+        told(&wrong, &expected()),
+        (
+            Proven::Disproven,
+            vec![("data", CheckVerdict::Failed, "RW1207")]
+        )
+    );
     let cut = samples::render_job_log();
     let cut = &cut[..cut.find("  8589934592").unwrap()];
-    assert_eq!(told(cut, &expected()), (Proven::NotKnown, vec![("progress", CheckVerdict::Unknown, "RW1212")]));
-    let lost = "gpu-02:1302:1400 [1] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer 10.0.0.1<4791> with status=12 opcode=0 len=0 vendor err 129 (Send)\n";
-    let broken = format!("{cut}{lost}gpu-02: Test NCCL failure common.cu:958 'remote process exited or there was a network error'\n");
+    assert_eq!(
+        told(cut, &expected()),
+        (
+            Proven::NotKnown,
+            vec![("progress", CheckVerdict::Unknown, "RW1212")]
+        )
+    );
+    let lost = "gpu-02:1302:1400 [1] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion \
+                from peer 10.0.0.1<4791> with status=12 opcode=0 len=0 vendor err 129 (Send)\n";
+    let broken = format!(
+        "{cut}{lost}gpu-02: Test NCCL failure common.cu:958 'remote process exited or there was a \
+         network error'\n"
+    );
     let proof = check_nccl_log(&of(&broken), &expected());
     let (_, progress) = proof.aspects.last().unwrap();
-    assert_eq!((proof.proven, progress.code), (Proven::Disproven, Some("RW1211")));
-    assert!(progress.measured.contains("on gpu-02") && progress.measured.ends_with("(and 1 line more)"), "{}", progress.measured);
-    assert!(progress.effect.contains("retry counter"), "{}", progress.effect);
+    assert_eq!(
+        (proof.proven, progress.code),
+        (Proven::Disproven, Some("RW1211"))
+    );
+    assert!(
+        progress.measured.contains("on gpu-02") && progress.measured.ends_with("(and 1 line more)"),
+        "{}",
+        progress.measured
+    );
+    assert!(
+        progress.effect.contains("retry counter"),
+        "{}",
+        progress.effect
+    );
     let hung = samples::render_rank_log("gpu-01", 1, 0);
     let hung = &hung[..hung.find("Init START").unwrap() + 10];
-    let nothing_came = vec![("transport", CheckVerdict::Unknown, "RW1203"), ("progress", CheckVerdict::Unknown, "RW1212")];
+    let nothing_came = vec![
+        ("transport", CheckVerdict::Unknown, "RW1203"),
+        ("progress", CheckVerdict::Unknown, "RW1212"),
+    ];
     assert_eq!(told(hung, &expected()), (Proven::NotKnown, nothing_came));
 }
 
 #[test]
 fn few_devices_on_one_host_are_told() {
-    let fewer = samples::render_rank_log("gpu-01", 1, 0) + &samples::render_rank_log("gpu-02", 2, 1).replace(" [1]mlx5_1:1/RoCE", "");
+    let fewer = samples::render_rank_log("gpu-01", 1, 0)
+        + &samples::render_rank_log("gpu-02", 2, 1).replace(" [1]mlx5_1:1/RoCE", "");
     let (proven, found) = told(&fewer, &expected());
-    assert_eq!((proven, found[0]), (Proven::Proven, ("devices", CheckVerdict::Warning, "RW1204")));
+    assert_eq!(
+        (proven, found[0]),
+        (Proven::Proven, ("devices", CheckVerdict::Warning, "RW1204"))
+    );
 }
 
 #[test]
 fn on_acs_nothing_of_verbs_is_demanded_of_type_2() {
-    let hpn = "hpn0      Link encap:Ethernet  HWaddr 00:16:3e:00:00:01\n          inet6 addr: fe80::1/64 Scope:Link\n          inet6 addr: 2408::1/128 Scope:Global\n          UP BROADCAST RUNNING MULTICAST  MTU:1500  Metric:1\n";
+    let hpn = "hpn0      Link encap:Ethernet  HWaddr 00:16:3e:00:00:01\n          inet6 addr: \
+               fe80::1/64 Scope:Link\n          inet6 addr: 2408::1/128 Scope:Global\n          UP \
+               BROADCAST RUNNING MULTICAST  MTU:1500  Metric:1\n";
     let job = samples::render_job_log()
-        .replace("NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>", "NCCL_IB_DISABLE set by environment to 1.")
+        .replace(
+            "NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>",
+            "NCCL_IB_DISABLE set by environment to 1.",
+        )
         .replace("Using network IB", "Using network Socket")
         .replace("via NET/IB/0/GDRDMA", "via NET/Socket/0");
-    let acs = |acs| NcclExpectations { acs: Some(acs), node_gbps: Some(240.0), ..expected() };
+    let acs = |acs| NcclExpectations {
+        acs: Some(acs),
+        node_gbps: Some(240.0),
+        ..expected()
+    };
     let whole = format!("{hpn}{job}");
     for nic in [AcsNic::Type2, AcsNic::Unsaid] {
         assert_eq!(told(&whole, &acs(nic)), (Proven::Proven, vec![]));
-        assert_eq!(told(&job, &acs(nic)), (Proven::NotKnown, vec![("hpn0", CheckVerdict::Unknown, "RW1213")]));
+        assert_eq!(
+            told(&job, &acs(nic)),
+            (
+                Proven::NotKnown,
+                vec![("hpn0", CheckVerdict::Unknown, "RW1213")]
+            )
+        );
         let down = whole.replace(" RUNNING", "");
-        assert_eq!(told(&down, &acs(nic)), (Proven::Disproven, vec![("hpn0", CheckVerdict::Failed, "RW1213")]));
+        assert_eq!(
+            told(&down, &acs(nic)),
+            (
+                Proven::Disproven,
+                vec![("hpn0", CheckVerdict::Failed, "RW1213")]
+            )
+        );
     }
-    let unstated = NcclExpectations { node_gbps: None, ..acs(AcsNic::Type2) };
+    let unstated = NcclExpectations {
+        node_gbps: None,
+        ..acs(AcsNic::Type2)
+    };
     assert_eq!(
         told(&whole, &unstated),
-        (Proven::NotKnown, vec![("bandwidth", CheckVerdict::Unknown, "RW1210")]),
+        (
+            Proven::NotKnown,
+            vec![("bandwidth", CheckVerdict::Unknown, "RW1210")]
+        ),
         "hpn0 alone carries nothing"
     );
     let alone = whole.replace("gpu-02", "gpu-01");
     let open = vec![("bandwidth", CheckVerdict::Unknown, "RW1210")];
-    assert_eq!(told(&alone, &acs(AcsNic::Type2)), (Proven::NotKnown, open.clone()), "within one host no NIC was used");
-    let share = whole.replace("# Out of", "# Collective test concluded: alltoall_perf\n# Out of");
+    assert_eq!(
+        told(&alone, &acs(AcsNic::Type2)),
+        (Proven::NotKnown, open.clone()),
+        "within one host no NIC was used"
+    );
+    let share = whole.replace(
+        "# Out of",
+        "# Collective test concluded: alltoall_perf\n# Out of",
+    );
     assert_eq!(told(&share, &acs(AcsNic::Type2)), (Proven::NotKnown, open));
     assert_eq!(told(&whole, &acs(AcsNic::Type1)).0, Proven::Disproven);
-    assert_eq!(told(&samples::render_job_log(), &acs(AcsNic::Unsaid)), (Proven::Proven, vec![]));
+    assert_eq!(
+        told(&samples::render_job_log(), &acs(AcsNic::Unsaid)),
+        (Proven::Proven, vec![])
+    );
 }
 
 #[test]
 fn nothing_is_known_of_a_log_that_says_nothing() {
     for text in ["", "hello\n", "\0\0\0"] {
-        assert_eq!(told(text, &expected()), (Proven::NotKnown, vec![("transport", CheckVerdict::Unknown, "RW1203")]));
+        assert_eq!(
+            told(text, &expected()),
+            (
+                Proven::NotKnown,
+                vec![("transport", CheckVerdict::Unknown, "RW1203")]
+            )
+        );
     }
 }
 
@@ -342,7 +722,12 @@ fn nothing_is_known_of_a_log_that_says_nothing() {
 fn hosts_of_any_name_are_told_quickly() {
     let many = "1-".repeat(100);
     let log: String = (0..20_000)
-        .map(|n| format!("{many}{n}:{n}:1 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE\n[x{n},:1:1 [0] NCCL INFO Using network IB\n"))
+        .map(|n| {
+            format!(
+                "{many}{n}:{n}:1 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE\n[x{n},:1:1 [0] \
+                 NCCL INFO Using network IB\n"
+            )
+        })
         .collect();
     let groups = devices::group_hosts_by_devices(&of(&log));
     assert_eq!(groups.len(), 1);
@@ -352,7 +737,11 @@ fn hosts_of_any_name_are_told_quickly() {
 
 #[test]
 fn perftest_between_the_lines_is_read() {
-    let log = of(&format!("{}\nnoise\n{}", crate::samples::WRITE_BW_GBITS, crate::samples::WRITE_BW_GBITS.replace("0.30", "0.50")));
+    let log = of(&format!(
+        "{}\nnoise\n{}",
+        crate::samples::WRITE_BW_GBITS,
+        crate::samples::WRITE_BW_GBITS.replace("0.30", "0.50")
+    ));
     assert_eq!(log.perftest, Some((2, 0.30, 0.50)));
 }
 
@@ -360,13 +749,21 @@ fn perftest_between_the_lines_is_read() {
 fn memory_does_not_grow_with_the_log() {
     let mut decoder = NcclLogDecoder::default();
     for n in 0..200_000 {
-        let host =
-            format!("h{n}:{n}:1 [0] NCCL INFO NET/IB : Using [0]d{n}:1/RoCE\nh:1:1 [0] NCCL INFO NCCL_{n} set by environment to {n}\n");
+        let host = format!(
+            "h{n}:{n}:1 [0] NCCL INFO NET/IB : Using [0]d{n}:1/RoCE\nh:1:1 [0] NCCL INFO NCCL_{n} \
+             set by environment to {n}\n"
+        );
         decoder.feed(host.as_bytes());
-        decoder.feed(format!("x: Test NCCL failure {n}\n# nThread 1\n#  Rank 0 Pid 1 on h{n} device\n").as_bytes());
+        decoder.feed(
+            format!("x: Test NCCL failure {n}\n# nThread 1\n#  Rank 0 Pid 1 on h{n} device\n")
+                .as_bytes(),
+        );
     }
     let log = decoder.finish();
-    assert_eq!((log.processes.len(), log.untold, log.failed), (65_536, 200_000 - 65_536, 200_000));
+    assert_eq!(
+        (log.processes.len(), log.untold, log.failed),
+        (65_536, 200_000 - 65_536, 200_000)
+    );
     assert!(log.environment.len() <= 256 && log.failures.len() <= 32 && log.runs.len() <= 64);
 }
 

@@ -41,7 +41,10 @@ impl Transport {
 
     /// Verbs carry the data.
     pub fn is_rdma(self) -> bool {
-        matches!(self, Transport::Infiniband | Transport::Roce | Transport::Verbs)
+        matches!(
+            self,
+            Transport::Infiniband | Transport::Roce | Transport::Verbs
+        )
     }
 }
 
@@ -59,7 +62,10 @@ pub fn of_process(process: &NcclProcess) -> Transport {
 
 fn of_links(process: &NcclProcess) -> Transport {
     let speaks = |link: RdmaLinkLayer| process.devices.iter().any(|(_, known)| *known == link);
-    match (speaks(RdmaLinkLayer::Infiniband), speaks(RdmaLinkLayer::Roce)) {
+    match (
+        speaks(RdmaLinkLayer::Infiniband),
+        speaks(RdmaLinkLayer::Roce),
+    ) {
         (true, true) => Transport::Mixed,
         (true, false) => Transport::Infiniband,
         (false, true) => Transport::Roce,
@@ -67,12 +73,22 @@ fn of_links(process: &NcclProcess) -> Transport {
     }
 }
 
-/// Of all of them. Who tells nothing counts for nothing; a process that does not name its devices goes with the others.
+/// Of all of them. Who tells nothing counts for nothing; a process that does not name its devices
+/// goes with the others.
 pub fn of_log(log: &NcclLog) -> Transport {
     // Where one says more, interfaces alone say nothing.
-    let says_more = log.processes.iter().any(|process| !process.has_interfaces_alone());
-    let telling = log.processes.iter().filter(|process| !says_more || !process.has_interfaces_alone());
-    let mut all: Vec<Transport> = telling.map(of_process).filter(|transport| *transport != Transport::Unknown).collect();
+    let says_more = log
+        .processes
+        .iter()
+        .any(|process| !process.has_interfaces_alone());
+    let telling = log
+        .processes
+        .iter()
+        .filter(|process| !says_more || !process.has_interfaces_alone());
+    let mut all: Vec<Transport> = telling
+        .map(of_process)
+        .filter(|transport| *transport != Transport::Unknown)
+        .collect();
     all.sort_unstable();
     all.dedup();
     if all.iter().all(|transport| transport.is_rdma()) && all.len() > 1 {

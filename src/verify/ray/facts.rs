@@ -72,10 +72,10 @@ pub struct RayClusterFacts {
 }
 
 /// What a pod is asked, in sh: the devices that it was given, and whether it has perftest.
-pub const LOOK: &str = "ls /dev/infiniband 2>/dev/null | while read -r one; do\n\
-    case $one in uverbs*) echo \"device $(cat \"/sys/class/infiniband_verbs/$one/ibdev\" 2>/dev/null)\" ;; esac\n\
-    done\n\
-    if command -v ib_write_bw >/dev/null 2>&1; then echo perftest; fi\n";
+pub const LOOK: &str = "ls /dev/infiniband 2>/dev/null | while read -r one; do\ncase $one in \
+                        uverbs*) echo \"device $(cat \"/sys/class/infiniband_verbs/$one/ibdev\" \
+                        2>/dev/null)\" ;; esac\ndone\nif command -v ib_write_bw >/dev/null 2>&1; \
+                        then echo perftest; fi\n";
 
 /// What it said; devices that have no name are told by none.
 pub fn parse_pod_facts(said: &str) -> RayPodFacts {
@@ -96,7 +96,9 @@ pub fn parse_pod_facts(said: &str) -> RayPodFacts {
 fn is_device(name: &str) -> bool {
     name.len() <= 64
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
 }
 
 /// The pod's name, as it is told.
@@ -111,7 +113,13 @@ mod tests {
     #[test]
     fn a_pod_says_what_it_has_and_nothing_that_becomes_a_command() {
         let said = parse_pod_facts("device mlx5_1\ndevice mlx5_0\nperftest\n");
-        assert_eq!((said.devices, said.has_perftest), (vec!["mlx5_0".to_owned(), "mlx5_1".to_owned()], true));
-        assert_eq!(parse_pod_facts("device \ndevice -d\ndevice a b\ndevice $(x)\nperftest 1\nmore"), RayPodFacts::default());
+        assert_eq!(
+            (said.devices, said.has_perftest),
+            (vec!["mlx5_0".to_owned(), "mlx5_1".to_owned()], true)
+        );
+        assert_eq!(
+            parse_pod_facts("device \ndevice -d\ndevice a b\ndevice $(x)\nperftest 1\nmore"),
+            RayPodFacts::default()
+        );
     }
 }

@@ -1,6 +1,8 @@
 //! What was found of the pods of a cluster of Ray means.
 
-use super::facts::{Crossing, DeviceTrafficResult, InspectedRayPod, Pool, RayClusterFacts, format_pod_name};
+use super::facts::{
+    Crossing, DeviceTrafficResult, InspectedRayPod, Pool, RayClusterFacts, format_pod_name,
+};
 use crate::nccl::Proven;
 use crate::perftest::TrafficFault;
 use crate::result::{CheckOutcome, CheckVerdict};
@@ -44,18 +46,31 @@ pub struct RayProof {
     pub topics: Vec<(RayProofTopic, CheckOutcome)>,
 }
 
-/// Judges it; `name` is what it is called, and `place` how commands that are suggested find it, `-i inv -n ml`.
+/// Judges it; `name` is what it is called, and `place` how commands that are suggested find it, `-i
+/// inv -n ml`.
 pub fn check_ray_cluster(found: &RayClusterFacts, name: &str, place: &str) -> RayProof {
     let mut topics = vec![(RayProofTopic::Pods, check_running_pods(found, name, place))];
     match found.pools.is_empty() {
         true => topics.push((RayProofTopic::Devices, nobody_asks())),
         false => {
-            topics.extend(found.pools.iter().map(|pool| (RayProofTopic::Pool(pool.resource.clone()), pool_held(found, pool))));
+            topics.extend(found.pools.iter().map(|pool| {
+                (
+                    RayProofTopic::Pool(pool.resource.clone()),
+                    pool_held(found, pool),
+                )
+            }));
             topics.push((RayProofTopic::Devices, check_pod_devices(found)));
         }
     }
-    topics.push((RayProofTopic::Traffic, check_pod_traffic(&found.crossing, place)));
-    let has = |verdict: CheckVerdict| topics.iter().any(|(_, judgement)| judgement.verdict == verdict);
+    topics.push((
+        RayProofTopic::Traffic,
+        check_pod_traffic(&found.crossing, place),
+    ));
+    let has = |verdict: CheckVerdict| {
+        topics
+            .iter()
+            .any(|(_, judgement)| judgement.verdict == verdict)
+    };
     let proven = match (has(CheckVerdict::Failed), has(CheckVerdict::Unknown)) {
         (true, _) => Proven::Disproven,
         (false, true) => Proven::NotKnown,
@@ -72,80 +87,152 @@ fn fold_pod_names<'p>(pods: impl IntoIterator<Item = &'p JobPod>) -> String {
 
 fn check_running_pods(found: &RayClusterFacts, name: &str, place: &str) -> CheckOutcome {
     let runs = |looked: &&InspectedRayPod| looked.pod.phase == "Running";
-    let workers = found.pods.iter().filter(runs).filter(|looked| looked.pod.role.as_deref() == Some("worker")).count() as u64;
+    let workers = found
+        .pods
+        .iter()
+        .filter(runs)
+        .filter(|looked| looked.pod.role.as_deref() == Some("worker"))
+        .count() as u64;
     let running = found.pods.iter().filter(runs).count();
-    let nodes: std::collections::BTreeSet<&str> = found.pods.iter().filter(runs).filter_map(|looked| looked.pod.node.as_deref()).collect();
+    let nodes: std::collections::BTreeSet<&str> = found
+        .pods
+        .iter()
+        .filter(runs)
+        .filter_map(|looked| looked.pod.node.as_deref())
+        .collect();
     let measured = format!(
         "{running} of {} running, {} on {}",
         format_count(found.pods.len(), "pod"),
         format_count(workers as usize, "worker"),
         format_count(nodes.len(), "node")
     );
-    let is_whole = running == found.pods.len() && running > 0 && found.wanted.is_none_or(|wanted| workers >= wanted);
+    let is_whole = running == found.pods.len()
+        && running > 0
+        && found.wanted.is_none_or(|wanted| workers >= wanted);
     if is_whole {
         return CheckOutcome::passed(measured);
     }
     let wanted = found
         .wanted
-        .map_or("all of them running".to_owned(), |wanted| format!("all of them running, {}", format_count(wanted as usize, "worker")));
+        .map_or("all of them running".to_owned(), |wanted| {
+            format!(
+                "all of them running, {}",
+                format_count(wanted as usize, "worker")
+            )
+        });
     CheckOutcome::unknown("RW1261", measured)
         .expected(wanted)
         .effect("of pods that do not run nothing is proven")
-        .next(format!("railwright job watch {name} {place} says what keeps a pod"))
+        .next(format!(
+            "railwright job watch {name} {place} says what keeps a pod"
+        ))
 }
 
 fn nobody_asks() -> CheckOutcome {
-    CheckOutcome::failed("RW1260", "no pod asks for a resource of RDMA, and the spec names none")
-        .expected("each pod with the devices of every pool")
-        .effect("Ray runs all the same, and what it runs goes over TCP")
-        .next(
-            "railwright job render ray writes a cluster whose pods ask for them; it replaces this one, as KubeRay changes no pod that runs",
-        )
+    CheckOutcome::failed(
+        "RW1260",
+        "no pod asks for a resource of RDMA, and the spec names none",
+    )
+    .expected("each pod with the devices of every pool")
+    .effect("Ray runs all the same, and what it runs goes over TCP")
+    .next(
+        "railwright job render ray writes a cluster whose pods ask for them; it replaces this one, \
+         as KubeRay changes no pod that runs",
+    )
 }
 
 /// Each pod asks for it, and its node gives it.
 fn pool_held(found: &RayClusterFacts, pool: &Pool) -> CheckOutcome {
     let resource = one_line(&pool.resource, 60);
     let wanted = format!("each pod asks for {resource}, and its node gives it");
-    let lacking: Vec<&JobPod> = found.pods.iter().map(|looked| &looked.pod).filter(|pod| !pod.asks.contains_key(&pool.resource)).collect();
+    let lacking: Vec<&JobPod> = found
+        .pods
+        .iter()
+        .map(|looked| &looked.pod)
+        .filter(|pod| !pod.asks.contains_key(&pool.resource))
+        .collect();
     if !lacking.is_empty() {
         return CheckOutcome::failed(
             "RW1260",
-            format!("{} of {} ask for none: {}", lacking.len(), format_count(found.pods.len(), "pod"), fold_pod_names(lacking)),
+            format!(
+                "{} of {} ask for none: {}",
+                lacking.len(),
+                format_count(found.pods.len(), "pod"),
+                fold_pod_names(lacking)
+            ),
         )
         .expected(wanted)
         .effect("what runs there goes over TCP, without an error")
         .next(
-            "railwright job render ray writes a cluster whose pods ask for them; it replaces this one, as KubeRay changes no pod that runs",
+            "railwright job render ray writes a cluster whose pods ask for them; it replaces this \
+             one, as KubeRay changes no pod that runs",
         );
     }
     let room = match &found.room {
         Ok(room) => room,
         Err(why) => {
-            return CheckOutcome::unknown("RW1261", format!("each pod asks for it; what nodes give could not be read: {why}"))
-                .expected(wanted);
+            return CheckOutcome::unknown(
+                "RW1261",
+                format!("each pod asks for it; what nodes give could not be read: {why}"),
+            )
+            .expected(wanted);
         }
     };
-    let gives = |node: &str| room.nodes.get(node).and_then(|node| node.gives.get(&pool.resource)).is_some_and(|amount| *amount > 0);
-    let nodes: std::collections::BTreeSet<&str> = found.pods.iter().filter_map(|looked| looked.pod.node.as_deref()).collect();
+    let gives = |node: &str| {
+        room.nodes
+            .get(node)
+            .and_then(|node| node.gives.get(&pool.resource))
+            .is_some_and(|amount| *amount > 0)
+    };
+    let nodes: std::collections::BTreeSet<&str> = found
+        .pods
+        .iter()
+        .filter_map(|looked| looked.pod.node.as_deref())
+        .collect();
     let without: Vec<&str> = nodes.iter().copied().filter(|node| !gives(node)).collect();
     if !without.is_empty() {
-        return CheckOutcome::failed("RW1260", format!("nodes that give none any more: {}", nodeset::fold_node_set(&without)))
-            .expected(wanted)
-            .effect("the device plugin there is gone or lost its devices; a pod that is started again finds no place")
-            .next("railwright verify INVENTORY");
+        return CheckOutcome::failed(
+            "RW1260",
+            format!(
+                "nodes that give none any more: {}",
+                nodeset::fold_node_set(&without)
+            ),
+        )
+        .expected(wanted)
+        .effect(
+            "the device plugin there is gone or lost its devices; a pod that is started again \
+             finds no place",
+        )
+        .next("railwright verify INVENTORY");
     }
-    CheckOutcome::passed(format!("{} ask for it, {} give it", format_count(found.pods.len(), "pod"), format_count(nodes.len(), "node")))
+    CheckOutcome::passed(format!(
+        "{} ask for it, {} give it",
+        format_count(found.pods.len(), "pod"),
+        format_count(nodes.len(), "node")
+    ))
 }
 
 /// The devices are in the pods.
 fn check_pod_devices(found: &RayClusterFacts) -> CheckOutcome {
     // Of virtual functions and of pools of which nothing is said one device a pool is the least.
-    let least: usize = found.pools.iter().map(|pool| pool.devices.unwrap_or(1)).sum();
-    let wanted = format!("{} or more below /dev/infiniband in each pod", format_count(least, "device"));
-    let known = found.pods.iter().filter_map(|looked| Some((&looked.pod, looked.inside.as_ref().ok()?)));
-    let few: Vec<(&JobPod, usize)> =
-        known.clone().map(|(pod, inside)| (pod, inside.devices.len())).filter(|(_, count)| *count < least).collect();
+    let least: usize = found
+        .pools
+        .iter()
+        .map(|pool| pool.devices.unwrap_or(1))
+        .sum();
+    let wanted = format!(
+        "{} or more below /dev/infiniband in each pod",
+        format_count(least, "device")
+    );
+    let known = found
+        .pods
+        .iter()
+        .filter_map(|looked| Some((&looked.pod, looked.inside.as_ref().ok()?)));
+    let few: Vec<(&JobPod, usize)> = known
+        .clone()
+        .map(|(pod, inside)| (pod, inside.devices.len()))
+        .filter(|(_, count)| *count < least)
+        .collect();
     if let Some((first, count)) = few.first() {
         let measured = format!(
             "{} of {}: {} on {}",
@@ -156,25 +243,41 @@ fn check_pod_devices(found: &RayClusterFacts) -> CheckOutcome {
         );
         return CheckOutcome::failed("RW1262", measured)
             .expected(wanted)
-            .effect("the pod was given a resource whose devices are not there: NCCL finds fewer NICs, or none")
+            .effect(
+                "the pod was given a resource whose devices are not there: NCCL finds fewer NICs, \
+                 or none",
+            )
             .next(format!(
-                "kubectl exec {} -- ls -l /dev/infiniband; and the log of the device plugin on its node",
+                "kubectl exec {} -- ls -l /dev/infiniband; and the log of the device plugin on its \
+                 node",
                 format_pod_name(first)
             ));
     }
-    let silent: Vec<(&JobPod, &String)> =
-        found.pods.iter().filter_map(|looked| Some((&looked.pod, looked.inside.as_ref().err()?))).collect();
+    let silent: Vec<(&JobPod, &String)> = found
+        .pods
+        .iter()
+        .filter_map(|looked| Some((&looked.pod, looked.inside.as_ref().err()?)))
+        .collect();
     if let Some((_, why)) = silent.first() {
         let pods = fold_pod_names(silent.iter().map(|(pod, _)| *pod));
-        return CheckOutcome::unknown("RW1261", format!("{pods} could not be looked into: {}", one_line(why, 100)))
-            .expected(wanted)
-            .effect("whether the devices are there is not known")
-            .next("kubectl auth can-i create pods/exec; kubectl exec POD -- ls /dev/infiniband");
-    }
-    let all: std::collections::BTreeSet<&str> = known.flat_map(|(_, inside)| inside.devices.iter().map(String::as_str)).collect();
-    let names: Vec<&str> = all.into_iter().collect();
-    CheckOutcome::passed(format!("{} in each of {}", nodeset::fold_node_set(&names), format_count(found.pods.len(), "pod")))
+        return CheckOutcome::unknown(
+            "RW1261",
+            format!("{pods} could not be looked into: {}", one_line(why, 100)),
+        )
         .expected(wanted)
+        .effect("whether the devices are there is not known")
+        .next("kubectl auth can-i create pods/exec; kubectl exec POD -- ls /dev/infiniband");
+    }
+    let all: std::collections::BTreeSet<&str> = known
+        .flat_map(|(_, inside)| inside.devices.iter().map(String::as_str))
+        .collect();
+    let names: Vec<&str> = all.into_iter().collect();
+    CheckOutcome::passed(format!(
+        "{} in each of {}",
+        nodeset::fold_node_set(&names),
+        format_count(found.pods.len(), "pod")
+    ))
+    .expected(wanted)
 }
 
 /// RDMA traffic between two nodes.
@@ -185,15 +288,28 @@ fn check_pod_traffic(crossing: &Crossing, place: &str) -> CheckOutcome {
             return CheckOutcome::unknown("RW1263", why.clone())
                 .expected(wanted)
                 .effect("whether RDMA passes between nodes is not known")
-                .next(format!("railwright job render perftest-pods {place} --image IMAGE | railwright job submit {place} --watch -"));
+                .next(format!(
+                    "railwright job render perftest-pods {place} --image IMAGE | railwright job \
+                     submit {place} --watch -"
+                ));
         }
-        Crossing::Tried { pods, nodes, passed } => (pods, nodes, passed),
+        Crossing::Tried {
+            pods,
+            nodes,
+            passed,
+        } => (pods, nodes, passed),
     };
     let between = format!("{} ({}) to {} ({})", pods[0], nodes[0], pods[1], nodes[1]);
     let broken: Vec<&DeviceTrafficResult> = passed.iter().filter(|one| one.gbps.is_err()).collect();
     let Some(first) = broken.first() else {
-        let rates = passed.iter().filter_map(|one| Some(format!("{} {:.1}", one.devices[0], one.gbps.as_ref().ok()?)));
-        return CheckOutcome::passed(format!("{between}, in Gb/s: {}", rates.collect::<Vec<_>>().join(", "))).expected(wanted);
+        let rates = passed
+            .iter()
+            .filter_map(|one| Some(format!("{} {:.1}", one.devices[0], one.gbps.as_ref().ok()?)));
+        return CheckOutcome::passed(format!(
+            "{between}, in Gb/s: {}",
+            rates.collect::<Vec<_>>().join(", ")
+        ))
+        .expected(wanted);
     };
     let fault = first.gbps.as_ref().err().map(in_words).unwrap_or_default();
     let measured = format!(
@@ -202,11 +318,24 @@ fn check_pod_traffic(crossing: &Crossing, place: &str) -> CheckOutcome {
         format_count(passed.len(), "device"),
         first.devices.join(" to ")
     );
-    let is_disproof = broken.iter().any(|one| matches!(one.gbps, Err(TrafficFault::Broken(_) | TrafficFault::NothingMoved)));
-    let judgement = if is_disproof { CheckOutcome::failed("RW1264", measured) } else { CheckOutcome::unknown("RW1263", measured) };
-    judgement.expected(wanted).effect("what runs over several nodes hangs, breaks or goes over TCP there").next(
-        "railwright verify INVENTORY sends the same between the hosts, where it is to be seen whether the pods or the fabric are at fault",
-    )
+    let is_disproof = broken.iter().any(|one| {
+        matches!(
+            one.gbps,
+            Err(TrafficFault::Broken(_) | TrafficFault::NothingMoved)
+        )
+    });
+    let judgement = if is_disproof {
+        CheckOutcome::failed("RW1264", measured)
+    } else {
+        CheckOutcome::unknown("RW1263", measured)
+    };
+    judgement
+        .expected(wanted)
+        .effect("what runs over several nodes hangs, breaks or goes over TCP there")
+        .next(
+            "railwright verify INVENTORY sends the same between the hosts, where it is to be seen \
+             whether the pods or the fabric are at fault",
+        )
 }
 
 /// For people.
@@ -237,7 +366,13 @@ mod tests {
             ..JobPod::default()
         };
         RayClusterFacts {
-            pools: pools.iter().map(|pool| Pool { resource: (*pool).to_owned(), devices: Some(2) }).collect(),
+            pools: pools
+                .iter()
+                .map(|pool| Pool {
+                    resource: (*pool).to_owned(),
+                    devices: Some(2),
+                })
+                .collect(),
             pods: vec![InspectedRayPod { pod, inside }],
             room: Ok(Room::default()),
             wanted: Some(1),
@@ -247,38 +382,76 @@ mod tests {
 
     fn codes(found: &RayClusterFacts) -> (Proven, Vec<(String, Option<&'static str>)>) {
         let proof = check_ray_cluster(found, "ray", "-i inv -n ml");
-        (proof.proven, proof.topics.iter().map(|(topic, judgement)| (topic.word(), judgement.code)).collect())
+        (
+            proof.proven,
+            proof
+                .topics
+                .iter()
+                .map(|(topic, judgement)| (topic.word(), judgement.code))
+                .collect(),
+        )
     }
 
     #[test]
     fn what_is_not_there_disproves_and_what_is_not_known_does_not() {
         let topic = |word: &str, code| (word.to_owned(), code);
-        let two = || Ok(RayPodFacts { devices: vec!["mlx5_0".to_owned(), "mlx5_1".to_owned()], has_perftest: false });
+        let two = || {
+            Ok(RayPodFacts {
+                devices: vec!["mlx5_0".to_owned(), "mlx5_1".to_owned()],
+                has_perftest: false,
+            })
+        };
         // No node is known to give it.
         let lost = found(&["rdma/a"], two());
-        let all = vec![topic("pods", None), topic("rdma/a", Some("RW1260")), topic("devices", None), topic("traffic", Some("RW1263"))];
+        let all = vec![
+            topic("pods", None),
+            topic("rdma/a", Some("RW1260")),
+            topic("devices", None),
+            topic("traffic", Some("RW1263")),
+        ];
         assert_eq!(codes(&lost), (Proven::Disproven, all));
-        let unread = RayClusterFacts { room: Err("not allowed".to_owned()), ..found(&["rdma/a"], Err("not allowed".to_owned())) };
-        let all =
-            vec![topic("pods", None), topic("rdma/a", Some("RW1261")), topic("devices", Some("RW1261")), topic("traffic", Some("RW1263"))];
+        let unread = RayClusterFacts {
+            room: Err("not allowed".to_owned()),
+            ..found(&["rdma/a"], Err("not allowed".to_owned()))
+        };
+        let all = vec![
+            topic("pods", None),
+            topic("rdma/a", Some("RW1261")),
+            topic("devices", Some("RW1261")),
+            topic("traffic", Some("RW1263")),
+        ];
         assert_eq!(codes(&unread), (Proven::NotKnown, all));
         let nobody = found(&[], two());
         assert_eq!(codes(&nobody).1[1], topic("devices", Some("RW1260")));
-        // An image without perftest, or a clock that perftest does not trust, says nothing of the path.
+        // An image without perftest, or a clock that perftest does not trust, says nothing of the
+        // path.
         let passed = |gbps| Crossing::Tried {
             pods: ["a".to_owned(), "b".to_owned()],
             nodes: ["gpu1".to_owned(), "gpu2".to_owned()],
-            passed: vec![DeviceTrafficResult { devices: ["mlx5_0".to_owned(), "mlx5_0".to_owned()], gbps }],
+            passed: vec![DeviceTrafficResult {
+                devices: ["mlx5_0".to_owned(), "mlx5_0".to_owned()],
+                gbps,
+            }],
         };
         let cases = [
             (Ok(96.9), CheckVerdict::Passed),
             (Err(TrafficFault::NothingMoved), CheckVerdict::Failed),
-            (Err(TrafficFault::Broken("lost".to_owned())), CheckVerdict::Failed),
-            (Err(TrafficFault::NotUnderstood("?".to_owned())), CheckVerdict::Unknown),
+            (
+                Err(TrafficFault::Broken("lost".to_owned())),
+                CheckVerdict::Failed,
+            ),
+            (
+                Err(TrafficFault::NotUnderstood("?".to_owned())),
+                CheckVerdict::Unknown,
+            ),
             (Err(TrafficFault::NobodyListens), CheckVerdict::Unknown),
         ];
         for (gbps, verdict) in cases {
-            assert_eq!(check_pod_traffic(&passed(gbps.clone()), "").verdict, verdict, "{gbps:?}");
+            assert_eq!(
+                check_pod_traffic(&passed(gbps.clone()), "").verdict,
+                verdict,
+                "{gbps:?}"
+            );
         }
     }
 }

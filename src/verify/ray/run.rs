@@ -1,8 +1,9 @@
-//! Asks the pods of a cluster of Ray, and has two of them send RDMA traffic to each other. Nothing stays behind: what runs in a pod ends
-//! by itself, and its container ends it where we are gone.
+//! Asks the pods of a cluster of Ray, and has two of them send RDMA traffic to each other. Nothing
+//! stays behind: what runs in a pod ends by itself, and its container ends it where we are gone.
 
 use super::facts::{
-    Crossing, DeviceTrafficResult, InspectedRayPod, LOOK, Pool, RayClusterFacts, RayPodFacts, format_pod_name, parse_pod_facts,
+    Crossing, DeviceTrafficResult, InspectedRayPod, LOOK, Pool, RayClusterFacts, RayPodFacts,
+    format_pod_name, parse_pod_facts,
 };
 use crate::perftest::bandwidth_gbps;
 use crate::session::{ProbeOutput, run_probe};
@@ -49,21 +50,42 @@ pub struct RayProofRequest<'a> {
 impl RayProofRequest<'_> {
     /// All that is to be found.
     pub async fn found(&self) -> Result<RayClusterFacts, TransportError> {
-        let pods = KubernetesRead::JobPods { namespace: self.namespace.to_owned(), selector: self.selector.clone() };
-        let reads = [Read::Kubernetes(pods), Read::Kubernetes(KubernetesRead::Room)];
+        let pods = KubernetesRead::JobPods {
+            namespace: self.namespace.to_owned(),
+            selector: self.selector.clone(),
+        };
+        let reads = [
+            Read::Kubernetes(pods),
+            Read::Kubernetes(KubernetesRead::Room),
+        ];
         let answers = self.prober.reader().read(&reads).await?;
         let [pods, room] = &reads;
-        let (pods, room) = (parse_json_output::<Vec<JobPod>>(answers.output(pods)), parse_json_output::<Room>(answers.output(room)));
+        let (pods, room) = (
+            parse_json_output::<Vec<JobPod>>(answers.output(pods)),
+            parse_json_output::<Room>(answers.output(room)),
+        );
         let pods = match pods {
             Ok(pods) => self.looked(pods).await,
             Err(why) => return Ok(self.nothing(format!("its pods could not be read: {why}"), room)),
         };
         let crossing = self.crossing(&pods).await;
-        Ok(RayClusterFacts { pools: select_expected_pools(&self.pools, &pods), pods, room, wanted: self.wanted, crossing })
+        Ok(RayClusterFacts {
+            pools: select_expected_pools(&self.pools, &pods),
+            pods,
+            room,
+            wanted: self.wanted,
+            crossing,
+        })
     }
 
     fn nothing(&self, why: String, room: Result<Room, String>) -> RayClusterFacts {
-        RayClusterFacts { pools: self.pools.clone(), pods: Vec::new(), room, wanted: self.wanted, crossing: Crossing::Not(why) }
+        RayClusterFacts {
+            pools: self.pools.clone(),
+            pods: Vec::new(),
+            room,
+            wanted: self.wanted,
+            crossing: Crossing::Not(why),
+        }
     }
 
     async fn looked(&self, pods: Vec<JobPod>) -> Vec<InspectedRayPod> {
@@ -74,7 +96,10 @@ impl RayProofRequest<'_> {
             };
             InspectedRayPod { pod, inside }
         };
-        stream::iter(pods.into_iter().map(look).collect::<Vec<_>>()).buffered(AT_ONCE).collect().await
+        stream::iter(pods.into_iter().map(look).collect::<Vec<_>>())
+            .buffered(AT_ONCE)
+            .collect()
+            .await
     }
 
     async fn inside(&self, pod: &JobPod) -> Result<RayPodFacts, String> {
@@ -87,7 +112,17 @@ impl RayProofRequest<'_> {
 
     async fn ask(&self, pod: &JobPod, script: String, lease_s: u32) -> Result<ProbeOutput, String> {
         let (namespace, container) = (self.namespace.to_owned(), pod.container.clone());
-        run_probe(self.prober, &Probe::InPod { namespace, pod: pod.name.clone(), container, script, lease_s }).await
+        run_probe(
+            self.prober,
+            &Probe::InPod {
+                namespace,
+                pod: pod.name.clone(),
+                container,
+                script,
+                lease_s,
+            },
+        )
+        .await
     }
 
     /// Traffic between two pods on two nodes.
@@ -101,20 +136,41 @@ impl RayProofRequest<'_> {
             match self.send([from.0, to.0], [devices.0, devices.1]).await {
                 Ok(said) => {
                     let gbps = bandwidth_gbps(said.code, &(said.out + &said.err));
-                    passed.push(DeviceTrafficResult { devices: [devices.0.clone(), devices.1.clone()], gbps });
+                    passed.push(DeviceTrafficResult {
+                        devices: [devices.0.clone(), devices.1.clone()],
+                        gbps,
+                    });
                 }
-                Err(why) => return Crossing::Not(format!("{} could not be asked: {}", format_pod_name(from.0), one_line(&why, 100))),
+                Err(why) => {
+                    return Crossing::Not(format!(
+                        "{} could not be asked: {}",
+                        format_pod_name(from.0),
+                        one_line(&why, 100)
+                    ));
+                }
             }
         }
         let of = |each: fn(&JobPod) -> String| [each(from.0), each(to.0)];
-        Crossing::Tried { pods: of(format_pod_name), nodes: of(|pod| one_line(pod.node.as_deref().unwrap_or_default(), 63)), passed }
+        Crossing::Tried {
+            pods: of(format_pod_name),
+            nodes: of(|pod| one_line(pod.node.as_deref().unwrap_or_default(), 63)),
+            passed,
+        }
     }
 
     /// From the first pod to the second. The one that listens ends with its one client.
     async fn send(&self, pods: [&JobPod; 2], devices: [&String; 2]) -> Result<ProbeOutput, String> {
-        let address = pods[1].address.map(|address| address.to_string()).unwrap_or_default();
-        let program =
-            |device: &str| quote::sh_words(["ib_write_bw", "-d", device].into_iter().chain(self.words.iter().map(String::as_str)));
+        let address = pods[1]
+            .address
+            .map(|address| address.to_string())
+            .unwrap_or_default();
+        let program = |device: &str| {
+            quote::sh_words(
+                ["ib_write_bw", "-d", device]
+                    .into_iter()
+                    .chain(self.words.iter().map(String::as_str)),
+            )
+        };
         let listen = format!("exec {}", program(devices[1]));
         let send = format!(
             "n=0\nuntil {} {}; do n=$((n+1)); [ $n -lt {ATTEMPTS} ] || exit 1; sleep 1; done 2>&1",
@@ -122,7 +178,10 @@ impl RayProofRequest<'_> {
             quote::quote_for_shell(&address)
         );
         let lease_s = self.seconds + SLACK_S;
-        let (_, sent) = tokio::join!(self.ask(pods[1], listen, lease_s), self.ask(pods[0], send, lease_s));
+        let (_, sent) = tokio::join!(
+            self.ask(pods[1], listen, lease_s),
+            self.ask(pods[0], send, lease_s)
+        );
         sent
     }
 }
@@ -138,14 +197,23 @@ fn select_traffic_pods(pods: &[InspectedRayPod]) -> Result<(End<'_>, End<'_>), S
         .filter(|(pod, inside)| !inside.devices.is_empty() && pod.address.is_some())
         .collect();
     able.sort_by_key(|(pod, _)| pod.role.as_deref() != Some("worker"));
-    let Some(first) = able.first() else { return Err("no pod with an RDMA device can be asked".to_owned()) };
+    let Some(first) = able.first() else {
+        return Err("no pod with an RDMA device can be asked".to_owned());
+    };
     if able.iter().all(|(pod, _)| pod.node == first.0.node) {
-        return Err("the pods that have RDMA devices are on one node: nothing crosses the network".to_owned());
+        return Err(
+            "the pods that have RDMA devices are on one node: nothing crosses the network"
+                .to_owned(),
+        );
     }
     able.retain(|(_, inside)| inside.has_perftest);
-    let Some(first) = able.first() else { return Err("`ib_write_bw` is not in the image".to_owned()) };
+    let Some(first) = able.first() else {
+        return Err("`ib_write_bw` is not in the image".to_owned());
+    };
     let second = able.iter().find(|(pod, _)| pod.node != first.0.node);
-    second.map(|second| (*first, *second)).ok_or_else(|| "`ib_write_bw` is in the pods of one node only".to_owned())
+    second
+        .map(|second| (*first, *second))
+        .ok_or_else(|| "`ib_write_bw` is in the pods of one node only".to_owned())
 }
 
 /// Pools of the spec, or where it has none what the pods ask for.
@@ -153,14 +221,27 @@ fn select_expected_pools(of_spec: &[Pool], pods: &[InspectedRayPod]) -> Vec<Pool
     if !of_spec.is_empty() {
         return of_spec.to_vec();
     }
-    let asked: std::collections::BTreeSet<&String> =
-        pods.iter().flat_map(|looked| looked.pod.asks.keys()).filter(|resource| gives_rdma(resource)).collect();
-    asked.into_iter().map(|resource| Pool { resource: resource.clone(), devices: None }).collect()
+    let asked: std::collections::BTreeSet<&String> = pods
+        .iter()
+        .flat_map(|looked| looked.pod.asks.keys())
+        .filter(|resource| gives_rdma(resource))
+        .collect();
+    asked
+        .into_iter()
+        .map(|resource| Pool {
+            resource: resource.clone(),
+            devices: None,
+        })
+        .collect()
 }
 
-fn parse_json_output<T: DeserializeOwned>(output: Result<(i32, &str), String>) -> Result<T, String> {
+fn parse_json_output<T: DeserializeOwned>(
+    output: Result<(i32, &str), String>,
+) -> Result<T, String> {
     match output {
-        Ok((0, out)) => serde_json::from_str(out).map_err(|_| "the answer makes no sense".to_owned()),
+        Ok((0, out)) => {
+            serde_json::from_str(out).map_err(|_| "the answer makes no sense".to_owned())
+        }
         Ok((_, why)) => Err(one_line(why, 300)),
         Err(reason) => Err(reason),
     }

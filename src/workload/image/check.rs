@@ -1,4 +1,5 @@
-//! What was asked for, held to what can stand in a Containerfile: a value there is a word, and never the beginning of another line.
+//! What was asked for, held to what can stand in a Containerfile: a value there is a word, and
+//! never the beginning of another line.
 
 use super::super::asked::RequestPlaces;
 use super::super::check::is_image;
@@ -19,39 +20,77 @@ pub(super) fn check_image_request<'a>(
     let mut problems = check_base_and_suite(request, asked);
     let row = catalog.user_space.get(&request.fabric);
     if row.is_none() {
-        let known: Vec<&str> = catalog.user_space.entries().map(|entry| entry.row.name.as_str()).collect();
-        let message = format!("no libraries are known for a fabric of kind `{}`", one_line(&request.fabric, 40));
+        let known: Vec<&str> = catalog
+            .user_space
+            .entries()
+            .map(|entry| entry.row.name.as_str())
+            .collect();
+        let message = format!(
+            "no libraries are known for a fabric of kind `{}`",
+            one_line(&request.fabric, 40)
+        );
         let error = Diagnostic::error("RW1271", message)
             .state("nothing was rendered")
-            .next(format!("--fabric {}; `railwright catalog user-space` shows what is known of each", known.join(" | ")));
+            .next(format!(
+                "--fabric {}; `railwright catalog user-space` shows what is known of each",
+                known.join(" | ")
+            ));
         problems.push(asked.at(error, "image.fabric", "nothing is known of it"));
     }
     // What is no suite at all was told already.
-    let repository = row.filter(|_| is_suite(&request.suite)).and_then(|row| match resolve_repository(request, row, asked) {
-        Ok(repository) => repository,
-        Err(error) => {
-            problems.push(*error);
-            None
+    let repository = row.filter(|_| is_suite(&request.suite)).and_then(|row| {
+        match resolve_repository(request, row, asked) {
+            Ok(repository) => repository,
+            Err(error) => {
+                problems.push(*error);
+                None
+            }
         }
     });
-    let example = request.example.as_deref().map(|name| (name, catalog.example.get(name)));
+    let example = request
+        .example
+        .as_deref()
+        .map(|name| (name, catalog.example.get(name)));
     if let Some((name, None)) = example {
-        let known = || catalog.example.entries().map(|entry| entry.row.name.as_str());
-        let near = find_nearest_word(name, known()).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-        let error = Diagnostic::error("RW1274", format!("there is no example `{}`{near}", one_line(name, 40)))
-            .state("nothing was rendered")
-            .next(format!("--example {}", known().collect::<Vec<_>>().join(" | ")));
+        let known = || {
+            catalog
+                .example
+                .entries()
+                .map(|entry| entry.row.name.as_str())
+        };
+        let near = find_nearest_word(name, known())
+            .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+        let error = Diagnostic::error(
+            "RW1274",
+            format!("there is no example `{}`{near}", one_line(name, 40)),
+        )
+        .state("nothing was rendered")
+        .next(format!(
+            "--example {}",
+            known().collect::<Vec<_>>().join(" | ")
+        ));
         problems.push(asked.at(error, "image.example", "no such example"));
     }
     match row.filter(|_| problems.is_empty()) {
-        Some(row) => Ok(Sound { request, row, repository, example: example.and_then(|(_, row)| row) }),
+        Some(row) => Ok(Sound {
+            request,
+            row,
+            repository,
+            example: example.and_then(|(_, row)| row),
+        }),
         None => Err(problems),
     }
 }
 
 /// Base and suite, each one word.
 fn check_base_and_suite(request: &ImageRequest, asked: &RequestPlaces) -> Vec<Diagnostic> {
-    let base = (&request.base, "image.base", "an image", "--base REGISTRY/NAME:TAG, or NAME@sha256:...", is_image(&request.base));
+    let base = (
+        &request.base,
+        "image.base",
+        "an image",
+        "--base REGISTRY/NAME:TAG, or NAME@sha256:...",
+        is_image(&request.base),
+    );
     let suite = (
         &request.suite,
         "image.suite",
@@ -61,20 +100,35 @@ fn check_base_and_suite(request: &ImageRequest, asked: &RequestPlaces) -> Vec<Di
     );
     let wrong = [base, suite].into_iter().filter(|(.., is_sound)| !is_sound);
     let error = |(text, path, what, next, _): (&String, &str, &str, &str, bool)| {
-        let error = Diagnostic::error("RW1270", format!("`{}` cannot be {what}", one_line(text, 80)));
-        let error =
-            error.effect("each value of a Containerfile is one word; more would be a line of its own").state("nothing was rendered");
-        asked.at(error.next(next), path, "letters, digits and a few marks, and no blanks")
+        let error = Diagnostic::error(
+            "RW1270",
+            format!("`{}` cannot be {what}", one_line(text, 80)),
+        );
+        let error = error
+            .effect("each value of a Containerfile is one word; more would be a line of its own")
+            .state("nothing was rendered");
+        asked.at(
+            error.next(next),
+            path,
+            "letters, digits and a few marks, and no blanks",
+        )
     };
     wrong.map(error).collect()
 }
 
 fn is_suite(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    text.starts_with(|c: char| c.is_ascii_lowercase()) && text.len() <= 40 && text.chars().all(plain)
+    text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.len() <= 40
+        && text.chars().all(plain)
 }
 
-type Repository<'a> = Option<(&'a AptRepository, &'a str, &'a RepositorySigningKey, &'a str)>;
+type Repository<'a> = Option<(
+    &'a AptRepository,
+    &'a str,
+    &'a RepositorySigningKey,
+    &'a str,
+)>;
 
 /// Where packages come from, where that is not the distribution.
 fn resolve_repository<'a>(
@@ -83,32 +137,65 @@ fn resolve_repository<'a>(
     asked: &RequestPlaces,
 ) -> Result<Repository<'a>, Box<Diagnostic>> {
     let Some(repository) = &row.repository else {
-        let Some(key) = &request.key else { return Ok(None) };
-        let message = format!("packages for `{}` come from the distribution, whose keys the base has", one_line(&request.fabric, 40));
-        let error = Diagnostic::error("RW1273", message).state("nothing was rendered").next("leave --key out");
+        let Some(key) = &request.key else {
+            return Ok(None);
+        };
+        let message = format!(
+            "packages for `{}` come from the distribution, whose keys the base has",
+            one_line(&request.fabric, 40)
+        );
+        let error = Diagnostic::error("RW1273", message)
+            .state("nothing was rendered")
+            .next("leave --key out");
         let label = format!("nothing would be signed by {}", one_line(&key.path, 60));
         return Err(Box::new(asked.at(error, "image.key", &label)));
     };
     let Some(suite) = repository.suites.get(&request.suite) else {
         let known: Vec<&str> = repository.suites.keys().map(String::as_str).collect();
-        let message = format!("no suite of {} is known for `{}`", repository.url, one_line(&request.suite, 40));
+        let message = format!(
+            "no suite of {} is known for `{}`",
+            repository.url,
+            one_line(&request.suite, 40)
+        );
         let error = Diagnostic::error("RW1272", message)
-            .effect("packages that are built for another release lack their libraries, or bring others")
+            .effect(
+                "packages that are built for another release lack their libraries, or bring others",
+            )
             .state("nothing was rendered")
             .next(format!("take a base of {}, with --suite", known.join(", ")))
-            .next("or name the suite in a row of your own: modules/catalog/user-space.yaml of the inventory");
-        return Err(Box::new(asked.at(error, "image.suite", "none for this release")));
+            .next(
+                "or name the suite in a row of your own: modules/catalog/user-space.yaml of the \
+                 inventory",
+            );
+        return Err(Box::new(asked.at(
+            error,
+            "image.suite",
+            "none for this release",
+        )));
     };
     let problem = |message: String, label: &str| {
         let get = format!(
-            "fetch {} once, compare its fingerprint with what its maker says (gpg --show-keys FILE), keep it as keys/{}.asc",
+            "fetch {} once, compare its fingerprint with what its maker says (gpg --show-keys \
+             FILE), keep it as keys/{}.asc",
             repository.key, repository.name
         );
-        let error = Diagnostic::error("RW1273", message).state("nothing was rendered").next(get);
-        Box::new(asked.at(error.next(format!("then: --key keys/{}.asc", repository.name)), "image.key", label))
+        let error = Diagnostic::error("RW1273", message)
+            .state("nothing was rendered")
+            .next(get);
+        Box::new(asked.at(
+            error.next(format!("then: --key keys/{}.asc", repository.name)),
+            "image.key",
+            label,
+        ))
     };
     let Some(key) = &request.key else {
-        return Err(problem(format!("packages for `{}` come from {}, and no key was given", request.fabric, repository.url), ""));
+        return Err(problem(
+            format!(
+                "packages for `{}` come from {}, and no key was given",
+                request.fabric, repository.url
+            ),
+            "",
+        ));
     };
     let shown = one_line(&key.path, 80);
     let Some(path) = in_context(&key.path) else {
@@ -118,15 +205,22 @@ fn resolve_repository<'a>(
         ));
     };
     if !is_armoured_key(&key.text) || key.text.contains("PRIVATE KEY") {
-        return Err(problem(format!("`{shown}` is no armoured public key"), "`gpg --armor --export KEY` writes one"));
+        return Err(problem(
+            format!("`{shown}` is no armoured public key"),
+            "`gpg --armor --export KEY` writes one",
+        ));
     }
     Ok(Some((repository, suite, key, path)))
 }
 
-/// A path as COPY takes it: a build copies only from its own folder, and reads `*`, `?`, `[` and `$` as more than themselves.
+/// A path as COPY takes it: a build copies only from its own folder, and reads `*`, `?`, `[` and
+/// `$` as more than themselves.
 fn in_context(path: &str) -> Option<&str> {
     let path = path.strip_prefix("./").unwrap_or(path);
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/+@".contains(c);
-    let is_below = path.split('/').all(|part| !part.is_empty() && part != "." && part != "..");
-    (is_below && !path.starts_with('-') && path.len() <= 400 && path.chars().all(plain)).then_some(path)
+    let is_below = path
+        .split('/')
+        .all(|part| !part.is_empty() && part != "." && part != "..");
+    (is_below && !path.starts_with('-') && path.len() <= 400 && path.chars().all(plain))
+        .then_some(path)
 }

@@ -57,12 +57,16 @@ impl ContainerfileText {
 
     fn why(&mut self, lines: &[&str]) {
         self.blank();
-        lines.iter().for_each(|line| self.line(&format!("# {line}")));
+        lines
+            .iter()
+            .for_each(|line| self.line(&format!("# {line}")));
     }
 
     /// Commands of one layer; the first that fails ends the build.
     fn run<S: AsRef<str>>(&mut self, commands: &[S]) {
-        let commands: Vec<&str> = std::iter::once("set -eu").chain(commands.iter().map(AsRef::as_ref)).collect();
+        let commands: Vec<&str> = std::iter::once("set -eu")
+            .chain(commands.iter().map(AsRef::as_ref))
+            .collect();
         self.line(&format!("RUN {}", commands.join("; \\\n    ")));
     }
 }
@@ -74,31 +78,58 @@ fn select_providers<'a>(sound: &Sound<'a>) -> Vec<&'a str> {
 
 fn write_header(file: &mut ContainerfileText, sound: &Sound<'_>) {
     file.line(
-        "# Written by `railwright image render`: a base with the RDMA user space, without which NCCL goes over TCP and says nothing.",
+        "# Written by `railwright image render`: a base with the RDMA user space, without which \
+         NCCL goes over TCP and says nothing.",
     );
-    let context = sound.repository.map_or("any folder".to_owned(), |(.., path)| format!("the folder that holds {path}"));
-    file.line(&format!("# Build it in {context}: docker build -f Containerfile -t NAME . (podman and buildah take it, too)"));
+    let context = sound
+        .repository
+        .map_or("any folder".to_owned(), |(.., path)| {
+            format!("the folder that holds {path}")
+        });
+    file.line(&format!(
+        "# Build it in {context}: docker build -f Containerfile -t NAME . (podman and buildah take \
+         it, too)"
+    ));
     if !sound.request.base.contains('@') {
-        file.line("# The base has no digest: NAME@sha256:... in its place builds the same image again, whoever moves the tag.");
+        file.line(
+            "# The base has no digest: NAME@sha256:... in its place builds the same image again, \
+             whoever moves the tag.",
+        );
     }
 }
 
 fn write_release_check(file: &mut ContainerfileText, sound: &Sound<'_>) {
     let suite = &sound.request.suite;
-    file.why(&["Packages are built for one release: on another their libraries are missing. So a base of another one ends here."]);
-    let said = |what: &str| format!("{{ echo {} >&2; exit 1; }}", quote_for_shell(&format!("railwright: {what}")));
-    // The one message in which the shell fills something in; the suite is a word of small letters and digits.
+    file.why(&[
+        "Packages are built for one release: on another their libraries are missing. So a base of \
+         another one ends here.",
+    ]);
+    let said = |what: &str| {
+        format!(
+            "{{ echo {} >&2; exit 1; }}",
+            quote_for_shell(&format!("railwright: {what}"))
+        )
+    };
+    // The one message in which the shell fills something in; the suite is a word of small letters
+    // and digits.
     let other = format!(
-        "{{ echo \"railwright: the base is of ${{VERSION_CODENAME:-no named release}}, and this file is for {suite}: render it with the base's --suite\" >&2; exit 1; }}"
+        "{{ echo \"railwright: the base is of ${{VERSION_CODENAME:-no named release}}, and this \
+         file is for {suite}: render it with the base's --suite\" >&2; exit 1; }}"
     );
     let user = said("the base runs as another user than root, who cannot install packages");
     let mut commands = vec![
         ". /etc/os-release".to_owned(),
-        format!("[ \"${{VERSION_CODENAME:-}}\" = {} ] || {other}", quote_for_shell(suite)),
+        format!(
+            "[ \"${{VERSION_CODENAME:-}}\" = {} ] || {other}",
+            quote_for_shell(suite)
+        ),
         format!("[ \"$(id -u)\" = 0 ] || {user}"),
     ];
     if sound.example.is_some() {
-        commands.push(format!("command -v pip >/dev/null || {}", said("the base has no pip, which the example is installed with")));
+        commands.push(format!(
+            "command -v pip >/dev/null || {}",
+            said("the base has no pip, which the example is installed with")
+        ));
     }
     file.run(&commands);
 }
@@ -106,44 +137,96 @@ fn write_release_check(file: &mut ContainerfileText, sound: &Sound<'_>) {
 /// The example in a stage of its own, so that the tools which fetch it stay out of the image.
 fn write_example_stage(file: &mut ContainerfileText, example: &ExampleRow) {
     file.blank();
-    file.line(&format!("# The example {}, in a stage of its own: what fetches it stays out of the image.", example.name));
+    file.line(&format!(
+        "# The example {}, in a stage of its own: what fetches it stays out of the image.",
+        example.name
+    ));
     file.line(&format!("FROM {CHECKED} AS {EXAMPLE}"));
-    file.run(&["apt-get update", &format!("{INSTALL} ca-certificates git wget"), FORGET]);
+    file.run(&[
+        "apt-get update",
+        &format!("{INSTALL} ca-certificates git wget"),
+        FORGET,
+    ]);
     file.line(&format!("WORKDIR {}", example.folder));
-    file.why(&["Data by checksum: a mirror that gives something else ends the build. Sums are of the packed files."]);
-    let folders: BTreeSet<&str> = example.files.iter().filter_map(|data| Some(data.path.rsplit_once('/')?.0)).collect();
-    let mut commands: Vec<String> = folders.into_iter().map(|folder| format!("mkdir -p {}", quote_for_shell(folder))).collect();
+    file.why(&[
+        "Data by checksum: a mirror that gives something else ends the build. Sums are of the \
+         packed files.",
+    ]);
+    let folders: BTreeSet<&str> = example
+        .files
+        .iter()
+        .filter_map(|data| Some(data.path.rsplit_once('/')?.0))
+        .collect();
+    let mut commands: Vec<String> = folders
+        .into_iter()
+        .map(|folder| format!("mkdir -p {}", quote_for_shell(folder)))
+        .collect();
     for data in &example.files {
         let packed = format!("{}.gz", data.path);
-        commands.push(format!("wget -q -O {} {}", quote_for_shell(&packed), quote_for_shell(&data.url)));
+        commands.push(format!(
+            "wget -q -O {} {}",
+            quote_for_shell(&packed),
+            quote_for_shell(&data.url)
+        ));
         commands.push(format_checksum_command(&data.sha256, &packed));
         commands.push(format!("gzip -d {}", quote_for_shell(&packed)));
     }
     file.run(&commands);
     let code = &example.code;
-    file.why(&["Code at its tag. A tag can be moved by its owner, unlike a commit: this is as much as its maker fixes."]);
+    file.why(&[
+        "Code at its tag. A tag can be moved by its owner, unlike a commit: this is as much as its \
+         maker fixes.",
+    ]);
     let parent = code.at.rsplit_once('/').map_or(".", |(parent, _)| parent);
     file.run(&[
-        format!("git clone -q --depth 1 --branch {} {} /tmp/code", quote_for_shell(&code.tag), quote_for_shell(&code.url)),
+        format!(
+            "git clone -q --depth 1 --branch {} {} /tmp/code",
+            quote_for_shell(&code.tag),
+            quote_for_shell(&code.url)
+        ),
         format!("mkdir -p {}", quote_for_shell(parent)),
-        format!("mv {} {}", quote_for_shell(&format!("/tmp/code/{}", code.folder)), quote_for_shell(&code.at)),
+        format!(
+            "mv {} {}",
+            quote_for_shell(&format!("/tmp/code/{}", code.folder)),
+            quote_for_shell(&code.at)
+        ),
         "rm -rf /tmp/code".to_owned(),
     ]);
 }
 
 fn format_checksum_command(sha256: &str, path: &str) -> String {
-    format!("printf '%s  %s\\n' {} {} | sha256sum -c -", quote_for_shell(sha256), quote_for_shell(path))
+    format!(
+        "printf '%s  %s\\n' {} {} | sha256sum -c -",
+        quote_for_shell(sha256),
+        quote_for_shell(path)
+    )
 }
 
-/// A repository that is not the distribution's: its key from the build's folder, trusted for this repository alone.
-fn write_apt_source(file: &mut ContainerfileText, repository: &AptRepository, suite: &str, key: &RepositorySigningKey, path: &str) {
+/// A repository that is not the distribution's: its key from the build's folder, trusted for this
+/// repository alone.
+fn write_apt_source(
+    file: &mut ContainerfileText,
+    repository: &AptRepository,
+    suite: &str,
+    key: &RepositorySigningKey,
+    path: &str,
+) {
     let name = &repository.name;
     let ring = format!("/etc/apt/keyrings/railwright-{name}.asc");
     file.why(&["The certificates by which apt knows the repository below; a bare base has none."]);
-    file.run(&["apt-get update", &format!("{INSTALL} ca-certificates"), FORGET]);
+    file.run(&[
+        "apt-get update",
+        &format!("{INSTALL} ca-certificates"),
+        FORGET,
+    ]);
     file.why(&[
-        &format!("The key as it was when this was rendered, and no other. It is trusted for {} alone (Signed-By);", repository.url),
-        "in trusted.gpg.d it could sign packages of every repository. Nothing is fetched and handed to a shell or to gpg.",
+        &format!(
+            "The key as it was when this was rendered, and no other. It is trusted for {} alone \
+             (Signed-By);",
+            repository.url
+        ),
+        "in trusted.gpg.d it could sign packages of every repository. Nothing is fetched and \
+         handed to a shell or to gpg.",
     ]);
     file.line(&format!("COPY {path} {ring}"));
     let lines = [
@@ -159,7 +242,9 @@ fn write_apt_source(file: &mut ContainerfileText, repository: &AptRepository, su
         format!(
             "printf '%s\\n' {} >{}",
             sh_words(lines.iter().map(String::as_str)),
-            quote_for_shell(&format!("/etc/apt/sources.list.d/railwright-{name}.sources"))
+            quote_for_shell(&format!(
+                "/etc/apt/sources.list.d/railwright-{name}.sources"
+            ))
         ),
     ]);
 }
@@ -168,39 +253,68 @@ fn write_package_install(file: &mut ContainerfileText, sound: &Sound<'_>) {
     let mut commands = Vec::new();
     match sound.repository {
         None => file.why(&[
-            "libibverbs, its providers, librdmacm and `ibv_devinfo`, of the distribution itself: programs load them at run time, so nothing",
+            "libibverbs, its providers, librdmacm and `ibv_devinfo`, of the distribution itself: \
+             programs load them at run time, so nothing",
             "is missed while an image is built, and none of them comes with CUDA or PyTorch.",
         ]),
         Some((repository, ..)) => {
             file.why(&[
-                "libibverbs, its providers, librdmacm and `ibv_devinfo`, of that repository where the distribution has them as well: its own do not",
-                "know the NIC, or know it by another driver. Programs load them at run time, so nothing is missed while an image is built.",
+                "libibverbs, its providers, librdmacm and `ibv_devinfo`, of that repository where \
+                 the distribution has them as well: its own do not",
+                "know the NIC, or know it by another driver. Programs load them at run time, so \
+                 nothing is missed while an image is built.",
             ]);
             commands.push(format_apt_pin(repository, &sound.row.packages));
         }
     }
     commands.push("apt-get update".to_owned());
-    commands.push(format!("{INSTALL} {}", sh_words(sound.row.packages.iter().map(String::as_str))));
+    commands.push(format!(
+        "{INSTALL} {}",
+        sh_words(sound.row.packages.iter().map(String::as_str))
+    ));
     commands.push(FORGET.to_owned());
     file.run(&commands);
 }
 
-/// Prefers these packages of a repository by its host, as apt_preferences(5) has it: 990 goes before the distribution's, and never down.
+/// Prefers these packages of a repository by its host, as apt_preferences(5) has it: 990 goes
+/// before the distribution's, and never down.
 fn format_apt_pin(repository: &AptRepository, packages: &[String]) -> String {
-    let host = repository.url.trim_start_matches("https://").split('/').next().unwrap_or_default();
-    let lines = [format!("Package: {}", packages.join(" ")), format!("Pin: origin \"{host}\""), "Pin-Priority: 990".to_owned()];
+    let host = repository
+        .url
+        .trim_start_matches("https://")
+        .split('/')
+        .next()
+        .unwrap_or_default();
+    let lines = [
+        format!("Package: {}", packages.join(" ")),
+        format!("Pin: origin \"{host}\""),
+        "Pin-Priority: 990".to_owned(),
+    ];
     let path = format!("/etc/apt/preferences.d/railwright-{}.pref", repository.name);
-    format!("printf '%s\\n' {} >{}", sh_words(lines.iter().map(String::as_str)), quote_for_shell(&path))
+    format!(
+        "printf '%s\\n' {} >{}",
+        sh_words(lines.iter().map(String::as_str)),
+        quote_for_shell(&path)
+    )
 }
 
-/// What programs will load is looked for before the image is done: by what ldconfig found, and by how libibverbs finds a provider
-/// (linux-rdma/rdma-core: libibverbs/dynamic_driver.c).
+/// What programs will load is looked for before the image is done: by what ldconfig found, and by
+/// how libibverbs finds a provider (linux-rdma/rdma-core: libibverbs/dynamic_driver.c).
 fn write_library_check(file: &mut ContainerfileText, row: &UserSpaceRow, providers: &[&str]) {
     file.why(&["What programs load is there: the same that `railwright image check` looks for."]);
-    let missing = |what: &str| format!("{{ echo {} >&2; exit 1; }}", quote_for_shell(&format!("railwright: {what} is not in the image")));
+    let missing = |what: &str| {
+        format!(
+            "{{ echo {} >&2; exit 1; }}",
+            quote_for_shell(&format!("railwright: {what} is not in the image"))
+        )
+    };
     let mut commands = vec!["ldconfig".to_owned()];
     for library in &row.libraries {
-        commands.push(format!("ldconfig -p | grep -F {} >/dev/null || {}", quote_for_shell(&format!("{library} (")), missing(library)));
+        commands.push(format!(
+            "ldconfig -p | grep -F {} >/dev/null || {}",
+            quote_for_shell(&format!("{library} (")),
+            missing(library)
+        ));
     }
     for provider in providers {
         let line = format!("driver {provider}");
@@ -210,15 +324,24 @@ fn write_library_check(file: &mut ContainerfileText, row: &UserSpaceRow, provide
             missing(&format!("a line `{line}` of /etc/libibverbs.d"))
         ));
         let path = format!("/usr/lib/*/libibverbs/lib{provider}-rdmav*.so");
-        commands.push(format!("ls {path} >/dev/null || {}", missing(&format!("lib{provider}-rdmav*.so"))));
+        commands.push(format!(
+            "ls {path} >/dev/null || {}",
+            missing(&format!("lib{provider}-rdmav*.so"))
+        ));
     }
     file.run(&commands);
 }
 
 fn write_example_copy(file: &mut ContainerfileText, example: &ExampleRow) {
     let (folder, code) = (&example.folder, &example.code);
-    file.why(&["Data and code of the example; what its Python needs comes from PyPI, which decides what comes with it."]);
+    file.why(&[
+        "Data and code of the example; what its Python needs comes from PyPI, which decides what \
+         comes with it.",
+    ]);
     file.line(&format!("COPY --from={EXAMPLE} {folder} {folder}"));
     file.line(&format!("WORKDIR {folder}"));
-    file.run(&[format!("pip install --no-cache-dir -r {}", quote_for_shell(&format!("{folder}/{}/{}", code.at, code.requirements)))]);
+    file.run(&[format!(
+        "pip install --no-cache-dir -r {}",
+        quote_for_shell(&format!("{folder}/{}/{}", code.at, code.requirements))
+    )]);
 }

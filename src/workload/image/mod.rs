@@ -1,6 +1,8 @@
-//! Images that carry the RDMA user space: from a base, a kind of fabric and rows of the catalogue to a Containerfile.
+//! Images that carry the RDMA user space: from a base, a kind of fabric and rows of the catalogue
+//! to a Containerfile.
 //!
-//! `check` holds what was asked for to what can stand in such a file, `containerfile` writes it. Nothing is built, and nothing is fetched.
+//! `check` holds what was asked for to what can stand in such a file, `containerfile` writes it.
+//! Nothing is built, and nothing is fetched.
 
 mod check;
 mod containerfile;
@@ -43,12 +45,24 @@ pub struct RepositorySigningKey {
 struct Sound<'a> {
     request: &'a ImageRequest,
     row: &'a UserSpaceRow,
-    /// The repository, its suite for the base's release, and its key with the path as it is written.
-    repository: Option<(&'a AptRepository, &'a str, &'a RepositorySigningKey, &'a str)>,
+    /// The repository, its suite for the base's release, and its key with the path as it is
+    /// written.
+    repository: Option<(
+        &'a AptRepository,
+        &'a str,
+        &'a RepositorySigningKey,
+        &'a str,
+    )>,
     example: Option<&'a ExampleRow>,
 }
 
 /// The Containerfile, or all that keeps it from being written.
-pub fn render_containerfile(request: &ImageRequest, catalog: &Catalog, asked: &RequestPlaces) -> Result<String, Vec<Diagnostic>> {
-    Ok(containerfile::write_containerfile(&check::check_image_request(request, catalog, asked)?))
+pub fn render_containerfile(
+    request: &ImageRequest,
+    catalog: &Catalog,
+    asked: &RequestPlaces,
+) -> Result<String, Vec<Diagnostic>> {
+    Ok(containerfile::write_containerfile(
+        &check::check_image_request(request, catalog, asked)?,
+    ))
 }

@@ -1,6 +1,7 @@
-//! Law 7: in no interleaving do we start a disruption that puts unavailable above the budget, whoever caused it: hosts down before
-//! the plan, nodes that others cordoned, gates that failed in an earlier run, also with a budget in percent and a plan that is narrowed
-//! away from them. Judged from what happened, by rules of its own: not by what the scheduler thinks.
+//! Law 7: in no interleaving do we start a disruption that puts unavailable above the budget,
+//! whoever caused it: hosts down before the plan, nodes that others cordoned, gates that failed in
+//! an earlier run, also with a budget in percent and a plan that is narrowed away from them. Judged
+//! from what happened, by rules of its own: not by what the scheduler thinks.
 
 use super::case::{Case, Freedom, free_cases, troubles};
 use super::{Held, ensure, law, switch_off_and_on};
@@ -52,16 +53,24 @@ impl<'a> Watcher<'a> {
     }
 
     fn host(&self, node: &str) -> Option<String> {
-        self.step(node)?.target.as_ref().map(|target| target.name.to_string())
+        self.step(node)?
+            .target
+            .as_ref()
+            .map(|target| target.name.to_string())
     }
 
     fn is_disruptive(&self, node: &str) -> bool {
-        self.step(node).is_some_and(|step| step.disruption >= Disruption::Restart)
+        self.step(node)
+            .is_some_and(|step| step.disruption >= Disruption::Restart)
     }
 
     /// Whoever cannot be in service.
     fn out_for_certain(&self) -> BTreeSet<String> {
-        [&self.out, &self.silent, &self.cordoned, &self.elsewhere].into_iter().flatten().cloned().collect()
+        [&self.out, &self.silent, &self.cordoned, &self.elsewhere]
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect()
     }
 
     fn see(&mut self, event: &RunEvent) -> Result<(), String> {
@@ -78,9 +87,15 @@ impl<'a> Watcher<'a> {
                 }
                 let (count, budget) = (unavailable.len(), self.budget);
                 // Mending a host that is out already puts nobody else out.
-                ensure!(was_out || count <= budget, "{node} began with {unavailable:?} out of service, and the budget is {budget}");
+                ensure!(
+                    was_out || count <= budget,
+                    "{node} began with {unavailable:?} out of service, and the budget is {budget}"
+                );
             }
-            RunEvent::StepFinished { node, outcome: NodeOutcome::Done { .. } } => match self.step(node).map(|step| &step.kind) {
+            RunEvent::StepFinished {
+                node,
+                outcome: NodeOutcome::Done { .. },
+            } => match self.step(node).map(|step| &step.kind) {
                 Some(NodeKind::Drain { .. }) => self.cordoned.extend(self.host(node)),
                 Some(NodeKind::Uncordon { .. }) => {
                     let host = self.host(node);
@@ -88,14 +103,22 @@ impl<'a> Watcher<'a> {
                 }
                 _ => {}
             },
-            RunEvent::StepFinished { node, outcome: NodeOutcome::Failed { .. } | NodeOutcome::Unknown { .. } } => {
+            RunEvent::StepFinished {
+                node,
+                outcome: NodeOutcome::Failed { .. } | NodeOutcome::Unknown { .. },
+            } => {
                 let (host, is_disruptive) = (self.host(node), self.is_disruptive(node));
                 match is_disruptive {
                     true => self.out.extend(host),
-                    false => self.in_doubt.extend(host.filter(|host| !self.out.contains(host))),
+                    false => self
+                        .in_doubt
+                        .extend(host.filter(|host| !self.out.contains(host))),
                 }
             }
-            RunEvent::StepFinished { node, outcome: NodeOutcome::Unreachable { .. } } => self.silent.extend(self.host(node)),
+            RunEvent::StepFinished {
+                node,
+                outcome: NodeOutcome::Unreachable { .. },
+            } => self.silent.extend(self.host(node)),
             RunEvent::HostUnreachable { host, .. } => self.silent.extend([host.clone()]),
             // The gate of these worlds passes a host also while somebody has it switched off.
             RunEvent::PowerCycled { host } => self.out.extend([host.clone()]),
@@ -128,38 +151,72 @@ struct World {
 fn worlds() -> impl Strategy<Value = World> {
     let some = || proptest::collection::btree_set(0usize..6, 0..3);
     let nodes = proptest::collection::btree_map(0usize..6, any::<bool>(), 0..2);
-    let freedom = Freedom { failing: 2, policy: true, ..Freedom::default() };
+    let freedom = Freedom {
+        failing: 2,
+        policy: true,
+        ..Freedom::default()
+    };
     let case = free_cases(6, troubles(), 6, freedom);
-    (case, any::<bool>(), some(), nodes).prop_map(|(case, healed, down, nodes)| World { case, healed, down, nodes })
+    (case, any::<bool>(), some(), nodes).prop_map(|(case, healed, down, nodes)| World {
+        case,
+        healed,
+        down,
+        nodes,
+    })
 }
 
 impl World {
     /// The names of those of these hosts that there are.
     fn names(&self, hosts: impl IntoIterator<Item = usize>) -> BTreeSet<String> {
         let names = self.case.names();
-        hosts.into_iter().filter_map(|host| names.get(host).cloned()).collect()
+        hosts
+            .into_iter()
+            .filter_map(|host| names.get(host).cloned())
+            .collect()
     }
 }
 
 /// Goes on until nothing is left that `resume` could do.
-async fn through(room: &Room, case: &Case, plan: &Plan, switched: &mut BTreeMap<usize, Vec<String>>) {
+async fn through(
+    room: &Room,
+    case: &Case,
+    plan: &Plan,
+    switched: &mut BTreeMap<usize, Vec<String>>,
+) {
     let mut outcome = apply_plan(plan, &room.context, room.sink()).await;
     for turn in 0..4 {
-        if matches!(outcome.ending, RunExitClass::Done | RunExitClass::Refused) || outcome.run.is_none() {
+        if matches!(outcome.ending, RunExitClass::Done | RunExitClass::Refused)
+            || outcome.run.is_none()
+        {
             break;
         }
-        let hosts = switch_off_and_on(room, &outcome, case.crash.1, !(case.crash.0 + turn).is_multiple_of(3)).await;
+        let hosts = switch_off_and_on(
+            room,
+            &outcome,
+            case.crash.1,
+            !(case.crash.0 + turn).is_multiple_of(3),
+        )
+        .await;
         switched.insert(room.events.lock().unwrap().len(), hosts);
         outcome = resume_run(&room.context, Decisions::default(), room.sink()).await;
     }
 }
 
 /// Judges what happened since this event, with these hosts down or cordoned by others all the time.
-fn watch(room: &Room, watcher: &mut Watcher<'_>, since: usize, switched: &mut BTreeMap<usize, Vec<String>>) -> Result<(), String> {
+fn watch(
+    room: &Room,
+    watcher: &mut Watcher<'_>,
+    since: usize,
+    switched: &mut BTreeMap<usize, Vec<String>>,
+) -> Result<(), String> {
     let events = room.events.lock().unwrap();
     for (n, event) in events.iter().enumerate().skip(since) {
-        watcher.out.extend(switched.remove(&n).into_iter().flatten());
-        watcher.see(event).map_err(|why| format!("{why}, after {:#?}", &events[n.saturating_sub(30)..=n]))?;
+        watcher
+            .out
+            .extend(switched.remove(&n).into_iter().flatten());
+        watcher
+            .see(event)
+            .map_err(|why| format!("{why}, after {:#?}", &events[n.saturating_sub(30)..=n]))?;
     }
     Ok(())
 }
@@ -169,7 +226,10 @@ fn law_7_never_more_out_of_service_than_the_budget_allows() {
     law("law_7", worlds(), async |world: &World| {
         let case = &world.case;
         let mut room = case.room();
-        let nodes = room.server.clone().unwrap_or_else(|| Nodes::beside(&mut room));
+        let nodes = room
+            .server
+            .clone()
+            .unwrap_or_else(|| Nodes::beside(&mut room));
         let mut switched = BTreeMap::new();
         let first = room.plan().await;
         through(&room, case, &first, &mut switched).await;
@@ -182,23 +242,40 @@ fn law_7_never_more_out_of_service_than_the_budget_allows() {
         room.wishes = case.wished(&case.dropped);
         for host in world.names(world.down.iter().copied()) {
             room.host(&host, |host| {
-                host.faults.push(SimulatedFault { after: 0, word: None, trouble: SimulatedTrouble::Unreachable(u32::MAX) })
+                host.faults.push(SimulatedFault {
+                    after: 0,
+                    word: None,
+                    trouble: SimulatedTrouble::Unreachable(u32::MAX),
+                })
             });
         }
         for (host, ready) in &world.nodes {
-            world.names([*host]).iter().for_each(|host| nodes.set(host, *ready, false));
+            world
+                .names([*host])
+                .iter()
+                .for_each(|host| nodes.set(host, *ready, false));
         }
         let second = case.plan(&room).await;
         case.strike(&room);
         // A host that is down stays down: it loses no power, and so boots no more.
         for host in world.names(world.down.iter().copied()) {
-            room.host(&host, |host| host.faults.retain(|fault| fault.trouble != SimulatedTrouble::PowerLost));
+            room.host(&host, |host| {
+                host.faults
+                    .retain(|fault| fault.trouble != SimulatedTrouble::PowerLost)
+            });
         }
         let since = room.events.lock().unwrap().len();
         through(&room, case, &second, &mut switched).await;
-        let mut watcher =
-            Watcher { plan: &second, elsewhere: world.names(world.down.iter().chain(world.nodes.keys()).copied()), ..watcher };
+        let mut watcher = Watcher {
+            plan: &second,
+            elsewhere: world.names(world.down.iter().chain(world.nodes.keys()).copied()),
+            ..watcher
+        };
         watch(&room, &mut watcher, since, &mut switched)?;
-        Ok(if watcher.disruptions > 0 { Held::Yes } else { Held::Beside })
+        Ok(if watcher.disruptions > 0 {
+            Held::Yes
+        } else {
+            Held::Beside
+        })
     });
 }

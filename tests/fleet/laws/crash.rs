@@ -1,5 +1,6 @@
-//! Law 3: a crash at any journal record, also between an action and its record, then resume, gives the same targets and
-//! the same state as no crash. A disk that is full at a record is such a crash, of a controller that lives.
+//! Law 3: a crash at any journal record, also between an action and its record, then resume, gives
+//! the same targets and the same state as no crash. A disk that is full at a record is such a
+//! crash, of a controller that lives.
 
 use super::case::{Case, Freedom, benign, free_cases};
 use super::settled::{calm, comes_to_what_it_would};
@@ -61,7 +62,14 @@ impl Fate {
     /// The state folder whose journals it decides over.
     pub fn over(&self, folder: StateFolder, fleet: &Fleet, death: Death) -> StateFolder {
         let (fleet, fate) = (fleet.clone(), self.clone());
-        let mortal = move |inner| Box::new(Mortal { inner, fate: fate.clone(), death, fleet: fleet.clone() }) as Box<dyn JournalStore>;
+        let mortal = move |inner| {
+            Box::new(Mortal {
+                inner,
+                fate: fate.clone(),
+                death,
+                fleet: fleet.clone(),
+            }) as Box<dyn JournalStore>
+        };
         folder.through(Arc::new(mortal))
     }
 
@@ -112,14 +120,26 @@ impl JournalStore for Mortal {
 }
 
 /// What everything comes to.
-type End = (BTreeMap<String, SimulatedHost>, ClusterState, Option<BTreeMap<String, NodeState>>);
+type End = (
+    BTreeMap<String, SimulatedHost>,
+    ClusterState,
+    Option<BTreeMap<String, NodeState>>,
+);
 
 fn end_of(room: &Room) -> End {
     let mut state = room.state();
     (state.serial, state.absorbed, state.cluster) = (0, None, None);
     state.lineages.clear();
-    state.last_applied.resources.values_mut().for_each(|applied| (applied.at, applied.run) = (String::new(), String::new()));
-    (room.fleet.effects(), state, room.server.as_ref().map(Nodes::states))
+    state
+        .last_applied
+        .resources
+        .values_mut()
+        .for_each(|applied| (applied.at, applied.run) = (String::new(), String::new()));
+    (
+        room.fleet.effects(),
+        state,
+        room.server.as_ref().map(Nodes::states),
+    )
 }
 
 fn has(outcome: &ApplyOutcome, code: &str) -> bool {
@@ -128,8 +148,21 @@ fn has(outcome: &ApplyOutcome, code: &str) -> bool {
 
 /// The resources of which nobody can tell how they ended, by the commands that go on.
 pub fn undecided(outcome: &ApplyOutcome) -> BTreeSet<Address> {
-    let next = outcome.problems.iter().filter(|problem| problem.code == "RW0614").flat_map(|problem| &problem.next);
-    next.filter_map(|command| command.split_once("--redo ")?.1.split_once(' ')?.0.parse().ok()).collect()
+    let next = outcome
+        .problems
+        .iter()
+        .filter(|problem| problem.code == "RW0614")
+        .flat_map(|problem| &problem.next);
+    next.filter_map(|command| {
+        command
+            .split_once("--redo ")?
+            .1
+            .split_once(' ')?
+            .0
+            .parse()
+            .ok()
+    })
+    .collect()
 }
 
 async fn begin(case: &Case, room: &Room) -> ApplyOutcome {
@@ -138,13 +171,19 @@ async fn begin(case: &Case, room: &Room) -> ApplyOutcome {
 }
 
 /// The spec, and then the spec without what is dropped, with all these deaths.
-async fn story(case: &Case, room: &mut Room, fate: &Fate, deaths: &mut Vec<usize>) -> Result<ApplyOutcome, String> {
+async fn story(
+    case: &Case,
+    room: &mut Room,
+    fate: &Fate,
+    deaths: &mut Vec<usize>,
+) -> Result<ApplyOutcome, String> {
     let mut last = None;
     for without in [BTreeSet::new(), case.dropped.clone()] {
         room.wishes = case.wished(&without);
         let mut outcome = begin(case, room).await;
-        // Whoever finds the run dead goes on with it, and dies again as often as there are deaths left. Where there is
-        // nothing to go on with it died before its first record, or all of it was done: a plan tells which.
+        // Whoever finds the run dead goes on with it, and dies again as often as there are deaths
+        // left. Where there is nothing to go on with it died before its first record, or all of it
+        // was done: a plan tells which.
         loop {
             if fate.has_died() {
                 room.fleet.cut_off(false);
@@ -153,7 +192,8 @@ async fn story(case: &Case, room: &mut Room, fate: &Fate, deaths: &mut Vec<usize
             } else if has(&outcome, "RW0623") {
                 outcome = begin(case, room).await;
             } else {
-                // A connection lost twice in a step is for a person to look at, who says: do it again.
+                // A connection lost twice in a step is for a person to look at, who says: do it
+                // again.
                 let redo = undecided(&outcome);
                 if redo.is_empty() && outcome.ending != RunExitClass::Waiting {
                     break;
@@ -161,7 +201,15 @@ async fn story(case: &Case, room: &mut Room, fate: &Fate, deaths: &mut Vec<usize
                 if redo.is_empty() {
                     switch_off_and_on(room, &outcome, case.crash.1, true).await;
                 }
-                outcome = resume_run(&room.context, Decisions { redo, ..Decisions::default() }, room.sink()).await;
+                outcome = resume_run(
+                    &room.context,
+                    Decisions {
+                        redo,
+                        ..Decisions::default()
+                    },
+                    room.sink(),
+                )
+                .await;
             }
         }
         if outcome.ending != RunExitClass::Done {
@@ -172,8 +220,13 @@ async fn story(case: &Case, room: &mut Room, fate: &Fate, deaths: &mut Vec<usize
     last.ok_or_else(|| "there was no run".to_owned())
 }
 
-/// Runs it, dying at these records (counted from the one before); how the last run ended, and what it came to.
-async fn run(case: &Case, mut deaths: Vec<usize>, death: Death) -> Result<(ApplyOutcome, End, usize), String> {
+/// Runs it, dying at these records (counted from the one before); how the last run ended, and what
+/// it came to.
+async fn run(
+    case: &Case,
+    mut deaths: Vec<usize>,
+    death: Death,
+) -> Result<(ApplyOutcome, End, usize), String> {
     let mut room = case.room();
     deaths.reverse();
     let fate = Fate::decide(&mut room, deaths.pop(), death);
@@ -185,21 +238,36 @@ async fn run(case: &Case, mut deaths: Vec<usize>, death: Death) -> Result<(Apply
 
 /// Fails the case with what differs, unless they are equal.
 pub fn ensure_equal<T: Debug + PartialEq>(what: &str, now: &T, then: &T) -> Result<(), String> {
-    ensure!(now == then, "{what} is another one: {}", difference(&format!("{now:#?}"), &format!("{then:#?}")));
+    ensure!(
+        now == then,
+        "{what} is another one: {}",
+        difference(&format!("{now:#?}"), &format!("{then:#?}"))
+    );
     Ok(())
 }
 
 /// The first lines that differ, with some before them.
 fn difference(now: &str, then: &str) -> String {
     let (now, then): (Vec<&str>, Vec<&str>) = (now.lines().collect(), then.lines().collect());
-    let at = now.iter().zip(&then).position(|(a, b)| a != b).unwrap_or(now.len().min(then.len()));
-    let part = |lines: &[&str]| lines[at.saturating_sub(12).min(lines.len())..(at + 6).min(lines.len())].join("\n");
+    let at = now
+        .iter()
+        .zip(&then)
+        .position(|(a, b)| a != b)
+        .unwrap_or(now.len().min(then.len()));
+    let part = |lines: &[&str]| {
+        lines[at.saturating_sub(12).min(lines.len())..(at + 6).min(lines.len())].join("\n")
+    };
     format!("\n{}\nand not\n{}", part(&now), part(&then))
 }
 
 fn compare(case: &Case, crashed: &(ApplyOutcome, End, usize), whole: &End) -> Result<(), String> {
     let (outcome, end, _) = crashed;
-    ensure!(outcome.ending == RunExitClass::Done, "after the crash it ended {:?}: {:?}", outcome.ending, outcome.problems);
+    ensure!(
+        outcome.ending == RunExitClass::Done,
+        "after the crash it ended {:?}: {:?}",
+        outcome.ending,
+        outcome.problems
+    );
     for name in case.targets() {
         ensure_equal(&name, &end.0[&name], &whole.0[&name])?;
     }
@@ -209,44 +277,64 @@ fn compare(case: &Case, crashed: &(ApplyOutcome, End, usize), whole: &End) -> Re
 
 #[test]
 fn law_3_a_crash_and_resume_is_as_no_crash() {
-    let freedom = Freedom { leaf: true, policy: true, ..Freedom::default() };
-    law("law_3_a_crash", free_cases(3, benign(), 2, freedom), async |case: &Case| {
-        let calm = Case { faults: Vec::new(), ..case.clone() };
-        let (outcome, whole, records) = run(&calm, Vec::new(), Death::Before).await?;
-        if outcome.ending != RunExitClass::Done || records == 0 {
-            return Ok(Held::Beside);
-        }
-        // A second crash, in the resumed part, must not matter either.
-        let deaths = vec![case.crash.0 % records, case.crash.0 % 7];
-        compare(case, &run(case, deaths, Death::of(case)).await?, &whole)?;
-        Ok(Held::Yes)
-    });
+    let freedom = Freedom {
+        leaf: true,
+        policy: true,
+        ..Freedom::default()
+    };
+    law(
+        "law_3_a_crash",
+        free_cases(3, benign(), 2, freedom),
+        async |case: &Case| {
+            let calm = Case {
+                faults: Vec::new(),
+                ..case.clone()
+            };
+            let (outcome, whole, records) = run(&calm, Vec::new(), Death::Before).await?;
+            if outcome.ending != RunExitClass::Done || records == 0 {
+                return Ok(Held::Beside);
+            }
+            // A second crash, in the resumed part, must not matter either.
+            let deaths = vec![case.crash.0 % records, case.crash.0 % 7];
+            compare(case, &run(case, deaths, Death::of(case)).await?, &whole)?;
+            Ok(Held::Yes)
+        },
+    );
 }
 
 #[test]
 fn law_3_holds_with_others_at_work() {
-    let freedom = Freedom { edits: 3, policy: true, failing: 1, ..Freedom::default() };
-    law("law_3_holds_with_others", free_cases(3, benign(), 2, freedom), async |case: &Case| {
-        let mut room = case.room();
-        let fate = Fate::decide(&mut room, Some(case.crash.0 % 40), Death::of(case));
-        let witness = Witness::of(&mut room);
-        case.strike(&room);
-        witness.let_in(case);
-        let plan = case.plan(&room).await;
-        apply_plan(&plan, &room.context, witness.sink()).await;
-        if !fate.has_died() || witness.edits().is_empty() {
-            return Ok(Held::Beside);
-        }
-        room.fleet.cut_off(false);
-        resume_run(&room.context, Decisions::default(), witness.sink()).await;
-        witness.nothing_was_written_over(&plan)?;
-        witness.nothing_was_done_twice(&plan)?;
-        witness.nobody_was_disturbed(&plan)?;
-        witness.go_away();
-        calm(&room).await;
-        comes_to_what_it_would(case, &room).await?;
-        Ok(Held::Yes)
-    });
+    let freedom = Freedom {
+        edits: 3,
+        policy: true,
+        failing: 1,
+        ..Freedom::default()
+    };
+    law(
+        "law_3_holds_with_others",
+        free_cases(3, benign(), 2, freedom),
+        async |case: &Case| {
+            let mut room = case.room();
+            let fate = Fate::decide(&mut room, Some(case.crash.0 % 40), Death::of(case));
+            let witness = Witness::of(&mut room);
+            case.strike(&room);
+            witness.let_in(case);
+            let plan = case.plan(&room).await;
+            apply_plan(&plan, &room.context, witness.sink()).await;
+            if !fate.has_died() || witness.edits().is_empty() {
+                return Ok(Held::Beside);
+            }
+            room.fleet.cut_off(false);
+            resume_run(&room.context, Decisions::default(), witness.sink()).await;
+            witness.nothing_was_written_over(&plan)?;
+            witness.nothing_was_done_twice(&plan)?;
+            witness.nobody_was_disturbed(&plan)?;
+            witness.go_away();
+            calm(&room).await;
+            comes_to_what_it_would(case, &room).await?;
+            Ok(Held::Yes)
+        },
+    );
 }
 
 #[test]
@@ -256,7 +344,9 @@ fn law_3_holds_at_every_record_of_a_whole_story() {
         {"what":5,"form":true,"after":[]},{"what":6,"form":true,"after":[0]},{"what":7,"form":true,"after":[]},{"what":9,"form":true,"after":[0]},
         {"what":12,"form":true,"after":[]},{"what":13,"form":true,"after":[]},{"what":16,"form":true,"after":[1]}],"dropped":[0,3,5,7,9],"max_unavailable":1,"canary":1,"faults":[],"crash":[0,false]}"#;
     let case: Case = serde_json::from_str(line).unwrap();
-    let (outcome, whole, records) = runtime().block_on(run(&case, Vec::new(), Death::Before)).unwrap();
+    let (outcome, whole, records) = runtime()
+        .block_on(run(&case, Vec::new(), Death::Before))
+        .unwrap();
     assert_eq!(outcome.ending, RunExitClass::Done, "{:?}", outcome.problems);
     assert!(records > 100, "{records}");
     for at in 0..records {

@@ -1,5 +1,5 @@
-//! Law 11: of two controllers on one fleet, however they sleep, steal, copy or crash, at most one writes to a target at a
-//! time, and none overwrites what the other recorded.
+//! Law 11: of two controllers on one fleet, however they sleep, steal, copy or crash, at most one
+//! writes to a target at a time, and none overwrites what the other recorded.
 
 use super::case::{Case, benign, cases};
 use super::{Held, ensure, law};
@@ -13,7 +13,8 @@ use railwright_system::clock::Clock;
 use railwright_system::identity::ProcessIdentity;
 use railwright_transport::sim::Fleet;
 use railwright_transport::{
-    BoxFuture, Connector, ExecutionOutcome, Fence, FencedWrite, Grounds, HostAccess, HostLink, TransportError, Upkeep,
+    BoxFuture, Connector, ExecutionOutcome, Fence, FencedWrite, Grounds, HostAccess, HostLink,
+    TransportError, Upkeep,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,23 +61,43 @@ struct Duel {
 }
 
 fn duels() -> impl Strategy<Value = Duel> {
-    let folder = prop_oneof![Just(Folder::Own), Just(Folder::Copied), Just(Folder::Shared)];
-    let nap = (0usize..60, any::<bool>(), 1u64..500).prop_map(|(call, after, seconds)| Nap { call, after, seconds });
+    let folder = prop_oneof![
+        Just(Folder::Own),
+        Just(Folder::Copied),
+        Just(Folder::Shared)
+    ];
+    let nap = (0usize..60, any::<bool>(), 1u64..500).prop_map(|(call, after, seconds)| Nap {
+        call,
+        after,
+        seconds,
+    });
     let naps = proptest::collection::vec(nap, 0..4);
-    let second = (1u64..400, proptest::option::weighted(0.6, any::<bool>()), -4000i64..4000);
+    let second = (
+        1u64..400,
+        proptest::option::weighted(0.6, any::<bool>()),
+        -4000i64..4000,
+    );
     let crash = proptest::option::weighted(0.2, 0usize..60);
-    (cases(2, benign(), 2), folder, any::<bool>(), naps, crash, second).prop_map(
-        |(world, folder, together, naps, crash, (begins_s, steal, clock_s))| Duel {
-            world,
-            folder,
-            together,
-            naps,
-            crash,
-            begins_s,
-            steal,
-            clock_s,
-        },
+    (
+        cases(2, benign(), 2),
+        folder,
+        any::<bool>(),
+        naps,
+        crash,
+        second,
     )
+        .prop_map(
+            |(world, folder, together, naps, crash, (begins_s, steal, clock_s))| Duel {
+                world,
+                folder,
+                together,
+                naps,
+                crash,
+                begins_s,
+                steal,
+                clock_s,
+            },
+        )
 }
 
 /// A record that was written: where, by whom, and what.
@@ -90,7 +111,8 @@ struct Truth {
     first_lives: AtomicBool,
     /// The lines by which it is known, and when each host last heard of it.
     heard: Mutex<BTreeMap<(String, String), Instant>>,
-    /// Locks that were taken over from it without being forced, though it was neither dead nor silent.
+    /// Locks that were taken over from it without being forced, though it was neither dead nor
+    /// silent.
     wrong: Mutex<Vec<String>>,
 }
 
@@ -99,18 +121,35 @@ impl Truth {
     fn note(&self, host: &str, upkeep: &Upkeep, is_first: bool) {
         let of_first = |holder: &str| (host.to_owned(), holder.to_owned());
         match upkeep {
-            Upkeep::Write { fence, write: FencedWrite::Record { json, .. } } => {
-                self.recorded.lock().unwrap().push((host.to_owned(), fence.clone(), json.clone()));
+            Upkeep::Write {
+                fence,
+                write: FencedWrite::Record { json, .. },
+            } => {
+                self.recorded
+                    .lock()
+                    .unwrap()
+                    .push((host.to_owned(), fence.clone(), json.clone()));
             }
-            Upkeep::Lock { holder, .. } | Upkeep::Write { fence: Fence { holder, .. }, write: FencedWrite::Beat { .. } } if is_first => {
-                self.heard.lock().unwrap().insert(of_first(holder), Instant::now());
+            Upkeep::Lock { holder, .. }
+            | Upkeep::Write {
+                fence: Fence { holder, .. },
+                write: FencedWrite::Beat { .. },
+            } if is_first => {
+                self.heard
+                    .lock()
+                    .unwrap()
+                    .insert(of_first(holder), Instant::now());
             }
-            Upkeep::Steal { holder, grounds, .. } => {
+            Upkeep::Steal {
+                holder, grounds, ..
+            } => {
                 let heard = self.heard.lock().unwrap().get(&of_first(holder)).copied();
                 let is_fine = match (grounds, heard) {
                     (Grounds::Dead, Some(_)) => !self.first_lives.load(Ordering::SeqCst),
                     // A host counts whole seconds, of when it heard and of now.
-                    (Grounds::Silent(seconds), Some(heard)) => heard.elapsed() + Duration::from_secs(1) > Duration::from_secs(*seconds),
+                    (Grounds::Silent(seconds), Some(heard)) => {
+                        heard.elapsed() + Duration::from_secs(1) > Duration::from_secs(*seconds)
+                    }
                     (Grounds::Forced, _) | (_, None) => true,
                 };
                 if !is_fine {
@@ -167,8 +206,13 @@ impl Way {
     }
 
     fn doze(&self, call: usize, after: bool) {
-        for nap in self.naps.iter().filter(|nap| nap.call == call && nap.after == after) {
-            *self.asleep_until.lock().unwrap() = Some(Instant::now() + Duration::from_secs(nap.seconds));
+        for nap in self
+            .naps
+            .iter()
+            .filter(|nap| nap.call == call && nap.after == after)
+        {
+            *self.asleep_until.lock().unwrap() =
+                Some(Instant::now() + Duration::from_secs(nap.seconds));
         }
     }
 
@@ -197,10 +241,17 @@ impl Way {
 }
 
 impl Connector for Way {
-    fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
+    fn connect<'a>(
+        &'a self,
+        access: &'a HostAccess,
+    ) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
         Box::pin(self.call(async {
             let link = self.fleet.connect(access).await?;
-            Ok(Arc::new(Link { link, host: access.name.clone(), way: self.clone() }) as Arc<dyn HostLink>)
+            Ok(Arc::new(Link {
+                link,
+                host: access.name.clone(),
+                way: self.clone(),
+            }) as Arc<dyn HostLink>)
         }))
     }
 }
@@ -225,11 +276,17 @@ impl HostLink for Link {
         Box::pin(self.way.call(self.link.perform(action, token, fence)))
     }
 
-    fn probe<'a>(&'a self, probe: &'a Probe) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
+    fn probe<'a>(
+        &'a self,
+        probe: &'a Probe,
+    ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         Box::pin(self.way.call(self.link.probe(probe)))
     }
 
-    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
+    fn upkeep<'a>(
+        &'a self,
+        upkeep: &'a Upkeep,
+    ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         Box::pin(self.way.call(async move {
             let kept = self.link.upkeep(upkeep).await;
             if let Ok(ExecutionOutcome::Ended { code: 0, .. }) = kept {
@@ -242,7 +299,11 @@ impl HostLink for Link {
 
 fn process(machine: &str) -> ProcessIdentity {
     let name = || machine.to_owned();
-    ProcessIdentity { machine: name(), boot_id: name(), ..ProcessIdentity::own() }
+    ProcessIdentity {
+        machine: name(),
+        boot_id: name(),
+        ..ProcessIdentity::own()
+    }
 }
 
 /// The second controller: takes the locks away where it is to, and applies until it was let do so.
@@ -273,12 +334,15 @@ fn one_at_a_time(fleet: &Fleet) -> Result<usize, String> {
     let mut writers: BTreeMap<String, Vec<(Fence, Duration, String)>> = BTreeMap::new();
     for logged in fleet.log() {
         let of_host = writers.entry(logged.host.clone()).or_default();
-        let is_other = of_host.last().is_none_or(|(fence, ..)| *fence != logged.fence);
+        let is_other = of_host
+            .last()
+            .is_none_or(|(fence, ..)| *fence != logged.fence);
         if is_other {
             if let Some((_, until, word)) = of_host.last() {
                 ensure!(
                     logged.at >= *until,
-                    "{}: {} began at {:?} under another lock than {word}, which ran until {until:?}",
+                    "{}: {} began at {:?} under another lock than {word}, which ran until \
+                     {until:?}",
                     logged.host,
                     logged.word,
                     logged.at
@@ -294,7 +358,12 @@ fn one_at_a_time(fleet: &Fleet) -> Result<usize, String> {
         }
         of_host.push((logged.fence, logged.until, logged.word));
     }
-    let of_host = |all: &Vec<(Fence, Duration, String)>| all.iter().map(|(fence, ..)| &fence.holder).collect::<BTreeSet<_>>().len();
+    let of_host = |all: &Vec<(Fence, Duration, String)>| {
+        all.iter()
+            .map(|(fence, ..)| &fence.holder)
+            .collect::<BTreeSet<_>>()
+            .len()
+    };
     Ok(writers.values().map(of_host).max().unwrap_or_default())
 }
 
@@ -306,7 +375,10 @@ fn nothing_is_forgotten(recorded: &[Recorded]) -> Result<(), String> {
         let now: BTreeSet<String> = record.resources.keys().map(ToString::to_string).collect();
         let before = known.entry(host).or_default();
         let gone: Vec<&String> = before.difference(&now).collect();
-        ensure!(gone.is_empty(), "{host}: {fence:?} overwrote what another recorded: {gone:?} is gone");
+        ensure!(
+            gone.is_empty(),
+            "{host}: {fence:?} overwrote what another recorded: {gone:?} is gone"
+        );
         *before = now;
     }
     Ok(())
@@ -317,13 +389,31 @@ async fn fought(duel: &Duel) -> Result<Held, String> {
     let truth = Arc::new(Truth::default());
     truth.first_lives.store(true, Ordering::SeqCst);
     two.fleet = one.fleet.clone();
-    let way = Way { naps: duel.naps.clone(), crash: duel.crash, is_first: true, ..Way::of(&one.fleet, &truth) };
+    let way = Way {
+        naps: duel.naps.clone(),
+        crash: duel.crash,
+        is_first: true,
+        ..Way::of(&one.fleet, &truth)
+    };
     let clock = Arc::new(AtomicI64::new(1_767_225_600));
     one.context.connector = one.context.secrets.carried_by(Arc::new(way.clone()));
-    two.context.connector = two.context.secrets.carried_by(Arc::new(Way::of(&one.fleet, &truth)));
-    (one.context.clock, two.context.clock) = (Clock::Set(clock.clone()), Clock::Set(Arc::new(AtomicI64::new(1_767_225_600))));
+    two.context.connector = two
+        .context
+        .secrets
+        .carried_by(Arc::new(Way::of(&one.fleet, &truth)));
+    (one.context.clock, two.context.clock) = (
+        Clock::Set(clock.clone()),
+        Clock::Set(Arc::new(AtomicI64::new(1_767_225_600))),
+    );
     one.context.folder = one.context.folder.clone().used_by(process("ops1"));
-    let folder = if duel.folder == Folder::Shared { &one } else { &two }.context.folder.clone();
+    let folder = if duel.folder == Folder::Shared {
+        &one
+    } else {
+        &two
+    }
+    .context
+    .folder
+    .clone();
     two.context.folder = folder.used_by(process(if duel.together { "ops1" } else { "ops2" }));
     duel.world.strike(&one);
     let folder = one.context.folder.clone();
@@ -347,10 +437,17 @@ async fn fought(duel: &Duel) -> Result<Held, String> {
     let wrong = truth.wrong.lock().unwrap().join("; ");
     ensure!(wrong.is_empty(), "{wrong}");
     if let Some(first) = first.filter(|first| first.ending == RunExitClass::Done) {
-        let lost = first.problems.iter().any(|problem| problem.code == "RW0631");
+        let lost = first
+            .problems
+            .iter()
+            .any(|problem| problem.code == "RW0631");
         ensure!(!lost, "the first one lost its lock and ended well");
     }
-    Ok(if writers > 1 || second.ending == RunExitClass::Refused { Held::Yes } else { Held::Beside })
+    Ok(if writers > 1 || second.ending == RunExitClass::Refused {
+        Held::Yes
+    } else {
+        Held::Beside
+    })
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Law 9: no answer of a host, however hostile, panics, and nothing reaches a shell unquoted. Documents: `tests/hostile`.
+//! Law 9: no answer of a host, however hostile, panics, and nothing reaches a shell unquoted.
+//! Documents: `tests/hostile`.
 
 use crate::hostile::bodies::bodies;
 use proptest::prelude::*;
@@ -14,7 +15,9 @@ use railwright_resource::node_field::edit::{NodeEdit, NodeFieldChange};
 use railwright_resource::node_field::{Effect, NodeField};
 use railwright_resource::pci_setting::script::{PciRegister, PciWrite};
 use railwright_resource::switch::SwitchSystem;
-use railwright_resource::{Action, AnswerStatus, Read, ReadResult, ReadResults, list_resource_kinds, rights};
+use railwright_resource::{
+    Action, AnswerStatus, Read, ReadResult, ReadResults, list_resource_kinds, rights,
+};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -62,7 +65,8 @@ const PIECES: [&str; 78] = [
     "{\"PORT\":{\"Ethernet0\":{\"mtu\":",
     "! railwright running\ninterface Ethernet1/1\n",
     "\n   uc-tx-queue 3\n      random-detect ecn minimum-threshold 1 bytes maximum-threshold ",
-    "\n   priority-flow-control pause watchdog port timer timeout 0. polling-interval auto recovery-time 9999999999999999999999",
+    "\n   priority-flow-control pause watchdog port timer timeout 0. polling-interval auto \
+     recovery-time 9999999999999999999999",
     "\nqos map dscp 0-99999999999999999999 26 to traffic-class ",
     "{\"ports\":[\"swp1\"],\"set\":{\"interface\":{\"swp1\":{\"qos\":{\"pfc\":{\"profile\":",
     "{\"set\":{\"qos\":{\"mapping\":{\"default-global\":{\"dscp\":{\"26\":",
@@ -142,7 +146,8 @@ const PIECES: [&str; 78] = [
 /// A word that has to be quoted, in whose place the hostile ones are put.
 const BLAND: &str = "Q W Q";
 
-/// The script with the hostile text in the place of the bland one, wherever that stands between single quotes.
+/// The script with the hostile text in the place of the bland one, wherever that stands between
+/// single quotes.
 fn with(script: &str, hostile: &str) -> String {
     let pieces: Vec<&str> = script.split('\'').collect();
     let mut out = String::new();
@@ -162,65 +167,219 @@ fn actions(text: &str) -> Vec<Action> {
     let path = || format!("/etc/{text}");
     let (apt, dnf) = (PackageManager::Apt, PackageManager::Dnf);
     let map = || BTreeMap::from([("k".to_owned(), own())]);
-    let packages = || vec![PackageVersion { name: own(), version: Some(own()) }, PackageVersion { name: own(), version: None }];
+    let packages = || {
+        vec![
+            PackageVersion {
+                name: own(),
+                version: Some(own()),
+            },
+            PackageVersion {
+                name: own(),
+                version: None,
+            },
+        ]
+    };
     let mut all = vec![
-        Action::WriteFile { path: path(), content: own(), mode: own(), owner: own(), group: own() },
-        Action::WriteBinaryFile { path: path(), base64: own(), mode: own(), owner: own(), group: own() },
-        Action::RemoveFile { path: path(), below: None },
-        Action::RemoveFile { path: path(), below: Some(own()) },
-        Action::SetSysctl { key: own(), value: own() },
-        Action::LoadModule { name: own(), parameters: map() },
+        Action::WriteFile {
+            path: path(),
+            content: own(),
+            mode: own(),
+            owner: own(),
+            group: own(),
+        },
+        Action::WriteBinaryFile {
+            path: path(),
+            base64: own(),
+            mode: own(),
+            owner: own(),
+            group: own(),
+        },
+        Action::RemoveFile {
+            path: path(),
+            below: None,
+        },
+        Action::RemoveFile {
+            path: path(),
+            below: Some(own()),
+        },
+        Action::SetSysctl {
+            key: own(),
+            value: own(),
+        },
+        Action::LoadModule {
+            name: own(),
+            parameters: map(),
+        },
         Action::UnloadModule { name: own() },
-        Action::SetKernelArgument { argument: own(), present: true },
-        Action::Unit { name: own(), verb: UnitVerb::Restart },
-        Action::SetLink { netdev: own(), mtu: Some(9000), up: Some(true), add_addresses: vec![own()], remove_addresses: vec![own()] },
-        Action::ReloadLink { netdev: own(), manager: NetworkManagerKind::NetworkManager },
-        Action::ReloadLink { netdev: own(), manager: NetworkManagerKind::Ifupdown },
-        Action::AddVlan { netdev: own(), parent: own(), id: 100 },
+        Action::SetKernelArgument {
+            argument: own(),
+            present: true,
+        },
+        Action::Unit {
+            name: own(),
+            verb: UnitVerb::Restart,
+        },
+        Action::SetLink {
+            netdev: own(),
+            mtu: Some(9000),
+            up: Some(true),
+            add_addresses: vec![own()],
+            remove_addresses: vec![own()],
+        },
+        Action::ReloadLink {
+            netdev: own(),
+            manager: NetworkManagerKind::NetworkManager,
+        },
+        Action::ReloadLink {
+            netdev: own(),
+            manager: NetworkManagerKind::Ifupdown,
+        },
+        Action::AddVlan {
+            netdev: own(),
+            parent: own(),
+            id: 100,
+        },
         Action::RemoveVlan { netdev: own() },
-        Action::ModifyConnection { uuid: own(), settings: map() },
-        Action::SetInterfacesMtu { path: path(), netdev: own(), from: 1500, to: 9000 },
-        Action::SetDcb { commands: vec![vec![own(), own()]] },
-        Action::SetMlnxQos { commands: vec![vec![own()]] },
-        Action::SetPause { netdev: own(), on: true },
-        Action::AddRdmaLink { name: own(), link_type: own(), netdev: own() },
+        Action::ModifyConnection {
+            uuid: own(),
+            settings: map(),
+        },
+        Action::SetInterfacesMtu {
+            path: path(),
+            netdev: own(),
+            from: 1500,
+            to: 9000,
+        },
+        Action::SetDcb {
+            commands: vec![vec![own(), own()]],
+        },
+        Action::SetMlnxQos {
+            commands: vec![vec![own()]],
+        },
+        Action::SetPause {
+            netdev: own(),
+            on: true,
+        },
+        Action::AddRdmaLink {
+            name: own(),
+            link_type: own(),
+            netdev: own(),
+        },
         Action::RemoveRdmaLink { name: own() },
-        Action::SetConfigfs { path: path(), value: own() },
-        Action::SetLinkEcn { netdev: own(), settings: BTreeMap::from([(own(), own())]) },
-        Action::SetFirmware { device: own(), settings: map() },
-        Action::SetPci { writes: vec![PciWrite { address: own(), register: PciRegister::AcsControl, value: 0, mask: 0x7f }] },
-        Action::SetInterrupts { interrupts: vec![InterruptBinding { number: 41, cpus: own() }] },
-        Action::BuildModule { name: own(), version: own(), module: own(), builder: ModuleBuildTool::Dkms },
+        Action::SetConfigfs {
+            path: path(),
+            value: own(),
+        },
+        Action::SetLinkEcn {
+            netdev: own(),
+            settings: BTreeMap::from([(own(), own())]),
+        },
+        Action::SetFirmware {
+            device: own(),
+            settings: map(),
+        },
+        Action::SetPci {
+            writes: vec![PciWrite {
+                address: own(),
+                register: PciRegister::AcsControl,
+                value: 0,
+                mask: 0x7f,
+            }],
+        },
+        Action::SetInterrupts {
+            interrupts: vec![InterruptBinding {
+                number: 41,
+                cpus: own(),
+            }],
+        },
+        Action::BuildModule {
+            name: own(),
+            version: own(),
+            module: own(),
+            builder: ModuleBuildTool::Dkms,
+        },
         Action::EditConfigMap {
             object: object(text),
-            precondition: ObjectPrecondition::Present { uid: own(), part_of: None, hands: None },
+            precondition: ObjectPrecondition::Present {
+                uid: own(),
+                part_of: None,
+                hands: None,
+            },
             key: own(),
             edits: Vec::new(),
-            mark: Some(RestartMark { name: own(), value: Some(own()) }),
+            mark: Some(RestartMark {
+                name: own(),
+                value: Some(own()),
+            }),
         },
         Action::EditNodes {
             field: NodeField::Label { key: own() },
-            edits: vec![NodeEdit { nodes: vec![own()], change: NodeFieldChange { old: Some(own()), new: Some(own()), mark: None } }],
+            edits: vec![NodeEdit {
+                nodes: vec![own()],
+                change: NodeFieldChange {
+                    old: Some(own()),
+                    new: Some(own()),
+                    mark: None,
+                },
+            }],
         },
         Action::UnmarkObject {
             object: object(text),
-            precondition: ObjectPrecondition::Present { uid: own(), part_of: Some(own()), hands: None },
+            precondition: ObjectPrecondition::Present {
+                uid: own(),
+                part_of: Some(own()),
+                hands: None,
+            },
         },
         Action::MarkPodTemplate {
             object: object(text),
-            precondition: ObjectPrecondition::Present { uid: own(), part_of: None, hands: None },
-            mark: RestartMark { name: own(), value: None },
+            precondition: ObjectPrecondition::Present {
+                uid: own(),
+                part_of: None,
+                hands: None,
+            },
+            mark: RestartMark {
+                name: own(),
+                value: None,
+            },
         },
-        Action::RunCommand { script: own(), limit_s: 9, environment: map(), input: Some(own()) },
+        Action::RunCommand {
+            script: own(),
+            limit_s: 9,
+            environment: map(),
+            input: Some(own()),
+        },
     ];
-    let git = ModuleSource::Git { url: own(), revision: own() };
+    let git = ModuleSource::Git {
+        url: own(),
+        revision: own(),
+    };
     let (name, version) = (own(), own());
-    all.push(Action::FetchModuleSource { name, version, source: git, dkms_conf: Some(own()), digest: own() });
+    all.push(Action::FetchModuleSource {
+        name,
+        version,
+        source: git,
+        dkms_conf: Some(own()),
+        digest: own(),
+    });
     for manager in [apt, dnf] {
-        all.push(Action::InstallPackages { manager, packages: packages() });
-        all.push(Action::RemovePackages { manager, names: vec![own()] });
-        all.push(Action::HoldPackages { manager, names: vec![own()], hold: true });
-        all.push(Action::RefreshPackages { manager, repository: Some(own()) });
+        all.push(Action::InstallPackages {
+            manager,
+            packages: packages(),
+        });
+        all.push(Action::RemovePackages {
+            manager,
+            names: vec![own()],
+        });
+        all.push(Action::HoldPackages {
+            manager,
+            names: vec![own()],
+            hold: true,
+        });
+        all.push(Action::RefreshPackages {
+            manager,
+            repository: Some(own()),
+        });
     }
     all
 }
@@ -228,37 +387,72 @@ fn actions(text: &str) -> Vec<Action> {
 /// An object with the text in every place.
 fn object(text: &str) -> ObjectName {
     let own = || text.to_owned();
-    ObjectName { api_version: own(), kind: own(), namespace: Some(own()), name: own() }
+    ObjectName {
+        api_version: own(),
+        kind: own(),
+        namespace: Some(own()),
+        name: own(),
+    }
 }
 
 /// The same of what is read.
 fn reads(text: &str) -> Vec<Read> {
     let own = || text.to_owned();
     vec![
-        Read::File { path: format!("/etc/{text}") },
-        Read::Sysctl { key: format!("net.{text}") },
+        Read::File {
+            path: format!("/etc/{text}"),
+        },
+        Read::Sysctl {
+            key: format!("net.{text}"),
+        },
         Read::KernelModule { name: own() },
         Read::Packages { names: vec![own()] },
         Read::Unit { name: own() },
-        Read::Modified { paths: vec![own(), own()] },
+        Read::Modified {
+            paths: vec![own(), own()],
+        },
         Read::Link { netdev: own() },
         Read::LinkManager { netdev: own() },
         Read::LinkLayers { netdev: own() },
-        Read::NetdevName { device: own(), name: own() },
+        Read::NetdevName {
+            device: own(),
+            name: own(),
+        },
         Read::LinkQos { netdev: own() },
         Read::Configfs { path: own() },
         Read::LinkEcn { netdev: own() },
-        Read::FirmwareSettings { netdev: own(), settings: vec![own(), own()] },
+        Read::FirmwareSettings {
+            netdev: own(),
+            settings: vec![own(), own()],
+        },
         Read::PciDevice { device: own() },
         Read::Interrupts { netdev: own() },
-        Read::LinkCounters { netdevs: vec![own(), own()], sample: CounterSampleOrdinal::First },
-        Read::SwitchCounters { system: SwitchSystem::Sonic, ports: vec![own()], sample: CounterSampleOrdinal::Second },
-        Read::SwitchCounters { system: SwitchSystem::Cumulus, ports: vec![own()], sample: CounterSampleOrdinal::Second },
+        Read::LinkCounters {
+            netdevs: vec![own(), own()],
+            sample: CounterSampleOrdinal::First,
+        },
+        Read::SwitchCounters {
+            system: SwitchSystem::Sonic,
+            ports: vec![own()],
+            sample: CounterSampleOrdinal::Second,
+        },
+        Read::SwitchCounters {
+            system: SwitchSystem::Cumulus,
+            ports: vec![own()],
+            sample: CounterSampleOrdinal::Second,
+        },
         Read::VirtualFunctions { netdev: own() },
-        Read::ModuleBuild { name: own(), version: own(), module: own() },
+        Read::ModuleBuild {
+            name: own(),
+            version: own(),
+            module: own(),
+        },
         Read::Command { script: own() },
         Read::Kubernetes(KubernetesRead::Object(object(text))),
-        Read::Kubernetes(KubernetesRead::NodeField(NodeField::Taint { key: own(), effect: Effect::NoExecute })),
+        Read::Kubernetes(KubernetesRead::NodeField(NodeField::Taint {
+            key: own(),
+            effect: Effect::NoExecute,
+        })),
         Read::Kubernetes(KubernetesRead::PodsOn(text.to_owned())),
     ]
 }

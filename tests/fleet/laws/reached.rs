@@ -1,5 +1,6 @@
-//! A law of switches: whatever goes wrong, and wherever railwright dies, once the guard's time is over the switch is reached over its
-//! management, runs what it ran before or all that was wished, and has saved nothing else.
+//! A law of switches: whatever goes wrong, and wherever railwright dies, once the guard's time is
+//! over the switch is reached over its management, runs what it ran before or all that was wished,
+//! and has saved nothing else.
 
 use super::crash::{Death, Fate, undecided};
 use super::leaf::{Port, port_wishes};
@@ -15,7 +16,8 @@ use railwright_transport::sim::{SimulatedFault, SimulatedTrouble};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What a patch that still runs may take after the guard's time is over, and then the boot that a power loss brings.
+/// What a patch that still runs may take after the guard's time is over, and then the boot that a
+/// power loss brings.
 const GRACE: Duration = Duration::from_secs(2100);
 
 /// A wish of each port, what goes wrong, and the journal's record before which railwright dies.
@@ -35,7 +37,11 @@ impl Case {
     }
 
     fn wishes(&self) -> Vec<DesiredResource> {
-        self.ports.iter().enumerate().flat_map(|(n, wished)| port_wishes(n, wished)).collect()
+        self.ports
+            .iter()
+            .enumerate()
+            .flat_map(|(n, wished)| port_wishes(n, wished))
+            .collect()
     }
 }
 
@@ -47,17 +53,42 @@ async fn run(room: &Room) -> ApplyOutcome {
 /// How the switch stands once everything that was begun is over.
 fn stands(room: &Room, before: &Tables, wished: &Tables) -> Result<(), String> {
     let (running, saved) = configurations(room);
-    ensure!(!room.host(LEAF, |host| host.is_cut_off()), "nobody reaches the switch any more");
-    ensure!(!room.host(LEAF, |host| host.guard.as_ref().is_some_and(|guard| !guard.reverted)), "its guard is still armed");
-    ensure!(running == *before || running == *wished, "it runs half of what was wished: {}", difference(&running, wished));
-    ensure!(saved == *before || saved == *wished, "it saved half of what was wished: {}", difference(&saved, wished));
-    ensure!(saved == *before || running == *wished, "what it saved was taken back");
+    ensure!(
+        !room.host(LEAF, |host| host.is_cut_off()),
+        "nobody reaches the switch any more"
+    );
+    ensure!(
+        !room.host(LEAF, |host| host
+            .guard
+            .as_ref()
+            .is_some_and(|guard| !guard.reverted)),
+        "its guard is still armed"
+    );
+    ensure!(
+        running == *before || running == *wished,
+        "it runs half of what was wished: {}",
+        difference(&running, wished)
+    );
+    ensure!(
+        saved == *before || saved == *wished,
+        "it saved half of what was wished: {}",
+        difference(&saved, wished)
+    );
+    ensure!(
+        saved == *before || running == *wished,
+        "what it saved was taken back"
+    );
     Ok(())
 }
 
 fn difference(found: &Tables, wished: &Tables) -> String {
-    let tables = wished.iter().filter(|(name, table)| found.get(*name) != Some(table));
-    tables.map(|(name, table)| format!("{name}: {:?} and not {table:?}", found.get(name))).collect::<Vec<_>>().join("; ")
+    let tables = wished
+        .iter()
+        .filter(|(name, table)| found.get(*name) != Some(table));
+    tables
+        .map(|(name, table)| format!("{name}: {:?} and not {table:?}", found.get(name)))
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 async fn wait(room: &Room) {
@@ -84,13 +115,37 @@ fn troubles() -> impl Strategy<Value = SimulatedTrouble> {
 }
 
 fn cases() -> impl Strategy<Value = Case> {
-    let wished =
-        (proptest::option::of(prop_oneof![Just(68u32), Just(9100), Just(9216)]), proptest::option::of(any::<bool>()), any::<bool>());
-    let ports = proptest::collection::vec(wished.prop_map(|(mtu, up, lossless)| Port { mtu, up, lossless }), 1..=4);
-    let word = prop_oneof![Just(None), Just(Some("edit_switch".to_owned())), Just(Some("save_switch".to_owned()))];
-    let fault = (0u32..40, word, troubles()).prop_map(|(after, word, trouble)| SimulatedFault { after, word, trouble });
-    (ports, proptest::collection::vec(fault, 0..4), proptest::option::of(0usize..20), any::<bool>())
-        .prop_map(|(ports, faults, death, torn)| Case { ports, faults, death, torn })
+    let wished = (
+        proptest::option::of(prop_oneof![Just(68u32), Just(9100), Just(9216)]),
+        proptest::option::of(any::<bool>()),
+        any::<bool>(),
+    );
+    let ports = proptest::collection::vec(
+        wished.prop_map(|(mtu, up, lossless)| Port { mtu, up, lossless }),
+        1..=4,
+    );
+    let word = prop_oneof![
+        Just(None),
+        Just(Some("edit_switch".to_owned())),
+        Just(Some("save_switch".to_owned()))
+    ];
+    let fault = (0u32..40, word, troubles()).prop_map(|(after, word, trouble)| SimulatedFault {
+        after,
+        word,
+        trouble,
+    });
+    (
+        ports,
+        proptest::collection::vec(fault, 0..4),
+        proptest::option::of(0usize..20),
+        any::<bool>(),
+    )
+        .prop_map(|(ports, faults, death, torn)| Case {
+            ports,
+            faults,
+            death,
+            torn,
+        })
 }
 
 #[test]
@@ -102,27 +157,56 @@ fn a_switch_is_reached_or_as_it_was() {
         let (wished, _) = configurations(&calm);
         stands(&calm, &before, &wished)?;
         ensure!(
-            (outcome.ending == RunExitClass::Done) == (wished != before || calm.plan().await.nodes.is_empty()),
+            (outcome.ending == RunExitClass::Done)
+                == (wished != before || calm.plan().await.nodes.is_empty()),
             "{:?}",
             outcome.problems
         );
 
         let mut room = case.room();
-        Fate::decide(&mut room, case.death, if case.torn { Death::Torn } else { Death::Before });
+        Fate::decide(
+            &mut room,
+            case.death,
+            if case.torn {
+                Death::Torn
+            } else {
+                Death::Before
+            },
+        );
         let plan = room.plan().await;
         let calls = room.host(LEAF, |host| host.calls);
         room.host(LEAF, |host| {
-            host.faults.extend(case.faults.iter().map(|fault| SimulatedFault { after: calls + fault.after, ..fault.clone() }));
+            host.faults
+                .extend(case.faults.iter().map(|fault| SimulatedFault {
+                    after: calls + fault.after,
+                    ..fault.clone()
+                }));
         });
         let outcome = apply_plan(&plan, &room.context, room.sink()).await;
         wait(&room).await;
         stands(&room, &before, &wished)?;
         room.fleet.cut_off(false);
         let redo = undecided(&outcome);
-        resume_run(&room.context, Decisions { redo, ..Decisions::default() }, room.sink()).await;
+        resume_run(
+            &room.context,
+            Decisions {
+                redo,
+                ..Decisions::default()
+            },
+            room.sink(),
+        )
+        .await;
         wait(&room).await;
         stands(&room, &before, &wished)?;
-        let said_something = wished != before || outcome.problems.iter().any(|problem| problem.code == "RW0641");
-        Ok(if said_something { Held::Yes } else { Held::Beside })
+        let said_something = wished != before
+            || outcome
+                .problems
+                .iter()
+                .any(|problem| problem.code == "RW0641");
+        Ok(if said_something {
+            Held::Yes
+        } else {
+            Held::Beside
+        })
     });
 }

@@ -1,5 +1,6 @@
-//! Law 13: a host that failed a gate, or that a run left disturbed and unproven, is not forgotten by any later run: whatever is applied,
-//! narrowed, crashed, resumed, or gone on with from a copy of the state folder or without it. Judged from what happened.
+//! Law 13: a host that failed a gate, or that a run left disturbed and unproven, is not forgotten
+//! by any later run: whatever is applied, narrowed, crashed, resumed, or gone on with from a copy
+//! of the state folder or without it. Judged from what happened.
 
 use super::case::{Case, Freedom, benign, free_cases};
 use super::crash::{Death, Fate};
@@ -49,8 +50,18 @@ fn worlds() -> impl Strategy<Value = World> {
         1 => Just(Later::Lost),
     ];
     let later = proptest::collection::vec(later, 1..6);
-    let freedom = Freedom { failing: 2, policy: true, ..Freedom::default() };
-    (free_cases(4, benign(), 0, freedom), later, 0usize..8).prop_map(|(case, later, healed)| World { case, later, healed })
+    let freedom = Freedom {
+        failing: 2,
+        policy: true,
+        ..Freedom::default()
+    };
+    (free_cases(4, benign(), 0, freedom), later, 0usize..8).prop_map(|(case, later, healed)| {
+        World {
+            case,
+            later,
+            healed,
+        }
+    })
 }
 
 /// Which hosts have to be remembered, as somebody who only watches would say.
@@ -65,19 +76,31 @@ struct Watcher {
 }
 
 impl Watcher {
-    /// Judges what happened since the last time, by this plan; a run that begins anew verifies what is owed before anybody else is
-    /// disturbed.
+    /// Judges what happened since the last time, by this plan; a run that begins anew verifies what
+    /// is owed before anybody else is disturbed.
     fn watch(&mut self, room: &Room, plan: &Plan, begins: bool) -> Result<(), String> {
         let events = room.events.lock().unwrap();
         for event in &events[self.seen.min(events.len())..] {
             match event {
                 RunEvent::ActionStarted { node, index: 0, .. } => {
-                    // A node that is emptied bears the mark itself, and nothing is done to its host yet.
-                    let disturbs = |node: &PlanNode| node.disruption >= Disruption::Restart && !matches!(node.kind, NodeKind::Drain { .. });
-                    let Some(node) = plan.nodes.iter().find(|other| other.id == *node && disturbs(other)) else {
+                    // A node that is emptied bears the mark itself, and nothing is done to its host
+                    // yet.
+                    let disturbs = |node: &PlanNode| {
+                        node.disruption >= Disruption::Restart
+                            && !matches!(node.kind, NodeKind::Drain { .. })
+                    };
+                    let Some(node) = plan
+                        .nodes
+                        .iter()
+                        .find(|other| other.id == *node && disturbs(other))
+                    else {
                         continue;
                     };
-                    let host = node.target.as_ref().map(|target| target.name.to_string()).unwrap_or_default();
+                    let host = node
+                        .target
+                        .as_ref()
+                        .map(|target| target.name.to_string())
+                        .unwrap_or_default();
                     ensure!(
                         !begins || self.owed.is_empty() || self.owed.contains(&host),
                         "{} was begun although no gate has passed {:?} yet",
@@ -102,17 +125,35 @@ impl Watcher {
         Ok(())
     }
 
-    /// What is owed is in the state, in the next plan, and verified by its first gate, but for who was still booting at the look.
+    /// What is owed is in the state, in the next plan, and verified by its first gate, but for who
+    /// was still booting at the look.
     async fn is_remembered(&self, room: &Room) -> Result<(), String> {
         let known: BTreeSet<String> = room.recognize().await.0.outages.into_keys().collect();
-        ensure!(self.open.is_subset(&known), "{:?} are out of service, and the state knows of {known:?}", self.open);
+        ensure!(
+            self.open.is_subset(&known),
+            "{:?} are out of service, and the state knows of {known:?}",
+            self.open
+        );
         let now = room.fleet.now();
         let plan = room.plan().await;
-        let counted: BTreeSet<String> = plan.unavailable.iter().flat_map(Unavailable::names).collect();
-        ensure!(self.open.is_subset(&counted), "{:?} are out of service, and the plan counts {counted:?}", self.open);
+        let counted: BTreeSet<String> = plan
+            .unavailable
+            .iter()
+            .flat_map(Unavailable::names)
+            .collect();
+        ensure!(
+            self.open.is_subset(&counted),
+            "{:?} are out of service, and the plan counts {counted:?}",
+            self.open
+        );
         let first = plan.verified_first();
-        let is_verified = |name: &String| first.contains(name) || room.host(name, |host| host.down_until > now);
-        ensure!(self.open.iter().all(is_verified), "{:?} are out of service, and the plan first verifies {first:?}", self.open);
+        let is_verified =
+            |name: &String| first.contains(name) || room.host(name, |host| host.down_until > now);
+        ensure!(
+            self.open.iter().all(is_verified),
+            "{:?} are out of service, and the plan first verifies {first:?}",
+            self.open
+        );
         Ok(())
     }
 }
@@ -130,16 +171,28 @@ fn law_13_a_host_that_failed_a_gate_is_not_forgotten() {
         let (places, fate) = (temporary(), Fate::default());
         room.context.folder = folder(&room, &places.path().join("0"), &fate);
         let mut watcher = Watcher::default();
-        for (turn, later) in std::iter::once(&Later::Apply).chain(&world.later).enumerate() {
+        for (turn, later) in std::iter::once(&Later::Apply)
+            .chain(&world.later)
+            .enumerate()
+        {
             if turn > 0 && turn > world.healed {
                 room.gate.bad.lock().unwrap().clear();
             }
-            room.wishes = if turn % 2 == 0 { world.case.wished(&BTreeSet::new()) } else { world.case.wished(&world.case.dropped) };
+            room.wishes = if turn % 2 == 0 {
+                world.case.wished(&BTreeSet::new())
+            } else {
+                world.case.wished(&world.case.dropped)
+            };
             let target = match later {
                 Later::Target(host) => names.get(*host).map(|host| format!("host/{host}")),
                 _ => None,
             };
-            let mut plan = room.narrowed_plan(PlanSelection { targets: target.into_iter().collect(), excludes: Vec::new() }).await;
+            let mut plan = room
+                .narrowed_plan(PlanSelection {
+                    targets: target.into_iter().collect(),
+                    excludes: Vec::new(),
+                })
+                .await;
             match later {
                 Later::Copy => {
                     let to = places.path().join(format!("{}", turn + 1));
@@ -149,7 +202,10 @@ fn law_13_a_host_that_failed_a_gate_is_not_forgotten() {
                     }
                     room.context.folder = folder(&room, &to, &fate);
                 }
-                Later::Lost => room.context.folder = folder(&room, &places.path().join(format!("{}", turn + 1)), &fate),
+                Later::Lost => {
+                    room.context.folder =
+                        folder(&room, &places.path().join(format!("{}", turn + 1)), &fate)
+                }
                 Later::Resume => {
                     if let Some(run) = room.context.folder.newest_run().unwrap() {
                         plan = room.context.folder.read_plan(&run).unwrap();
@@ -162,11 +218,17 @@ fn law_13_a_host_that_failed_a_gate_is_not_forgotten() {
                     fate.die_at(None);
                     room.fleet.cut_off(false);
                 }
-                Later::Apply | Later::Target(_) => drop(apply_plan(&plan, &room.context, room.sink()).await),
+                Later::Apply | Later::Target(_) => {
+                    drop(apply_plan(&plan, &room.context, room.sink()).await)
+                }
             }
             watcher.watch(&room, &plan, *later != Later::Resume)?;
             watcher.is_remembered(&room).await?;
         }
-        Ok(if watcher.spoke { Held::Yes } else { Held::Beside })
+        Ok(if watcher.spoke {
+            Held::Yes
+        } else {
+            Held::Beside
+        })
     });
 }

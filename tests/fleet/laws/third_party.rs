@@ -1,5 +1,5 @@
-//! Somebody else at work on the hosts between any two calls of ours; and a witness, who keeps in order what was seen of the hosts, what
-//! the run did and what the others did.
+//! Somebody else at work on the hosts between any two calls of ours; and a witness, who keeps in
+//! order what was seen of the hosts, what the run did and what the others did.
 
 use super::case::{Case, name};
 use super::ensure;
@@ -14,7 +14,9 @@ use railwright_resource::interrupt_affinity::script::InterruptBinding;
 use railwright_resource::probe::Probe;
 use railwright_resource::{Action, DesiredResource, Plane, Read, ReadResults, kind_named};
 use railwright_transport::sim::{Fleet, SimulatedTrouble};
-use railwright_transport::{BoxFuture, Connector, ExecutionOutcome, Fence, HostAccess, HostLink, TransportError, Upkeep};
+use railwright_transport::{
+    BoxFuture, Connector, ExecutionOutcome, Fence, HostAccess, HostLink, TransportError, Upkeep,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -43,14 +45,34 @@ pub fn edit(number: usize) -> (Action, &'static [usize]) {
         owner: text("root"),
         group: text("root"),
     };
-    let remove = |path: &str| Action::RemoveFile { path: text(path), below: None };
-    let sysctl = |key: &str, value: &str| Action::SetSysctl { key: text(key), value: text(value) };
-    let unit = |name: &str, verb| Action::Unit { name: text(name), verb };
+    let remove = |path: &str| Action::RemoveFile {
+        path: text(path),
+        below: None,
+    };
+    let sysctl = |key: &str, value: &str| Action::SetSysctl {
+        key: text(key),
+        value: text(value),
+    };
+    let unit = |name: &str, verb| Action::Unit {
+        name: text(name),
+        verb,
+    };
     let link = |netdev: &str, mtu, up| {
         let (add_addresses, remove_addresses) = (Vec::new(), Vec::new());
-        Action::SetLink { netdev: text(netdev), mtu, up, add_addresses, remove_addresses }
+        Action::SetLink {
+            netdev: text(netdev),
+            mtu,
+            up,
+            add_addresses,
+            remove_addresses,
+        }
     };
-    let packages = |name: &str| vec![PackageVersion { name: text(name), version: None }];
+    let packages = |name: &str| {
+        vec![PackageVersion {
+            name: text(name),
+            version: None,
+        }]
+    };
     let manager = PackageManager::Apt;
     match number {
         0 => (sysctl("net.core.a", "99"), &[2]),
@@ -63,15 +85,57 @@ pub fn edit(number: usize) -> (Action, &'static [usize]) {
         7 => (unit("svc.service", UnitVerb::Stop), &[9]),
         8 => (unit("svc.service", UnitVerb::Disable), &[9]),
         9 => (unit("own.service", UnitVerb::Stop), &[10]),
-        10 => (write("/etc/systemd/system/own.service", "[Service]\nExecStart=/bin/false\n"), &[10]),
-        11 => (Action::InstallPackages { manager, packages: packages("lib") }, &[8]),
-        12 => (Action::RemovePackages { manager, names: vec![text("tool")] }, &[7]),
-        13 => (Action::UnloadModule { name: text("m_two") }, &[4]),
-        14 => (Action::UnloadModule { name: text("m_par") }, &[5]),
-        15 => (Action::LoadModule { name: text("m_par"), parameters: [(text("size"), text("8"))].into() }, &[5]),
+        10 => (
+            write(
+                "/etc/systemd/system/own.service",
+                "[Service]\nExecStart=/bin/false\n",
+            ),
+            &[10],
+        ),
+        11 => (
+            Action::InstallPackages {
+                manager,
+                packages: packages("lib"),
+            },
+            &[8],
+        ),
+        12 => (
+            Action::RemovePackages {
+                manager,
+                names: vec![text("tool")],
+            },
+            &[7],
+        ),
+        13 => (
+            Action::UnloadModule {
+                name: text("m_two"),
+            },
+            &[4],
+        ),
+        14 => (
+            Action::UnloadModule {
+                name: text("m_par"),
+            },
+            &[5],
+        ),
+        15 => (
+            Action::LoadModule {
+                name: text("m_par"),
+                parameters: [(text("size"), text("8"))].into(),
+            },
+            &[5],
+        ),
         16 => (link("eth1", Some(1500), None), &[11]),
         17 => (link("eth2", None, Some(false)), &[12]),
-        18 => (Action::SetInterrupts { interrupts: vec![InterruptBinding { number: 41, cpus: text("7") }] }, &[15]),
+        18 => (
+            Action::SetInterrupts {
+                interrupts: vec![InterruptBinding {
+                    number: 41,
+                    cpus: text("7"),
+                }],
+            },
+            &[15],
+        ),
         19 => (remove("/opt/thing"), &[17]),
         20 => (write("/opt/thing", "theirs\n"), &[17]),
         _ => (remove("/etc/default/grub.d/90-railwright-iommu.cfg"), &[6]),
@@ -110,8 +174,17 @@ pub struct Witness {
 impl Witness {
     /// One who sees all that goes on in a room from now on.
     pub fn of(room: &mut Room) -> Self {
-        let (fleet, connector, nodes) = (room.fleet.clone(), room.context.connector.clone(), room.server.clone());
-        let witness = Witness { fleet, connector, nodes, log: Arc::default() };
+        let (fleet, connector, nodes) = (
+            room.fleet.clone(),
+            room.context.connector.clone(),
+            room.server.clone(),
+        );
+        let witness = Witness {
+            fleet,
+            connector,
+            nodes,
+            log: Arc::default(),
+        };
         room.context.connector = Arc::new(witness.clone());
         witness
     }
@@ -120,7 +193,11 @@ impl Witness {
     pub fn let_in(&self, case: &Case) {
         let mut log = self.log.lock().unwrap();
         log.calls.clear();
-        log.edits = case.edits.iter().map(|edited| (name(edited.host), edited.after, edited.edit)).collect();
+        log.edits = case
+            .edits
+            .iter()
+            .map(|edited| (name(edited.host), edited.after, edited.edit))
+            .collect();
     }
 
     /// Keeps what the run tells of.
@@ -151,7 +228,16 @@ impl Witness {
     /// All edits of which the host was another one after.
     pub fn edits(&self) -> BTreeSet<usize> {
         let log = self.log.lock().unwrap();
-        log.happened.iter().filter_map(|happened| if let Happened::Edited(_, edit) = happened { Some(*edit) } else { None }).collect()
+        log.happened
+            .iter()
+            .filter_map(|happened| {
+                if let Happened::Edited(_, edit) = happened {
+                    Some(*edit)
+                } else {
+                    None
+                }
+            })
+            .collect()
     }
 
     /// The others do what they do before this call to the host.
@@ -160,7 +246,9 @@ impl Witness {
         let calls = log.calls.entry(host.to_owned()).or_default();
         *calls += 1;
         let calls = *calls;
-        let (due, later) = std::mem::take(&mut log.edits).into_iter().partition(|(of, after, _)| of == host && calls > *after);
+        let (due, later) = std::mem::take(&mut log.edits)
+            .into_iter()
+            .partition(|(of, after, _)| of == host && calls > *after);
         log.edits = later;
         for (_, _, number) in due {
             let now = self.fleet.now();
@@ -187,7 +275,8 @@ impl HostLink for Watched {
         Box::pin(async move {
             self.witness.call(&self.host);
             let answers = self.inner.read(reads).await?;
-            self.witness.keep(Happened::Looked(self.host.clone(), answers.clone()));
+            self.witness
+                .keep(Happened::Looked(self.host.clone(), answers.clone()));
             Ok(answers)
         })
     }
@@ -202,46 +291,80 @@ impl HostLink for Watched {
         self.inner.perform(action, token, fence)
     }
 
-    fn probe<'a>(&'a self, probe: &'a Probe) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
+    fn probe<'a>(
+        &'a self,
+        probe: &'a Probe,
+    ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         self.inner.probe(probe)
     }
 
-    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
+    fn upkeep<'a>(
+        &'a self,
+        upkeep: &'a Upkeep,
+    ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         self.witness.call(&self.host);
         self.inner.upkeep(upkeep)
     }
 }
 
 impl Connector for Witness {
-    fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
+    fn connect<'a>(
+        &'a self,
+        access: &'a HostAccess,
+    ) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
         Box::pin(async move {
             self.call(&access.name);
             let inner = self.connector.connect(access).await?;
             let (host, witness) = (access.name.clone(), self.clone());
-            Ok(Arc::new(Watched { inner, host, witness }) as Arc<dyn HostLink>)
+            Ok(Arc::new(Watched {
+                inner,
+                host,
+                witness,
+            }) as Arc<dyn HostLink>)
         })
     }
 }
 
 /// Whether these answers are all that a wish is judged by.
 fn tell_of(answers: &ReadResults, wish: &DesiredResource) -> bool {
-    kind_named(&wish.kind).unwrap().reads(wish).iter().all(|read| answers.get(read).is_some())
+    kind_named(&wish.kind)
+        .unwrap()
+        .reads(wish)
+        .iter()
+        .all(|read| answers.get(read).is_some())
 }
 
 /// The latest answers about a wish, and when they came.
-fn last_look<'a>(happened: &'a [Happened], wish: &DesiredResource) -> Option<(usize, &'a ReadResults)> {
+fn last_look<'a>(
+    happened: &'a [Happened],
+    wish: &DesiredResource,
+) -> Option<(usize, &'a ReadResults)> {
     let latest = |(n, happened): (usize, &'a Happened)| match happened {
-        Happened::Looked(host, answers) if **host == *wish.address.target.name && tell_of(answers, wish) => Some((n, answers)),
+        Happened::Looked(host, answers)
+            if **host == *wish.address.target.name && tell_of(answers, wish) =>
+        {
+            Some((n, answers))
+        }
         _ => None,
     };
     happened.iter().enumerate().rev().find_map(latest)
 }
 
-/// What the resource was found as, where it is not as the spec has it, and what still has to be done to it is more than a boot.
+/// What the resource was found as, where it is not as the spec has it, and what still has to be
+/// done to it is more than a boot.
 fn differs_as(member: &Member, answers: &ReadResults) -> Option<Digest> {
-    let found = kind_named(&member.wish.kind).unwrap().assess(&member.wish, answers);
-    let differs = |plane: Plane| found.attributes.values().flat_map(|of| of.differences()).any(|(of, ..)| of == plane);
-    let waits_for_boot = found.needs_reboot && !differs(Plane::Persisted) && !differs(Plane::NextBoot);
+    let found = kind_named(&member.wish.kind)
+        .unwrap()
+        .assess(&member.wish, answers);
+    let differs = |plane: Plane| {
+        found
+            .attributes
+            .values()
+            .flat_map(|of| of.differences())
+            .any(|(of, ..)| of == plane)
+    };
+    let waits_for_boot =
+        found.needs_reboot && !differs(Plane::Persisted) && !differs(Plane::NextBoot);
     (!found.is_met() && !waits_for_boot).then(|| found.fingerprint())
 }
 
@@ -250,36 +373,70 @@ fn has_moved(member: &Member, answers: &ReadResults) -> bool {
     differs_as(member, answers).is_some_and(|found| found != member.fingerprint)
 }
 
-/// The resource is judged again in the run, as the plan says; or it is taken back, by what it was before.
+/// The resource is judged again in the run, as the plan says; or it is taken back, by what it was
+/// before.
 fn is_judged_later(member: &Member) -> bool {
-    member.removal || matches!(member.reason, Reason::Disturbed { .. } | Reason::KnownAfter { .. })
+    member.removal
+        || matches!(
+            member.reason,
+            Reason::Disturbed { .. } | Reason::KnownAfter { .. }
+        )
 }
 
 impl Witness {
-    /// Before the first action of a run on a host, nothing of the host that the run would change is another than when it was planned:
-    /// what the others did since is not written over.
+    /// Before the first action of a run on a host, nothing of the host that the run would change is
+    /// another than when it was planned: what the others did since is not written over.
     pub fn nothing_was_written_over(&self, plan: &Plan) -> Result<(), String> {
         let log = self.log.lock().unwrap();
         let mut acted = BTreeSet::new();
-        let run_from = log.happened.iter().position(|happened| matches!(happened, Happened::Told(_))).unwrap_or_default();
+        let run_from = log
+            .happened
+            .iter()
+            .position(|happened| matches!(happened, Happened::Told(_)))
+            .unwrap_or_default();
         for (n, happened) in log.happened.iter().enumerate() {
-            let Happened::Told(RunEvent::ActionStarted { node, index: 0, .. }) = happened else { continue };
-            let Some(target) = plan.nodes.iter().find(|other| other.id == *node).and_then(|node| node.target.as_ref()) else { continue };
+            let Happened::Told(RunEvent::ActionStarted { node, index: 0, .. }) = happened else {
+                continue;
+            };
+            let Some(target) = plan
+                .nodes
+                .iter()
+                .find(|other| other.id == *node)
+                .and_then(|node| node.target.as_ref())
+            else {
+                continue;
+            };
             if !acted.insert(target) {
                 continue;
             }
-            let of_host = |other: &&PlanNode| other.is_change() && other.held.is_none() && other.target.as_ref() == Some(target);
-            for member in plan.nodes.iter().filter(of_host).flat_map(PlanNode::members).filter(|member| !is_judged_later(member)) {
+            let of_host = |other: &&PlanNode| {
+                other.is_change() && other.held.is_none() && other.target.as_ref() == Some(target)
+            };
+            for member in plan
+                .nodes
+                .iter()
+                .filter(of_host)
+                .flat_map(PlanNode::members)
+                .filter(|member| !is_judged_later(member))
+            {
                 let Some((_, answers)) = last_look(&log.happened[run_from..n], &member.wish) else {
-                    return Err(format!("{node} began without a look at {}", member.wish.address));
+                    return Err(format!(
+                        "{node} began without a look at {}",
+                        member.wish.address
+                    ));
                 };
-                ensure!(!has_moved(member, answers), "{node} began, and {} is not as it was planned", member.wish.address);
+                ensure!(
+                    !has_moved(member, answers),
+                    "{node} began, and {} is not as it was planned",
+                    member.wish.address
+                );
             }
         }
         Ok(())
     }
 
-    /// Whatever needs an empty node finds it empty and cordoned: at every action of it, not only at the first.
+    /// Whatever needs an empty node finds it empty and cordoned: at every action of it, not only at
+    /// the first.
     pub fn nobody_was_disturbed(&self, plan: &Plan) -> Result<(), String> {
         let log = self.log.lock().unwrap();
         let from = plan.rollout.drain.as_ref().map(|drain| drain.from);
@@ -288,26 +445,55 @@ impl Witness {
             acts && !is_by_hand(node) && from.is_some_and(|from| node.disruption >= from)
         };
         for pair in log.happened.windows(2) {
-            let [Happened::Told(RunEvent::ActionStarted { node, .. }), Happened::InUse(hosts)] = pair else { continue };
-            let target = plan.nodes.iter().filter(needs_empty).find(|step| step.id == *node).and_then(|step| step.target.as_ref());
-            ensure!(!target.is_some_and(|target| hosts.contains(&*target.name)), "{node} began with pods on its node");
+            let [
+                Happened::Told(RunEvent::ActionStarted { node, .. }),
+                Happened::InUse(hosts),
+            ] = pair
+            else {
+                continue;
+            };
+            let target = plan
+                .nodes
+                .iter()
+                .filter(needs_empty)
+                .find(|step| step.id == *node)
+                .and_then(|step| step.target.as_ref());
+            ensure!(
+                !target.is_some_and(|target| hosts.contains(&*target.name)),
+                "{node} began with pods on its node"
+            );
         }
         Ok(())
     }
 
-    /// What cannot be done twice is tried again only where it is as it was before the attempt that nobody knows the end of.
+    /// What cannot be done twice is tried again only where it is as it was before the attempt that
+    /// nobody knows the end of.
     pub fn nothing_was_done_twice(&self, plan: &Plan) -> Result<(), String> {
         let log = self.log.lock().unwrap();
         let mut tried: BTreeMap<&Address, Digest> = BTreeMap::new();
         for (n, happened) in log.happened.iter().enumerate() {
-            let Happened::Told(RunEvent::ActionStarted { node, index: 0, .. }) = happened else { continue };
-            let members = plan.nodes.iter().filter(|other| other.id == *node).flat_map(PlanNode::members);
-            for member in members.filter(|member| !member.removal && !kind_named(&member.wish.kind).unwrap().convergent()) {
+            let Happened::Told(RunEvent::ActionStarted { node, index: 0, .. }) = happened else {
+                continue;
+            };
+            let members = plan
+                .nodes
+                .iter()
+                .filter(|other| other.id == *node)
+                .flat_map(PlanNode::members);
+            for member in members.filter(|member| {
+                !member.removal && !kind_named(&member.wish.kind).unwrap().convergent()
+            }) {
                 let address = &member.wish.address;
-                let found = last_look(&log.happened[..n], &member.wish).and_then(|(_, answers)| differs_as(member, answers));
+                let found = last_look(&log.happened[..n], &member.wish)
+                    .and_then(|(_, answers)| differs_as(member, answers));
                 let Some(found) = found else { continue };
-                let is_as_before = tried.insert(address, found.clone()).is_none_or(|before| before == found);
-                ensure!(is_as_before || found == member.fingerprint, "{node} began again, and {address} is not as it was before it");
+                let is_as_before = tried
+                    .insert(address, found.clone())
+                    .is_none_or(|before| before == found);
+                ensure!(
+                    is_as_before || found == member.fingerprint,
+                    "{node} began again, and {address} is not as it was before it"
+                );
             }
         }
         Ok(())
@@ -324,7 +510,9 @@ impl Witness {
         };
         let since = last_look(&log.happened, &wish).map_or(0, |(n, _)| n);
         log.happened[since..].iter().any(|happened| match happened {
-            Happened::Edited(host, number) => **host == *address.target.name && edit(*number).1.contains(&what),
+            Happened::Edited(host, number) => {
+                **host == *address.target.name && edit(*number).1.contains(&what)
+            }
             _ => false,
         })
     }

@@ -13,55 +13,89 @@ use std::collections::BTreeMap;
 /// Everything of every host, save how often it was asked and what it will still be struck with.
 fn all(room: &Room) -> BTreeMap<String, SimulatedHost> {
     let mut hosts = room.fleet.hosts();
-    hosts.values_mut().for_each(|host| (host.calls, host.faults, host.down_until) = (0, Vec::new(), Default::default()));
+    hosts.values_mut().for_each(|host| {
+        (host.calls, host.faults, host.down_until) = (0, Vec::new(), Default::default())
+    });
     hosts
 }
 
 #[test]
 fn law_4_plan_and_drift_change_nothing() {
-    let silent = prop_oneof![(0usize..12).prop_map(SimulatedTrouble::CutOff), (1u32..4000).prop_map(SimulatedTrouble::Unreachable)].boxed();
-    let freedom = Freedom { edits: 3, down: true, leaf: true, lived: true, policy: true, failing: 1 };
-    law("law_4", free_cases(4, silent, 3, freedom), async |case: &Case| {
-        let room = case.lived_room().await;
-        case.strike(&room);
-        let nodes = || room.server.as_ref().map(Nodes::states);
-        let (before, log, nodes_before) = (all(&room), room.fleet.log().len(), nodes());
-        let plan = room.plan().await;
-        let state = room.state();
-        let observation = room.observe(&room.wishes, &state.last_applied, 3).await;
-        let assess = |wish: &DesiredResource| {
-            let found = observation.targets.get(&wish.address.target).ok_or("its target is not in the observation")?;
-            Ok(kind_named(&wish.kind).ok_or("no such kind")?.assess(wish, &found.answers))
-        };
-        let findings = drift::compute_drift(
-            &Default::default(),
-            &room.wishes,
-            &Default::default(),
-            drift::compare::DiffFunctions { assess: &assess, left: &|applied, _| assess(applied) },
-            &state.last_applied,
-        );
-        ensure!(all(&room) == before, "a host is another one");
-        ensure!(room.fleet.log().len() == log, "a host was told something");
-        ensure!(nodes() == nodes_before, "a node is another one");
-        let spoke = !plan.nodes.is_empty() || findings.has_drift();
-        Ok(if spoke { Held::Yes } else { Held::Beside })
-    });
+    let silent = prop_oneof![
+        (0usize..12).prop_map(SimulatedTrouble::CutOff),
+        (1u32..4000).prop_map(SimulatedTrouble::Unreachable)
+    ]
+    .boxed();
+    let freedom = Freedom {
+        edits: 3,
+        down: true,
+        leaf: true,
+        lived: true,
+        policy: true,
+        failing: 1,
+    };
+    law(
+        "law_4",
+        free_cases(4, silent, 3, freedom),
+        async |case: &Case| {
+            let room = case.lived_room().await;
+            case.strike(&room);
+            let nodes = || room.server.as_ref().map(Nodes::states);
+            let (before, log, nodes_before) = (all(&room), room.fleet.log().len(), nodes());
+            let plan = room.plan().await;
+            let state = room.state();
+            let observation = room.observe(&room.wishes, &state.last_applied, 3).await;
+            let assess = |wish: &DesiredResource| {
+                let found = observation
+                    .targets
+                    .get(&wish.address.target)
+                    .ok_or("its target is not in the observation")?;
+                Ok(kind_named(&wish.kind)
+                    .ok_or("no such kind")?
+                    .assess(wish, &found.answers))
+            };
+            let findings = drift::compute_drift(
+                &Default::default(),
+                &room.wishes,
+                &Default::default(),
+                drift::compare::DiffFunctions {
+                    assess: &assess,
+                    left: &|applied, _| assess(applied),
+                },
+                &state.last_applied,
+            );
+            ensure!(all(&room) == before, "a host is another one");
+            ensure!(room.fleet.log().len() == log, "a host was told something");
+            ensure!(nodes() == nodes_before, "a node is another one");
+            let spoke = !plan.nodes.is_empty() || findings.has_drift();
+            Ok(if spoke { Held::Yes } else { Held::Beside })
+        },
+    );
 }
 
 #[test]
 fn the_comparison_sees_what_somebody_else_does() {
-    law("the_comparison_sees", cases(2, benign(), 0), async |case: &Case| {
-        let room = case.room();
-        let before = all(&room);
-        let more = Action::WriteFile {
-            path: "/x".into(),
-            content: String::new(),
-            mode: "0644".into(),
-            owner: "root".into(),
-            group: "root".into(),
-        };
-        room.host("gpu00", |host| host.suffer(SimulatedTrouble::Stranger(Box::new(more)), std::time::Duration::ZERO));
-        ensure!(all(&room) != before, "nobody saw it");
-        Ok(Held::Yes)
-    });
+    law(
+        "the_comparison_sees",
+        cases(2, benign(), 0),
+        async |case: &Case| {
+            let room = case.room();
+            let before = all(&room);
+            let more = Action::WriteFile {
+                path: "/x".into(),
+                content: String::new(),
+                mode: "0644".into(),
+                owner: "root".into(),
+                group: "root".into(),
+            };
+            room.host("gpu00", |host| {
+                host.suffer(
+                    SimulatedTrouble::Stranger(Box::new(more)),
+                    std::time::Duration::ZERO,
+                )
+            });
+            ensure!(all(&room) != before, "nobody saw it");
+            Ok(Held::Yes)
+        },
+    );
 }

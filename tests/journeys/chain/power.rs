@@ -1,4 +1,5 @@
-//! A fixture host with power: a step that reboots it takes its namespaces away, and it comes up with what the disk says.
+//! A fixture host with power: a step that reboots it takes its namespaces away, and it comes up
+//! with what the disk says.
 
 use super::packages::{inbox, repositories};
 use crate::fixture::models::Model;
@@ -37,21 +38,28 @@ const TOOLS: [(&str, &str); 8] = [
 ];
 
 impl Powered {
-    /// Switched on as it is delivered, after a script for what this story's host has besides; none when a rig is not there.
+    /// Switched on as it is delivered, after a script for what this story's host has besides; none
+    /// when a rig is not there.
     pub fn start(story: &str, model: &Model, prepare: &str) -> Option<Powered> {
         let folder = tempfile::tempdir().unwrap();
         inbox(folder.path());
         let modules = format!("usr/lib/modules/{}/kernel", model.os.kernel);
-        let tools = TOOLS.iter().map(|(tool, at)| (repository("tests/stand-ins").join(tool), *at));
+        let tools = TOOLS
+            .iter()
+            .map(|(tool, at)| (repository("tests/stand-ins").join(tool), *at));
         let mut besides: Vec<(PathBuf, &str)> = tools.collect();
         besides.push((folder.path().join("kernel"), &modules));
         besides.push((repositories(model.is_debian()).folder.clone(), "srv"));
         let fixture = Fixture::start_with(story, model, &besides)?;
         fixture.0.must(&format!(
-            "mkdir -p /usr/lib/stand-ins; ln -s /usr/bin/kmod /usr/lib/stand-ins/modinfo; depmod -a {kernel}; rm -f {other}\n\
-             setsid gid-table </dev/null >/dev/null 2>&1 &\n{prepare}",
+            "mkdir -p /usr/lib/stand-ins; ln -s /usr/bin/kmod /usr/lib/stand-ins/modinfo; depmod \
+             -a {kernel}; rm -f {other}\nsetsid gid-table </dev/null >/dev/null 2>&1 &\n{prepare}",
             kernel = model.os.kernel,
-            other = if model.is_debian() { "/usr/bin/dracut" } else { "/usr/sbin/update-initramfs" },
+            other = if model.is_debian() {
+                "/usr/bin/dracut"
+            } else {
+                "/usr/sbin/update-initramfs"
+            },
         ));
         let server = fixture.serve(&[])?;
         let place = Place::new();
@@ -62,12 +70,22 @@ impl Powered {
         place.write("inv/known_hosts", server.line("ed25519") + "\n");
         let port = server.port;
         let host = Arc::new(Mutex::new((fixture, server)));
-        let (boots, over) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        let (boots, over) = (
+            Arc::new(AtomicUsize::new(0)),
+            Arc::new(AtomicBool::new(false)),
+        );
         let power = std::thread::spawn({
             let (host, boots, over) = (host.clone(), boots.clone(), over.clone());
             move || supply(&host, &boots, &over)
         });
-        Some(Powered { place, port, host, boots, over, power: Some(power) })
+        Some(Powered {
+            place,
+            port,
+            host,
+            boots,
+            over,
+            power: Some(power),
+        })
     }
 
     /// How often it came up anew.
@@ -79,7 +97,10 @@ impl Powered {
     pub fn until_booted(&self, boots: usize) {
         let begun = Instant::now();
         while self.boots() < boots {
-            assert!(begun.elapsed() < Duration::from_secs(120), "it does not come up");
+            assert!(
+                begun.elapsed() < Duration::from_secs(120),
+                "it does not come up"
+            );
             std::thread::sleep(Duration::from_millis(100));
         }
     }
@@ -91,7 +112,12 @@ impl Powered {
 
     /// What the program says, without what differs from run to run.
     pub fn run(&self, words: &[&str]) -> String {
-        scrub(&self.place.run(words).replace(&format!(":{}", self.port), ":PORT"))
+        scrub(
+            &self
+                .place
+                .run(words)
+                .replace(&format!(":{}", self.port), ":PORT"),
+        )
     }
 }
 
@@ -103,7 +129,9 @@ fn supply(host: &Mutex<(Fixture, Server)>, boots: &AtomicUsize, over: &AtomicBoo
         let (fixture, server) = &mut *both;
         if fixture.0.sh("rm /fixture/reboot 2>/dev/null").0 == 0 {
             fixture.reboot(server);
-            fixture.0.must("setsid gid-table </dev/null >/dev/null 2>&1 &");
+            fixture
+                .0
+                .must("setsid gid-table </dev/null >/dev/null 2>&1 &");
             boots.fetch_add(1, Ordering::SeqCst);
         }
     }

@@ -28,11 +28,17 @@ impl LeftOut {
     }
 }
 
-/// Modules that the spec enables by name, which some hosts cannot have for want of SSH. Those that come by themselves are only counted.
+/// Modules that the spec enables by name, which some hosts cannot have for want of SSH. Those that
+/// come by themselves are only counted.
 pub(super) fn enabled_in_vain(loaded: &LoadedSpec, left_out: &[LeftOut]) -> Vec<Diagnostic> {
     let mut of_module: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for one in left_out.iter().filter(|one| one.is_for_want_of_ssh()) {
-        let is_enabled = loaded.spec.modules.get(&one.module).and_then(|wanted| wanted.enabled) == Some(true);
+        let is_enabled = loaded
+            .spec
+            .modules
+            .get(&one.module)
+            .and_then(|wanted| wanted.enabled)
+            == Some(true);
         if is_enabled {
             of_module.entry(&one.module).or_default().push(&one.host);
         }
@@ -41,12 +47,20 @@ pub(super) fn enabled_in_vain(loaded: &LoadedSpec, left_out: &[LeftOut]) -> Vec<
         let hosts = nodeset::fold_node_set(&hosts);
         let warning = Diagnostic::warning(
             "RW0231",
-            format!("the module {module} is enabled, and {hosts} cannot have it: there is no SSH to it"),
+            format!(
+                "the module {module} is enabled, and {hosts} cannot have it: there is no SSH to it"
+            ),
         )
         .effect("what the module would set and check there is neither set nor checked")
         .state("nothing was changed")
-        .next("let whoever makes these nodes do it (the settings of their node pool), or say how they are reached: `ssh: { user: root }`");
-        match loaded.label(&format!("modules[\"{module}\"].enabled"), "for hosts, over SSH") {
+        .next(
+            "let whoever makes these nodes do it (the settings of their node pool), or say how \
+             they are reached: `ssh: { user: root }`",
+        );
+        match loaded.label(
+            &format!("modules[\"{module}\"].enabled"),
+            "for hosts, over SSH",
+        ) {
             Some(label) => warning.labelled(label),
             None => warning,
         }

@@ -10,21 +10,37 @@ fn spec(value: &Value) -> LoadedSpec {
 }
 
 fn judged(case: &Value, catalog: &Catalog, rules: &RuleSet) -> (LoadedSpec, RulesReport) {
-    let (loaded, job) = crate::rules::job_subject::parse_rule_case(case).unwrap_or_else(|why| panic!("{case}\n{why}"));
+    let (loaded, job) = crate::rules::job_subject::parse_rule_case(case)
+        .unwrap_or_else(|why| panic!("{case}\n{why}"));
     let judgement = match &job {
-        Some(job) => judge_job(&loaded, "2026-01-01", asked_of_job(&loaded, catalog, rules, job, true)),
+        Some(job) => judge_job(
+            &loaded,
+            "2026-01-01",
+            asked_of_job(&loaded, catalog, rules, job, true),
+        ),
         None => evaluate_rules(&loaded, catalog, rules, "2026-01-01"),
     };
     (loaded, judgement)
 }
 
 fn shipped() -> (Catalog, RuleSet) {
-    let catalog = catalog::load_catalog("", []).map_err(|problems| problems.diagnostics).unwrap();
-    (catalog, rules::load_rules("", []).map_err(|problems| problems.diagnostics).unwrap())
+    let catalog = catalog::load_catalog("", [])
+        .map_err(|problems| problems.diagnostics)
+        .unwrap();
+    (
+        catalog,
+        rules::load_rules("", [])
+            .map_err(|problems| problems.diagnostics)
+            .unwrap(),
+    )
 }
 
 fn codes(judgement: &RulesReport) -> Vec<&str> {
-    judgement.findings.iter().map(|finding| &*finding.diagnostic.code).collect()
+    judgement
+        .findings
+        .iter()
+        .map(|finding| &*finding.diagnostic.code)
+        .collect()
 }
 
 #[test]
@@ -32,13 +48,20 @@ fn every_rule_is_broken_by_its_failing_case_and_kept_by_its_passing_one() {
     let (catalog, rules) = shipped();
     let mut wrong = Vec::new();
     for (code, rule) in &rules.rules {
-        for (name, case, broken) in [("fails", &rule.fails, true), ("passes", &rule.passes, false)] {
+        for (name, case, broken) in [
+            ("fails", &rule.fails, true),
+            ("passes", &rule.passes, false),
+        ] {
             let (loaded, judgement) = judged(case, &catalog, &rules);
             if codes(&judgement).contains(&code.as_str()) != broken {
                 wrong.push(format!("{code} {name}: found {:?}", codes(&judgement)));
             }
             let unknown = catalog::unknown_models(&loaded, &catalog);
-            wrong.extend(unknown.iter().map(|one| format!("{code} {name}: {}", one.message)));
+            wrong.extend(
+                unknown
+                    .iter()
+                    .map(|one| format!("{code} {name}: {}", one.message)),
+            );
             wrong.extend(
                 judgement
                     .findings
@@ -46,11 +69,15 @@ fn every_rule_is_broken_by_its_failing_case_and_kept_by_its_passing_one() {
                     .filter(|f| !rules.rules.contains_key(&*f.diagnostic.code))
                     .map(|f| format!("{code} {name}: {:?}", f.diagnostic)),
             );
-            // what is found has its place, its effect, a mend and a source; a job of a case stands nowhere
+            // what is found has its place, its effect, a mend and a source; a job of a case stands
+            // nowhere
             for finding in &judgement.findings {
                 let d = &finding.diagnostic;
                 let placed = !d.labels.is_empty() || rules.rules[&*d.code].scope == RuleScope::Job;
-                let whole = placed && d.effect.is_some() && d.next.iter().all(|next| !next.is_empty()) && d.source.is_some();
+                let whole = placed
+                    && d.effect.is_some()
+                    && d.next.iter().all(|next| !next.is_empty())
+                    && d.source.is_some();
                 if !whole || d.message.contains("{{") || d.message.is_empty() {
                     wrong.push(format!("{code} {name}: {d:?}"));
                 }
@@ -78,12 +105,21 @@ fn waiver(code: &str, more: &str) -> String {
 #[test]
 fn hosts_that_are_alike_are_one_finding() {
     let (catalog, rules) = shipped();
-    let judgement = evaluate_rules(&spec(&serde_json::from_str(ERDMA).unwrap()), &catalog, &rules, "2026-06-15");
+    let judgement = evaluate_rules(
+        &spec(&serde_json::from_str(ERDMA).unwrap()),
+        &catalog,
+        &rules,
+        "2026-06-15",
+    );
     assert_eq!(codes(&judgement), ["RW2204"]);
-    assert_eq!(judgement.findings[0].diagnostic.subject.as_deref(), Some("a[1-2],b[1-3]"));
+    assert_eq!(
+        judgement.findings[0].diagnostic.subject.as_deref(),
+        Some("a[1-2],b[1-3]")
+    );
 }
 
-/// Many hosts that are alike in what a rule looks at are one finding, and more sorts than can be paired are told.
+/// Many hosts that are alike in what a rule looks at are one finding, and more sorts than can be
+/// paired are told.
 #[test]
 fn a_large_spec_is_judged_by_sorts_of_hosts() {
     let (catalog, rules) = shipped();
@@ -92,34 +128,70 @@ fn a_large_spec_is_judged_by_sorts_of_hosts() {
         serde_json::json!({ "name": format!("n{n}"), "os": "alinux-3", "kernel": format!("5.10.{n}"), "nics": { "model": "eRDMA", "netdev": "eth1" }, "erdma": { "mode": mode } })
     };
     let nodes: Vec<Value> = (0..PAIRED_MAX + 2).map(node).collect();
-    let loaded = spec(&serde_json::json!({ "fabric": { "kind": "erdma", "mtu": 8500 }, "nodes": nodes }));
+    let loaded =
+        spec(&serde_json::json!({ "fabric": { "kind": "erdma", "mtu": 8500 }, "nodes": nodes }));
     let judgement = evaluate_rules(&loaded, &catalog, &rules, "2026-06-15");
-    let islands = judgement.findings.iter().find(|finding| finding.diagnostic.code == "RW2205").unwrap();
-    assert_eq!(islands.diagnostic.subject, Some(format!("n[0-{}]", PAIRED_MAX + 1)));
-    assert!(!codes(&judgement).contains(&"RW0225"), "{:?}", codes(&judgement));
+    let islands = judgement
+        .findings
+        .iter()
+        .find(|finding| finding.diagnostic.code == "RW2205")
+        .unwrap();
+    assert_eq!(
+        islands.diagnostic.subject,
+        Some(format!("n[0-{}]", PAIRED_MAX + 1))
+    );
+    assert!(
+        !codes(&judgement).contains(&"RW0225"),
+        "{:?}",
+        codes(&judgement)
+    );
     // a rule that looks at what differs everywhere cannot be asked of each two
-    let text = "family: site\nsummary: ours\nrules:\n- { code: ZZ0002, title: t, severity: error, each: pair, when: 'host.kernel == \"x\" and other.kernel == \"y\"', \
-                at: host.kernel, says: s, means: m, mend: n, source: s, passes: {}, fails: {} }\n";
-    let own = rules::load_rules("own", [("site.yaml".to_owned(), text.to_owned())]).map_err(|problems| problems.diagnostics).unwrap();
+    let text = "family: site\nsummary: ours\nrules:\n- { code: ZZ0002, title: t, severity: error, \
+                each: pair, when: 'host.kernel == \"x\" and other.kernel == \"y\"', at: \
+                host.kernel, says: s, means: m, mend: n, source: s, passes: {}, fails: {} }\n";
+    let own = rules::load_rules("own", [("site.yaml".to_owned(), text.to_owned())])
+        .map_err(|problems| problems.diagnostics)
+        .unwrap();
     assert!(codes(&evaluate_rules(&loaded, &catalog, &own, "2026-06-15")).contains(&"RW0225"));
 }
 
 #[test]
 fn a_waiver_covers_what_it_names_until_its_last_day() {
     let told = |judgement: &RulesReport| {
-        let waived: Vec<_> = judgement.waived.iter().map(|one| format!("{} {:?}", one.code, one.nodes)).collect();
-        let found: Vec<_> = judgement.findings.iter().map(|f| format!("{} {:?}", f.diagnostic.code, f.diagnostic.subject)).collect();
-        let notes: Vec<_> = judgement.notes.iter().map(|note| note.message.clone()).collect();
+        let waived: Vec<_> = judgement
+            .waived
+            .iter()
+            .map(|one| format!("{} {:?}", one.code, one.nodes))
+            .collect();
+        let found: Vec<_> = judgement
+            .findings
+            .iter()
+            .map(|f| format!("{} {:?}", f.diagnostic.code, f.diagnostic.subject))
+            .collect();
+        let notes: Vec<_> = judgement
+            .notes
+            .iter()
+            .map(|note| note.message.clone())
+            .collect();
         format!("waived {waived:?} found {found:?} notes {notes:?}")
     };
     let cases = [
-        (waiver("RW2204", ", \"until\": \"2026-06-15\""), r#"waived ["RW2204 Some(\"a[1-2],b[1-3]\")"] found [] notes []"#),
         (
-            waiver("RW2204", ", \"until\": \"2026-12-31\", \"nodes\": \"b[1-2]\""),
+            waiver("RW2204", ", \"until\": \"2026-06-15\""),
+            r#"waived ["RW2204 Some(\"a[1-2],b[1-3]\")"] found [] notes []"#,
+        ),
+        (
+            waiver(
+                "RW2204",
+                ", \"until\": \"2026-12-31\", \"nodes\": \"b[1-2]\"",
+            ),
             r#"waived ["RW2204 Some(\"b[1-2]\")"] found ["RW2204 Some(\"a[1-2],b3\")"] notes []"#,
         ),
         (
-            waiver("RW2204", ", \"until\": \"2026-06-14\", \"nodes\": \"b[1-2]\""),
+            waiver(
+                "RW2204",
+                ", \"until\": \"2026-06-14\", \"nodes\": \"b[1-2]\"",
+            ),
             r#"waived [] found ["RW2204 Some(\"a[1-2],b[1-3]\")"] notes ["the waiver of RW2204 ended on 2026-06-14"]"#,
         ),
         (
@@ -140,52 +212,101 @@ fn a_waiver_covers_what_it_names_until_its_last_day() {
 fn rules_of_ones_own_are_checked_like_shipped_ones() {
     let rule = |more: &str| {
         format!(
-            "family: site\nsummary: ours\nrules:\n- {{ code: ZZ0001, title: t, severity: error, when: 'fabric.mtu is defined and fabric.mtu < 4200', at: fabric.mtu, \
-             says: 'mtu {{{{ fabric.mtu }}}}', means: m, mend: n, source: s, passes: {{}}, fails: {{}}{more} }}\n"
+            "family: site\nsummary: ours\nrules:\n- {{ code: ZZ0001, title: t, severity: error, \
+             when: 'fabric.mtu is defined and fabric.mtu < 4200', at: fabric.mtu, says: 'mtu {{{{ \
+             fabric.mtu }}}}', means: m, mend: n, source: s, passes: {{}}, fails: {{}}{more} }}\n"
         )
     };
     let load = |text: String| {
         rules::load_rules("own", [("site.yaml".to_owned(), text)])
             .map(|set| set.rules.contains_key("ZZ0001"))
-            .map_err(|problems| problems.diagnostics.iter().map(|d| format!("{} {}", d.code, d.message)).collect::<Vec<_>>())
+            .map_err(|problems| {
+                problems
+                    .diagnostics
+                    .iter()
+                    .map(|d| format!("{} {}", d.code, d.message))
+                    .collect::<Vec<_>>()
+            })
     };
     assert_eq!(load(rule("")), Ok(true));
     for (from, to, said) in [
         ("fabric.mtu <", "fabric.mtuu <", "RW0203"),
-        ("at: fabric.mtu", "at: fabric.mtuu", "RW0224 the spec has no `fabric.mtuu`"),
+        (
+            "at: fabric.mtu",
+            "at: fabric.mtuu",
+            "RW0224 the spec has no `fabric.mtuu`",
+        ),
         ("ZZ0001", "ZZ1", "RW0224 `ZZ1` is no code of a rule"),
-        ("ZZ0001", "RW9999", "RW0224 there is no shipped rule RW9999 to stand over"),
-        ("means: m", "means: ''", "RW0224 the rule ZZ0001 says nothing for `means`"),
-        ("severity: error", "severity: fatal", "RW0108 `fatal` is no value for `severity`"),
+        (
+            "ZZ0001",
+            "RW9999",
+            "RW0224 there is no shipped rule RW9999 to stand over",
+        ),
+        (
+            "means: m",
+            "means: ''",
+            "RW0224 the rule ZZ0001 says nothing for `means`",
+        ),
+        (
+            "severity: error",
+            "severity: fatal",
+            "RW0108 `fatal` is no value for `severity`",
+        ),
         ("says: 'mtu", "says: 'mtu {{ host.os }}", "RW0203"),
     ] {
         let problems = load(rule("").replace(from, to)).unwrap_err();
-        assert!(problems.iter().any(|problem| problem.starts_with(said)), "{from} -> {to}: {problems:?}");
+        assert!(
+            problems.iter().any(|problem| problem.starts_with(said)),
+            "{from} -> {to}: {problems:?}"
+        );
     }
     // a shipped rule is stood over with both places
-    let over = rules::load_rules("own", [("site.yaml".to_owned(), rule("").replace("ZZ0001", "RW2201"))])
-        .map_err(|problems| problems.diagnostics)
-        .unwrap();
-    assert!(over.rules["RW2201"].own && over.overrides[0].labels.len() == 2, "{:?}", over.overrides);
+    let over = rules::load_rules(
+        "own",
+        [("site.yaml".to_owned(), rule("").replace("ZZ0001", "RW2201"))],
+    )
+    .map_err(|problems| problems.diagnostics)
+    .unwrap();
+    assert!(
+        over.rules["RW2201"].own && over.overrides[0].labels.len() == 2,
+        "{:?}",
+        over.overrides
+    );
 }
 
 /// An allowance for each case would be one for each 300 bytes of rules.
 #[test]
 fn the_cases_of_all_own_rules_share_an_allowance() {
-    let catalog = catalog::load_catalog("", []).map_err(|problems| problems.diagnostics).unwrap();
+    let catalog = catalog::load_catalog("", [])
+        .map_err(|problems| problems.diagnostics)
+        .unwrap();
     let rule = |n: usize| {
         format!(
-            "  - code: XA{n:04}\n    title: t\n    severity: warning\n    when: fabric.mtu == 1500\n    at: fabric.mtu\n    \
-             says: 'a {{{{ range(end=20000) | sort | length }}}}'\n    means: m\n    mend: 'b {{{{ range(end=20000) | sort | length }}}}'\n    \
-             source: s\n    passes: {{ fabric: {{ mtu: 9000 }} }}\n    fails: {{ fabric: {{ mtu: 1500 }} }}\n"
+            "  - code: XA{n:04}\n    title: t\n    severity: warning\n    when: fabric.mtu == \
+             1500\n    at: fabric.mtu\n    says: 'a {{{{ range(end=20000) | sort | length }}}}'\n    \
+             means: m\n    mend: 'b {{{{ range(end=20000) | sort | length }}}}'\n    source: s\n    \
+             passes: {{ fabric: {{ mtu: 9000 }} }}\n    fails: {{ fabric: {{ mtu: 1500 }} }}\n"
         )
     };
-    let text = format!("family: a\nsummary: b\nrules:\n{}", (0..16).map(rule).collect::<String>());
-    let rules = rules::load_rules("", [("a.yaml".to_owned(), text)]).map_err(|problems| problems.diagnostics).unwrap();
-    let untrue = || rules::check_rule_cases(&rules, &catalog).into_iter().map(|problem| problem.message).collect::<Vec<_>>();
+    let text = format!(
+        "family: a\nsummary: b\nrules:\n{}",
+        (0..16).map(rule).collect::<String>()
+    );
+    let rules = rules::load_rules("", [("a.yaml".to_owned(), text)])
+        .map_err(|problems| problems.diagnostics)
+        .unwrap();
+    let untrue = || {
+        rules::check_rule_cases(&rules, &catalog)
+            .into_iter()
+            .map(|problem| problem.message)
+            .collect::<Vec<_>>()
+    };
     assert_eq!(untrue(), Vec::<String>::new());
     let _shared = engine::share_allowance(0);
     assert!(engine::take_shared((16 << 20) - 200_000));
     let said = untrue();
-    assert!(said.len() == 1 && said[0].contains("all of them may take together"), "{said:?}");
+    assert!(
+        said.len() == 1 && said[0].contains("all of them may take together"),
+        "{said:?}"
+    );
 }

@@ -26,11 +26,35 @@ struct CablingChecker<'a> {
 }
 
 /// The cables of these lines; what names nobody, or names a port twice, is an error.
-pub fn check_cables(loaded: &LoadedSpec, source: &SourceText, lines: Vec<CablingLine>, errors: &mut Errors) -> Vec<Cable> {
-    let system = |switch: &SwitchNode| switch.reach.as_ref().and(loaded.spec.switches.get(switch.group)?.os);
-    let systems = loaded.switches.iter().filter_map(|switch| Some((switch.name.as_str(), system(switch)?))).collect();
-    let switches = loaded.switches.iter().map(|switch| switch.name.as_str()).collect();
-    let mut check = CablingChecker { loaded, source, switches, systems, errors };
+pub fn check_cables(
+    loaded: &LoadedSpec,
+    source: &SourceText,
+    lines: Vec<CablingLine>,
+    errors: &mut Errors,
+) -> Vec<Cable> {
+    let system = |switch: &SwitchNode| {
+        switch
+            .reach
+            .as_ref()
+            .and(loaded.spec.switches.get(switch.group)?.os)
+    };
+    let systems = loaded
+        .switches
+        .iter()
+        .filter_map(|switch| Some((switch.name.as_str(), system(switch)?)))
+        .collect();
+    let switches = loaded
+        .switches
+        .iter()
+        .map(|switch| switch.name.as_str())
+        .collect();
+    let mut check = CablingChecker {
+        loaded,
+        source,
+        switches,
+        systems,
+        errors,
+    };
     for line in &lines {
         if check.errors.is_full() {
             break;
@@ -44,24 +68,51 @@ pub fn check_cables(loaded: &LoadedSpec, source: &SourceText, lines: Vec<Cabling
 impl CablingChecker<'_> {
     fn line(&mut self, line: &CablingLine) {
         let [at_host, at_nic, at_switch, at_port] = &line.spans;
-        let is_known = |name: &String| self.loaded.host(name).is_some() || self.switches.contains(name.as_str());
-        let unknown = list_distinct_names(line.cables.iter().map(|cable| &cable.from.device).filter(|name| !is_known(name)));
+        let is_known = |name: &String| {
+            self.loaded.host(name).is_some() || self.switches.contains(name.as_str())
+        };
+        let unknown = list_distinct_names(
+            line.cables
+                .iter()
+                .map(|cable| &cable.from.device)
+                .filter(|name| !is_known(name)),
+        );
         if !unknown.is_empty() {
             let known = self.loaded.hosts.iter().map(|host| host.name.as_str());
-            let error = no_such("RW0152", "host", &unknown, known, "name hosts of `nodes`, or a switch where the cable is between two");
+            let error = no_such(
+                "RW0152",
+                "host",
+                &unknown,
+                known,
+                "name hosts of `nodes`, or a switch where the cable is between two",
+            );
             self.errors.add(self.at(error, at_host, "not in the spec"));
         }
-        let unknown =
-            list_distinct_names(line.cables.iter().map(|cable| &cable.to.device).filter(|name| !self.switches.contains(name.as_str())));
+        let unknown = list_distinct_names(
+            line.cables
+                .iter()
+                .map(|cable| &cable.to.device)
+                .filter(|name| !self.switches.contains(name.as_str())),
+        );
         if !unknown.is_empty() {
             let is_host = unknown.iter().any(|name| self.loaded.host(name).is_some());
             let next = match () {
                 () if is_host => "hosts stand in the first column, the switch in the third",
-                () if self.switches.is_empty() => "the spec has no switches: write them in `switches`, such as `- { name: \"leaf[1-8]\" }`",
+                () if self.switches.is_empty() => {
+                    "the spec has no switches: write them in `switches`, such as `- \
+                     { name: \"leaf[1-8]\" }`"
+                }
                 () => "name switches of `switches`",
             };
-            let error = no_such("RW0154", "switch", &unknown, self.switches.iter().copied(), next);
-            self.errors.add(self.at(error, at_switch, "not in the spec"));
+            let error = no_such(
+                "RW0154",
+                "switch",
+                &unknown,
+                self.switches.iter().copied(),
+                next,
+            );
+            self.errors
+                .add(self.at(error, at_switch, "not in the spec"));
         }
         self.nics(line, at_nic);
         self.itself(line, at_switch);
@@ -72,25 +123,49 @@ impl CablingChecker<'_> {
 
     /// A cable has two ends.
     fn itself(&mut self, line: &CablingLine, at: &Range<usize>) {
-        let looped =
-            list_distinct_names(line.cables.iter().filter(|cable| cable.from.device == cable.to.device).map(|cable| &cable.to.device));
+        let looped = list_distinct_names(
+            line.cables
+                .iter()
+                .filter(|cable| cable.from.device == cable.to.device)
+                .map(|cable| &cable.to.device),
+        );
         if !looped.is_empty() {
-            let error = Diagnostic::error("RW0173", format!("{} is plugged into itself", truncate_user_text(&fold_node_set(&looped))))
-                .effect("a link of a switch to itself joins nothing, and carries in a circle what is flooded")
-                .next("correct one of the two ends, or take the cable out");
-            self.errors.add(self.at(error, at, "the same switch at both ends"));
+            let error = Diagnostic::error(
+                "RW0173",
+                format!(
+                    "{} is plugged into itself",
+                    truncate_user_text(&fold_node_set(&looped))
+                ),
+            )
+            .effect(
+                "a link of a switch to itself joins nothing, and carries in a circle what is \
+                 flooded",
+            )
+            .next("correct one of the two ends, or take the cable out");
+            self.errors
+                .add(self.at(error, at, "the same switch at both ends"));
         }
     }
 
-    /// Ports of switches that are reached, which are planned for by their names. One that nobody reaches may be called by an alias.
+    /// Ports of switches that are reached, which are planned for by their names. One that nobody
+    /// reaches may be called by an alias.
     fn ports(&mut self, line: &CablingLine, is_from: bool, at: &Range<usize>) {
-        let ends = line.cables.iter().map(|cable| if is_from { &cable.from } else { &cable.to });
+        let ends = line
+            .cables
+            .iter()
+            .map(|cable| if is_from { &cable.from } else { &cable.to });
         let wrong: Vec<(&CableEnd, SwitchOs)> = ends
             .filter_map(|end| Some((end, *self.systems.get(end.device.as_str())?)))
             .filter(|(end, os)| !os.has_port_named(&end.port))
             .collect();
-        let Some((first, os)) = wrong.first() else { return };
-        let ports: Vec<&str> = wrong.iter().filter(|(_, other)| other == os).map(|(end, _)| end.port.as_str()).collect();
+        let Some((first, os)) = wrong.first() else {
+            return;
+        };
+        let ports: Vec<&str> = wrong
+            .iter()
+            .filter(|(_, other)| other == os)
+            .map(|(end, _)| end.port.as_str())
+            .collect();
         let (form, _) = os.ports();
         let what = format!(
             "{} has no port that is called {}: {} calls them {form}",
@@ -100,34 +175,58 @@ impl CablingChecker<'_> {
         );
         let error = Diagnostic::error("RW0172", what)
             .effect("nothing can be read or set on a port by a name that the switch does not have")
-            .next(format!("name it as the switch does; `{}` on it lists them", os.lists_ports()));
-        self.errors.add(self.at(error, at, &format!("no name of {}", os.name())));
+            .next(format!(
+                "name it as the switch does; `{}` on it lists them",
+                os.lists_ports()
+            ));
+        self.errors
+            .add(self.at(error, at, &format!("no name of {}", os.name())));
     }
 
     /// NICs that their hosts do not have: one error a line, for as many hosts as it is so.
     fn nics(&mut self, line: &CablingLine, at: &Range<usize>) {
         let mut absent: BTreeMap<&str, Vec<&Host>> = BTreeMap::new();
         for cable in &line.cables {
-            let Some(host) = self.loaded.host(&cable.from.device) else { continue };
+            let Some(host) = self.loaded.host(&cable.from.device) else {
+                continue;
+            };
             if !host.netdevs.iter().any(|rail| rail.port == cable.from.port) {
                 absent.entry(&cable.from.port).or_default().push(host);
             }
         }
-        let Some((nic, hosts)) = absent.first_key_value() else { return };
+        let Some((nic, hosts)) = absent.first_key_value() else {
+            return;
+        };
         let Some(first) = hosts.first() else { return };
-        let of_host: Vec<&str> = first.netdevs.iter().map(|rail| rail.port.as_str()).collect();
-        let near = find_nearest_word(nic, of_host.iter().copied()).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+        let of_host: Vec<&str> = first
+            .netdevs
+            .iter()
+            .map(|rail| rail.port.as_str())
+            .collect();
+        let near = find_nearest_word(nic, of_host.iter().copied())
+            .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
         let names: Vec<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
         let verb = if names.len() == 1 { "has" } else { "have" };
         let next = match of_host.as_slice() {
-            [] => format!("the spec gives {} no NICs: write them in `nics` of its group", truncate_user_text(&first.name)),
-            all => format!("name the netdev of a rail: {}", one_line(&fold_node_set(all), 120)),
+            [] => format!(
+                "the spec gives {} no NICs: write them in `nics` of its group",
+                truncate_user_text(&first.name)
+            ),
+            all => format!(
+                "name the netdev of a rail: {}",
+                one_line(&fold_node_set(all), 120)
+            ),
         };
         let error = Diagnostic::error(
             "RW0153",
-            format!("{} {verb} no NIC `{}`{near}", truncate_user_text(&fold_node_set(&names)), truncate_user_text(nic)),
+            format!(
+                "{} {verb} no NIC `{}`{near}",
+                truncate_user_text(&fold_node_set(&names)),
+                truncate_user_text(nic)
+            ),
         );
-        self.errors.add(self.at(error.effect(EFFECT).next(next), at, "no rail of it"));
+        self.errors
+            .add(self.at(error.effect(EFFECT).next(next), at, "no rail of it"));
     }
 
     /// A port has one cable.
@@ -135,10 +234,18 @@ impl CablingChecker<'_> {
         let mut first: HashMap<&CableEnd, &CablingLine> = HashMap::new();
         for line in lines {
             let mut again: BTreeMap<(bool, u32), (&CablingLine, Vec<&CableEnd>)> = BTreeMap::new();
-            for (is_nic, end) in line.cables.iter().flat_map(|cable| [(true, &cable.from), (false, &cable.to)]) {
+            for (is_nic, end) in line
+                .cables
+                .iter()
+                .flat_map(|cable| [(true, &cable.from), (false, &cable.to)])
+            {
                 let is_nic = is_nic && self.loaded.host(&end.device).is_some();
                 if let Some(other) = first.insert(end, line) {
-                    again.entry((!is_nic, other.number)).or_insert((other, Vec::new())).1.push(end);
+                    again
+                        .entry((!is_nic, other.number))
+                        .or_insert((other, Vec::new()))
+                        .1
+                        .push(end);
                 }
             }
             for ((is_port, _), (other, ends)) in again {
@@ -150,8 +257,18 @@ impl CablingChecker<'_> {
         }
     }
 
-    fn twice(&self, is_port: bool, line: &CablingLine, other: &CablingLine, ends: &[&CableEnd]) -> Diagnostic {
-        let (code, what) = if is_port { ("RW0156", "the port") } else { ("RW0155", "the NIC") };
+    fn twice(
+        &self,
+        is_port: bool,
+        line: &CablingLine,
+        other: &CablingLine,
+        ends: &[&CableEnd],
+    ) -> Diagnostic {
+        let (code, what) = if is_port {
+            ("RW0156", "the port")
+        } else {
+            ("RW0155", "the NIC")
+        };
         let devices: Vec<&str> = ends.iter().map(|end| end.device.as_str()).collect();
         let ports: Vec<&str> = ends.iter().map(|end| end.port.as_str()).collect();
         let error = Diagnostic::error(
@@ -164,25 +281,37 @@ impl CablingChecker<'_> {
         )
         .effect("a port has one cable, so one of the two lines is wrong, and nobody can tell which")
         .next("look at the cable, and correct one of the two");
-        // The field in which it stands: of a cable between switches a port may stand on either side.
+        // The field in which it stands: of a cable between switches a port may stand on either
+        // side.
         let ends: HashSet<&CableEnd> = ends.iter().copied().collect();
         let column = |line: &CablingLine| {
             let is_from = line.cables.iter().any(|cable| ends.contains(&cable.from));
             line.spans[if is_from { 1 } else { 3 }].clone()
         };
         let error = error.at(self.source.name(), column(line), "again here");
-        if line.number == other.number { error } else { error.at(self.source.name(), column(other), "first here") }
+        if line.number == other.number {
+            error
+        } else {
+            error.at(self.source.name(), column(other), "first here")
+        }
     }
 
     fn at(&self, error: Diagnostic, span: &Range<usize>, text: &str) -> Diagnostic {
-        error.labelled(Label { file: self.source.name().to_owned(), span: span.clone(), text: text.to_owned() })
+        error.labelled(Label {
+            file: self.source.name().to_owned(),
+            span: span.clone(),
+            text: text.to_owned(),
+        })
     }
 }
 
 /// Each name once, in their order.
 fn list_distinct_names<'n>(names: impl Iterator<Item = &'n String>) -> Vec<&'n str> {
     let mut seen = BTreeSet::new();
-    names.map(String::as_str).filter(|name| seen.insert(*name)).collect()
+    names
+        .map(String::as_str)
+        .filter(|name| seen.insert(*name))
+        .collect()
 }
 
 fn no_such<'k>(
@@ -192,9 +321,19 @@ fn no_such<'k>(
     known: impl Iterator<Item = &'k str>,
     next: impl Into<String>,
 ) -> Diagnostic {
-    let near =
-        unknown.first().and_then(|name| find_nearest_word(name, known)).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-    Diagnostic::error(code, format!("there is no {what} `{}`{near}", truncate_user_text(&fold_node_set(unknown)))).effect(EFFECT).next(next)
+    let near = unknown
+        .first()
+        .and_then(|name| find_nearest_word(name, known))
+        .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    Diagnostic::error(
+        code,
+        format!(
+            "there is no {what} `{}`{near}",
+            truncate_user_text(&fold_node_set(unknown))
+        ),
+    )
+    .effect(EFFECT)
+    .next(next)
 }
 
 fn truncate_user_text(text: &str) -> String {

@@ -1,8 +1,9 @@
-//! The cabling file: which port of which switch each NIC is plugged into, as a table `host,nic,switch,port`. A line is a cable, or
-//! several that node-sets fold.
+//! The cabling file: which port of which switch each NIC is plugged into, as a table
+//! `host,nic,switch,port`. A line is a cable, or several that node-sets fold.
 //!
-//! `table` (bytes to fields with their places) -> `unfold` (a line to its cables) -> `check` (who is named, and what is plugged in
-//! twice) -> `rails` (what is allowed and looks wrong). `write` is the way back.
+//! `table` (bytes to fields with their places) -> `unfold` (a line to its cables) -> `check` (who
+//! is named, and what is plugged in twice) -> `rails` (what is allowed and looks wrong). `write` is
+//! the way back.
 
 mod check;
 mod rails;
@@ -20,14 +21,17 @@ use std::sync::Arc;
 pub const BYTES_MAX: u64 = 16 << 20;
 /// The most cables: four times those of 10,000 hosts with eight rails.
 const CABLES_MAX: usize = 320_000;
-/// Beyond so many errors of one file the rest is not looked at: it is another file, or another cluster's.
+/// Beyond so many errors of one file the rest is not looked at: it is another file, or another
+/// cluster's.
 const ERRORS_MAX: usize = 100;
 
 /// The header of the table.
 pub const COLUMNS: [&str; 4] = ["host", "nic", "switch", "port"];
 
 /// One end of a cable.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, schemars::JsonSchema,
+)]
 pub struct CableEnd {
     /// A host or a switch.
     pub device: String,
@@ -38,7 +42,10 @@ pub struct CableEnd {
 impl CableEnd {
     /// Of a device and a port.
     pub fn new(device: impl Into<String>, port: impl Into<String>) -> Self {
-        CableEnd { device: device.into(), port: port.into() }
+        CableEnd {
+            device: device.into(),
+            port: port.into(),
+        }
     }
 }
 
@@ -79,7 +86,10 @@ pub fn load_cabling(mut loaded: LoadedSpec, file: SourceFile) -> Result<LoadedSp
     if !errors.found.is_empty() {
         return Err(new_sorted_problems(loaded, errors.found));
     }
-    let cabling = Cabling { file: source.name().to_owned(), cables };
+    let cabling = Cabling {
+        file: source.name().to_owned(),
+        cables,
+    };
     let warnings = rails::find_cabling_warnings(&loaded, &source, &cabling.cables);
     loaded.warnings.extend(warnings);
     take_ports(&mut loaded.switches, &loaded.spec, &cabling);
@@ -89,7 +99,8 @@ pub fn load_cabling(mut loaded: LoadedSpec, file: SourceFile) -> Result<LoadedSp
 
 /// The file that the spec names could not be read at all.
 pub fn report_unreadable_cabling(loaded: LoadedSpec, why: &str, next: &str) -> Problems {
-    let named = railwright_base::text::one_line(loaded.spec.cabling.as_deref().unwrap_or_default(), 120);
+    let named =
+        railwright_base::text::one_line(loaded.spec.cabling.as_deref().unwrap_or_default(), 120);
     let finding = Diagnostic::error("RW0148", format!("the cabling file {named} {why}"))
         .effect("nobody can tell which NIC belongs in which port of a switch")
         .next(next);
@@ -102,8 +113,16 @@ pub fn report_unreadable_cabling(loaded: LoadedSpec, why: &str, next: &str) -> P
 
 /// In the order of the file.
 fn new_sorted_problems(loaded: LoadedSpec, mut errors: Vec<Diagnostic>) -> Problems {
-    errors.sort_by_key(|error| error.labels.first().map(|label| (label.file.clone(), label.span.start)));
-    Problems { diagnostics: errors.into_iter().chain(loaded.warnings).collect(), sources: loaded.sources }
+    errors.sort_by_key(|error| {
+        error
+            .labels
+            .first()
+            .map(|label| (label.file.clone(), label.span.start))
+    });
+    Problems {
+        diagnostics: errors.into_iter().chain(loaded.warnings).collect(),
+        sources: loaded.sources,
+    }
 }
 
 /// Errors of one file, up to a limit.
@@ -120,11 +139,17 @@ impl Errors {
             self.found.push(error);
         } else if self.found.len() == ERRORS_MAX {
             let label = error.labels.into_iter().next();
-            let more = Diagnostic::error("RW0149", format!("the file has more than {ERRORS_MAX} errors"))
-                .effect("what follows was not looked at")
-                .next("mend the first of them; most have one cause");
+            let more = Diagnostic::error(
+                "RW0149",
+                format!("the file has more than {ERRORS_MAX} errors"),
+            )
+            .effect("what follows was not looked at")
+            .next("mend the first of them; most have one cause");
             self.found.push(match label {
-                Some(label) => more.labelled(railwright_base::Label { text: "and so on from here".to_owned(), ..label }),
+                Some(label) => more.labelled(railwright_base::Label {
+                    text: "and so on from here".to_owned(),
+                    ..label
+                }),
                 None => more,
             });
         }

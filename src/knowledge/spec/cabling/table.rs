@@ -1,5 +1,6 @@
-//! From the text of the file to its lines, each with four fields and where they stand. The CSV itself (RFC 4180) is read by
-//! `csv-core`, a line at a time: no name has a line end in it, so a quote that is left open costs its own line only.
+//! From the text of the file to its lines, each with four fields and where they stand. The CSV
+//! itself (RFC 4180) is read by `csv-core`, a line at a time: no name has a line end in it, so a
+//! quote that is left open costs its own line only.
 
 use super::{COLUMNS, Errors};
 use crate::spec::source::SourceText;
@@ -74,10 +75,16 @@ fn no_header(source: &SourceText, span: Range<usize>, line: &str) -> Diagnostic 
         () if line.contains(';') || line.contains('\t') => "fields are parted by commas",
         () => "not this header",
     };
-    Diagnostic::error("RW0149", "the table does not begin with `host,nic,switch,port`")
-        .at(source.name(), span, label)
-        .effect("which field is the host and which the switch would be guessed")
-        .next("write the header `host,nic,switch,port` in a line of its own; lines that begin with `#` are comments")
+    Diagnostic::error(
+        "RW0149",
+        "the table does not begin with `host,nic,switch,port`",
+    )
+    .at(source.name(), span, label)
+    .effect("which field is the host and which the switch would be guessed")
+    .next(
+        "write the header `host,nic,switch,port` in a line of its own; lines that begin with `#` \
+         are comments",
+    )
 }
 
 fn build_table_row(
@@ -88,30 +95,69 @@ fn build_table_row(
 ) -> Result<CablingRow, Box<Diagnostic>> {
     let wrong = |span: Range<usize>, message: String, label: &str, next: &str| {
         let error = Diagnostic::error("RW0149", message).at(source.name(), span, label);
-        Err(Box::new(error.effect("this line says of no NIC where it is plugged in").next(next)))
+        Err(Box::new(
+            error
+                .effect("this line says of no NIC where it is plugged in")
+                .next(next),
+        ))
     };
     let line = &source.text()[span.clone()];
-    if let Some((at, c)) = line.char_indices().find(|(_, c)| c.is_control() && *c != '\t') {
+    if let Some((at, c)) = line
+        .char_indices()
+        .find(|(_, c)| c.is_control() && *c != '\t')
+    {
         let at = span.start + at;
-        return wrong(at..at + c.len_utf8(), "a line has a control character".to_owned(), "here", "save the file as plain text");
+        return wrong(
+            at..at + c.len_utf8(),
+            "a line has a control character".to_owned(),
+            "here",
+            "save the file as plain text",
+        );
     }
     let raw = |field: &CablingField| &source.text()[field.span.clone()];
-    let is_open = |field: &&CablingField| raw(field).starts_with('"') && (raw(field).len() < 2 || !raw(field).ends_with('"'));
+    let is_open = |field: &&CablingField| {
+        raw(field).starts_with('"') && (raw(field).len() < 2 || !raw(field).ends_with('"'))
+    };
     if let Some(field) = fields.iter().find(is_open) {
-        return wrong(field.span.clone(), "a quote is not closed".to_owned(), "opened here", "close it, in the same line");
+        return wrong(
+            field.span.clone(),
+            "a quote is not closed".to_owned(),
+            "opened here",
+            "close it, in the same line",
+        );
     }
     let count = fields.len();
     let Ok(fields) = <[CablingField; 4]>::try_from(fields) else {
         let next = match line.contains('[') && !line.contains('"') {
-            true => "a field with a comma in its brackets has quotes: \"gpu[01,03]\",ens0f0np0,leaf1,\"Ethernet[0,8]\"",
+            true => {
+                "a field with a comma in its brackets has quotes: \
+                 \"gpu[01,03]\",ens0f0np0,leaf1,\"Ethernet[0,8]\""
+            }
             false => "write host, NIC, switch and port",
         };
-        return wrong(span.clone(), format!("the line has {} and not 4", format_count(count, "field")), "this line", next);
+        return wrong(
+            span.clone(),
+            format!("the line has {} and not 4", format_count(count, "field")),
+            "this line",
+            next,
+        );
     };
-    if let Some((name, field)) = COLUMNS.iter().zip(&fields).find(|(_, field)| field.text.is_empty()) {
-        return wrong(field.span.clone(), format!("the {name} is empty"), "nothing stands here", "write it, or remove the line");
+    if let Some((name, field)) = COLUMNS
+        .iter()
+        .zip(&fields)
+        .find(|(_, field)| field.text.is_empty())
+    {
+        return wrong(
+            field.span.clone(),
+            format!("the {name} is empty"),
+            "nothing stands here",
+            "write it, or remove the line",
+        );
     }
-    Ok(CablingRow { line: number as u32 + 1, fields })
+    Ok(CablingRow {
+        line: number as u32 + 1,
+        fields,
+    })
 }
 
 /// The fields of a line that begins at this byte of the file.
@@ -121,14 +167,20 @@ fn parse_line_fields(line: &str, begin: usize) -> Vec<CablingField> {
     let mut fields = Vec::new();
     let (mut read, mut field_begin, mut written) = (0, 0, 0);
     loop {
-        let (result, taken, put) = reader.read_field(&line.as_bytes()[read..], &mut text[written..]);
+        let (result, taken, put) =
+            reader.read_field(&line.as_bytes()[read..], &mut text[written..]);
         (read, written) = (read + taken, written + put);
         match result {
             // Asked once more, with nothing left to read: that ends the field.
             ReadFieldResult::InputEmpty => {}
             ReadFieldResult::Field { record_end } => {
                 let end = if record_end { read } else { read - 1 };
-                fields.push(build_trimmed_field(line, begin, field_begin..end, &text[..written]));
+                fields.push(build_trimmed_field(
+                    line,
+                    begin,
+                    field_begin..end,
+                    &text[..written],
+                ));
                 (field_begin, written) = (read, 0);
                 if record_end {
                     return fields;
@@ -143,5 +195,8 @@ fn build_trimmed_field(line: &str, begin: usize, range: Range<usize>, text: &[u8
     let raw = &line[range.clone()];
     let start = range.start + (raw.len() - raw.trim_start().len());
     let end = (start + raw.trim().len()).max(start);
-    CablingField { span: begin + start..begin + end, text: String::from_utf8_lossy(text).trim().to_owned() }
+    CablingField {
+        span: begin + start..begin + end,
+        text: String::from_utf8_lossy(text).trim().to_owned(),
+    }
 }

@@ -1,4 +1,5 @@
-//! From a line to its cables: fields that stand for several names count together, a field with one name is the same for all.
+//! From a line to its cables: fields that stand for several names count together, a field with one
+//! name is the same for all.
 
 use super::table::{CablingField, CablingRow};
 use super::{CABLES_MAX, COLUMNS, Cable, CableEnd, Errors};
@@ -19,7 +20,11 @@ pub struct CablingLine {
 }
 
 /// The lines with their cables; what cannot be unfolded is left out.
-pub fn expand_cabling_rows(source: &SourceText, rows: &[CablingRow], errors: &mut Errors) -> Vec<CablingLine> {
+pub fn expand_cabling_rows(
+    source: &SourceText,
+    rows: &[CablingRow],
+    errors: &mut Errors,
+) -> Vec<CablingLine> {
     let mut lines: Vec<CablingLine> = Vec::new();
     let mut cables = 0;
     for row in rows {
@@ -42,15 +47,27 @@ pub fn expand_cabling_rows(source: &SourceText, rows: &[CablingRow], errors: &mu
 }
 
 fn too_many(source: &SourceText, row: &CablingRow) -> Diagnostic {
-    Diagnostic::error("RW0149", format!("the file has more than {CABLES_MAX} cables"))
-        .at(source.name(), row.fields[0].span.clone(), "the limit is passed here")
-        .effect("cabling of this size was never tried")
-        .next("split the cluster into several inventories")
+    Diagnostic::error(
+        "RW0149",
+        format!("the file has more than {CABLES_MAX} cables"),
+    )
+    .at(
+        source.name(),
+        row.fields[0].span.clone(),
+        "the limit is passed here",
+    )
+    .effect("cabling of this size was never tried")
+    .next("split the cluster into several inventories")
 }
 
-fn expand_cabling_row(source: &SourceText, row: &CablingRow) -> Result<CablingLine, Box<Diagnostic>> {
+fn expand_cabling_row(
+    source: &SourceText,
+    row: &CablingRow,
+) -> Result<CablingLine, Box<Diagnostic>> {
     let [host, nic, switch, port] = &row.fields;
-    let named = |field: &CablingField, column: &str, expand: fn(&str) -> Result<Vec<String>, NodeSetError>| {
+    let named = |field: &CablingField,
+                 column: &str,
+                 expand: fn(&str) -> Result<Vec<String>, NodeSetError>| {
         expand(&field.text).map_err(|problem| Box::new(no_names(source, field, column, problem)))
     };
     let names = [
@@ -60,13 +77,24 @@ fn expand_cabling_row(source: &SourceText, row: &CablingRow) -> Result<CablingLi
         named(port, COLUMNS[3], nodeset::expand_ports)?,
     ];
     let count = names.iter().map(Vec::len).max().unwrap_or(0);
-    if names.iter().any(|names| names.len() != 1 && names.len() != count) {
+    if names
+        .iter()
+        .any(|names| names.len() != 1 && names.len() != count)
+    {
         return Err(Box::new(no_count(source, row, &names)));
     }
-    let at = |column: usize, place: usize| names[column][if names[column].len() == 1 { 0 } else { place }].clone();
+    let at = |column: usize, place: usize| {
+        names[column][if names[column].len() == 1 { 0 } else { place }].clone()
+    };
     let cable = |place: usize| Cable {
-        from: CableEnd { device: at(0, place), port: at(1, place) },
-        to: CableEnd { device: at(2, place), port: at(3, place) },
+        from: CableEnd {
+            device: at(0, place),
+            port: at(1, place),
+        },
+        to: CableEnd {
+            device: at(2, place),
+            port: at(3, place),
+        },
         line: row.line,
     };
     Ok(CablingLine {
@@ -76,11 +104,22 @@ fn expand_cabling_row(source: &SourceText, row: &CablingRow) -> Result<CablingLi
     })
 }
 
-fn no_names(source: &SourceText, field: &CablingField, column: &str, problem: NodeSetError) -> Diagnostic {
+fn no_names(
+    source: &SourceText,
+    field: &CablingField,
+    column: &str,
+    problem: NodeSetError,
+) -> Diagnostic {
     // Bytes of the text are bytes of the file only where no quote was taken out.
     let is_plain = source.text()[field.span.clone()] == field.text;
-    let span = if is_plain { field.span.start + problem.span.start..field.span.start + problem.span.end } else { field.span.clone() };
-    let fix = problem.fix.unwrap_or_else(|| "a field is a name, or a node-set such as `gpu[01-16]` or `Ethernet[0-60/4]`".to_owned());
+    let span = if is_plain {
+        field.span.start + problem.span.start..field.span.start + problem.span.end
+    } else {
+        field.span.clone()
+    };
+    let fix = problem.fix.unwrap_or_else(|| {
+        "a field is a name, or a node-set such as `gpu[01-16]` or `Ethernet[0-60/4]`".to_owned()
+    });
     Diagnostic::error("RW0150", format!("the {column} cannot be unfolded"))
         .at(source.name(), span, problem.message)
         .effect("this line says of no NIC where it is plugged in")
@@ -89,7 +128,11 @@ fn no_names(source: &SourceText, field: &CablingField, column: &str, problem: No
 
 /// Every field that stands for several names, with how many.
 fn no_count(source: &SourceText, row: &CablingRow, names: &[Vec<String>; 4]) -> Diagnostic {
-    let several = row.fields.iter().zip(names).filter(|(_, names)| names.len() > 1);
+    let several = row
+        .fields
+        .iter()
+        .zip(names)
+        .filter(|(_, names)| names.len() > 1);
     let labels = several.map(|(field, names)| Label {
         file: source.name().to_owned(),
         span: field.span.clone(),
@@ -97,6 +140,9 @@ fn no_count(source: &SourceText, row: &CablingRow, names: &[Vec<String>; 4]) -> 
     });
     let error = Diagnostic::error("RW0151", "the fields of a line do not count alike")
         .effect("nobody can tell which NIC belongs in which port")
-        .next("give them the same count, or write a line for each cable; a field with one name is the same for all");
+        .next(
+            "give them the same count, or write a line for each cable; a field with one name is \
+             the same for all",
+        );
     labels.fold(error, Diagnostic::labelled)
 }

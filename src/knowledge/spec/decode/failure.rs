@@ -1,4 +1,5 @@
-//! Why a value could not be decoded, and where: kept as a value, so that the message is written once and well.
+//! Why a value could not be decoded, and where: kept as a value, so that the message is written
+//! once and well.
 
 use crate::spec::yaml::{NodeId, YamlDocument};
 use railwright_base::Diagnostic;
@@ -11,9 +12,15 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DecodeProblem {
     /// A key that nobody reads.
-    UnknownKey { key: String, known: &'static [&'static str] },
+    UnknownKey {
+        key: String,
+        known: &'static [&'static str],
+    },
     /// A word that is none of those allowed.
-    UnknownWord { word: String, known: &'static [&'static str] },
+    UnknownWord {
+        word: String,
+        known: &'static [&'static str],
+    },
     /// A key that has to be there.
     Missing { key: &'static str },
     /// A value of another sort.
@@ -42,7 +49,13 @@ struct Inner {
 impl DecodeError {
     /// A problem whose place is not known yet.
     pub fn new(problem: DecodeProblem) -> Self {
-        DecodeError(Box::new(Inner { problem, node: None, key: None, entry: None, through: Vec::new() }))
+        DecodeError(Box::new(Inner {
+            problem,
+            node: None,
+            key: None,
+            entry: None,
+            through: Vec::new(),
+        }))
     }
 
     /// Sets the place, unless a closer one is known.
@@ -87,13 +100,18 @@ impl DecodeError {
 
     /// As it is shown.
     pub fn diagnostic(&self, document: &YamlDocument) -> Diagnostic {
-        let key = self.0.key.map(|key| format!("`{}`", one_line(document.text(key), 60)));
+        let key = self
+            .0
+            .key
+            .map(|key| format!("`{}`", one_line(document.text(key), 60)));
         let subject = key.as_deref().unwrap_or("this value");
         let (code, message, label, fix) = self.0.problem.words(subject);
         let node = self.0.node.unwrap_or(0);
         // An empty value has no bytes to point at; its key has.
         let caret = match (&self.0.problem, self.0.key) {
-            (DecodeProblem::Nothing { .. }, Some(key)) if document.span(node).is_empty() => document.caret(key),
+            (DecodeProblem::Nothing { .. }, Some(key)) if document.span(node).is_empty() => {
+                document.caret(key)
+            }
             _ => document.caret(document.resolved(node)),
         };
         let name = document.source().name();
@@ -115,21 +133,41 @@ impl DecodeProblem {
             DecodeProblem::UnknownKey { key, known } => {
                 let key = one_line(key, 60);
                 let near = find_nearest_word(&key, known.iter().copied());
-                let label = near.map_or("nothing reads this".to_owned(), |near| format!("did you mean `{near}`?"));
-                ("RW0105", format!("unknown key `{key}`"), label, Some(format!("keys that can stand here: {}", known.join(", "))))
+                let label = near.map_or("nothing reads this".to_owned(), |near| {
+                    format!("did you mean `{near}`?")
+                });
+                (
+                    "RW0105",
+                    format!("unknown key `{key}`"),
+                    label,
+                    Some(format!("keys that can stand here: {}", known.join(", "))),
+                )
             }
             DecodeProblem::UnknownWord { word, known } => {
                 let word = one_line(word, 60);
                 let near = find_nearest_word(&word, known.iter().copied());
-                let label = near.map_or("not a known word".to_owned(), |near| format!("did you mean `{near}`?"));
-                ("RW0108", format!("`{word}` is no value for {subject}"), label, Some(format!("write one of {}", known.join(", "))))
+                let label = near.map_or("not a known word".to_owned(), |near| {
+                    format!("did you mean `{near}`?")
+                });
+                (
+                    "RW0108",
+                    format!("`{word}` is no value for {subject}"),
+                    label,
+                    Some(format!("write one of {}", known.join(", "))),
+                )
             }
-            DecodeProblem::Missing { key } => {
-                ("RW0107", format!("the key `{key}` is missing"), "in this mapping".to_owned(), Some(format!("add `{key}:`")))
-            }
-            DecodeProblem::WrongType { found, expected } => {
-                ("RW0106", format!("{subject} wants {expected}"), format!("found {found}"), None)
-            }
+            DecodeProblem::Missing { key } => (
+                "RW0107",
+                format!("the key `{key}` is missing"),
+                "in this mapping".to_owned(),
+                Some(format!("add `{key}:`")),
+            ),
+            DecodeProblem::WrongType { found, expected } => (
+                "RW0106",
+                format!("{subject} wants {expected}"),
+                format!("found {found}"),
+                None,
+            ),
             DecodeProblem::Nothing { expected } => (
                 "RW0106",
                 format!("{subject} has no value"),
@@ -137,9 +175,17 @@ impl DecodeProblem {
                 Some("write the value, or remove the key".to_owned()),
             ),
             DecodeProblem::OldBool { word } => {
-                let meant = matches!(word.to_ascii_lowercase().as_str(), "yes" | "on" | "y" | "true");
+                let meant = matches!(
+                    word.to_ascii_lowercase().as_str(),
+                    "yes" | "on" | "y" | "true"
+                );
                 let fix = format!("write `{meant}`; readers of YAML disagree about `{word}`");
-                ("RW0106", format!("{subject} wants `true` or `false`"), format!("found `{word}`"), Some(fix))
+                (
+                    "RW0106",
+                    format!("{subject} wants `true` or `false`"),
+                    format!("found `{word}`"),
+                    Some(fix),
+                )
             }
             DecodeProblem::Other(text) => ("RW0106", one_line(text, 200), "here".to_owned(), None),
         }
@@ -159,16 +205,25 @@ impl de::Error for DecodeError {
         DecodeError::new(DecodeProblem::Other(text.to_string()))
     }
     fn invalid_type(found: de::Unexpected<'_>, expected: &dyn de::Expected) -> Self {
-        DecodeError::new(DecodeProblem::WrongType { found: found.to_string(), expected: expected.to_string() })
+        DecodeError::new(DecodeProblem::WrongType {
+            found: found.to_string(),
+            expected: expected.to_string(),
+        })
     }
     fn invalid_value(found: de::Unexpected<'_>, expected: &dyn de::Expected) -> Self {
         de::Error::invalid_type(found, expected)
     }
     fn unknown_field(key: &str, known: &'static [&'static str]) -> Self {
-        DecodeError::new(DecodeProblem::UnknownKey { key: key.to_owned(), known })
+        DecodeError::new(DecodeProblem::UnknownKey {
+            key: key.to_owned(),
+            known,
+        })
     }
     fn unknown_variant(word: &str, known: &'static [&'static str]) -> Self {
-        DecodeError::new(DecodeProblem::UnknownWord { word: word.to_owned(), known })
+        DecodeError::new(DecodeProblem::UnknownWord {
+            word: word.to_owned(),
+            known,
+        })
     }
     fn missing_field(key: &'static str) -> Self {
         DecodeError::new(DecodeProblem::Missing { key })

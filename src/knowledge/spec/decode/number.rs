@@ -1,5 +1,5 @@
-//! Which plain texts are numbers: decimal ones without leading zeros and without separators, so that a file mode `0644`
-//! or a version `1_0` never turns into another number.
+//! Which plain texts are numbers: decimal ones without leading zeros and without separators, so
+//! that a file mode `0644` or a version `1_0` never turns into another number.
 
 /// A whole number such as `7`, `-3`.
 pub fn parse_integer(text: &str) -> Option<i128> {
@@ -22,7 +22,8 @@ pub fn parse_real_number(text: &str) -> Option<f64> {
         None => (mantissa, None),
     };
     let all_digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
-    let exponent_is_number = exponent.is_none_or(|e| all_digits(e.strip_prefix(['-', '+']).unwrap_or(e)));
+    let exponent_is_number =
+        exponent.is_none_or(|e| all_digits(e.strip_prefix(['-', '+']).unwrap_or(e)));
     if !is_decimal(whole) || !fraction.is_none_or(all_digits) || !exponent_is_number {
         return None;
     }
@@ -31,7 +32,10 @@ pub fn parse_real_number(text: &str) -> Option<f64> {
 
 /// What YAML 1.1 takes for a bool and YAML 1.2 for text.
 pub fn is_yaml_1_1_bool(text: &str) -> bool {
-    matches!(text.to_ascii_lowercase().as_str(), "yes" | "no" | "on" | "off" | "y" | "n" | "true" | "false")
+    matches!(
+        text.to_ascii_lowercase().as_str(),
+        "yes" | "no" | "on" | "off" | "y" | "n" | "true" | "false"
+    )
 }
 
 fn is_decimal(digits: &str) -> bool {
@@ -61,7 +65,11 @@ mod tests {
             ("", None, None),
             ("-", None, None),
         ] {
-            assert_eq!((parse_integer(text), parse_real_number(text)), (whole, number), "{text}");
+            assert_eq!(
+                (parse_integer(text), parse_real_number(text)),
+                (whole, number),
+                "{text}"
+            );
         }
     }
 }

@@ -30,7 +30,8 @@ impl ApiKind {
         }
     }
 
-    /// The TCP port where nobody says another: the EOS manual, `management api http-commands`; CumulusNetworks/docs, NVUE-API.md.
+    /// The TCP port where nobody says another: the EOS manual, `management api http-commands`;
+    /// CumulusNetworks/docs, NVUE-API.md.
     pub const fn port(self) -> u16 {
         match self {
             ApiKind::Eapi => 443,
@@ -43,7 +44,8 @@ impl ApiKind {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Api {
-    /// What to connect to; the switch's name unless said otherwise. `{name}` is its name, `{index}` its place among the switches from 1.
+    /// What to connect to; the switch's name unless said otherwise. `{name}` is its name, `{index}`
+    /// its place among the switches from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
     /// The TCP port; the usual one of the API unless said otherwise.
@@ -53,9 +55,10 @@ pub struct Api {
     pub user: String,
     /// Where the user's password is found; exactly one of the three.
     pub password: SecretReference,
-    /// The certificate that the switch has to show: a PEM file of it, or of the authority that signed it, relative to the inventory or
-    /// from `~/`, with `{name}` and `{index}`; or `sha256:` and the fingerprint of it. `certificates/{name}.pem` unless said otherwise.
-    /// It is always checked.
+    /// The certificate that the switch has to show: a PEM file of it, or of the authority that
+    /// signed it, relative to the inventory or from `~/`, with `{name}` and `{index}`; or `sha256:`
+    /// and the fingerprint of it. `certificates/{name}.pem` unless said otherwise. It is always
+    /// checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate: Option<String>,
 }

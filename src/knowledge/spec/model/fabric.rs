@@ -31,7 +31,8 @@ pub struct Fabric {
     /// The sort of fabric.
     #[serde(default)]
     pub kind: FabricKind,
-    /// The MTU of every RDMA netdev in bytes, 68 to 9978. RDMA itself needs no more than 4200 (active MTU 4096).
+    /// The MTU of every RDMA netdev in bytes, 68 to 9978. RDMA itself needs no more than 4200
+    /// (active MTU 4096).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
     /// The lossless class; without it no PFC, ETS or DSCP map is wished for.
@@ -40,7 +41,8 @@ pub struct Fabric {
     /// True where the RDMA networks of two hosts are joined by routers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routed: Option<bool>,
-    /// InfiniBand: who runs the subnet manager: a node of this cluster, or text such as `switch` or `ufm`.
+    /// InfiniBand: who runs the subnet manager: a node of this cluster, or text such as `switch` or
+    /// `ufm`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subnet_manager: Option<String>,
 }
@@ -66,14 +68,16 @@ pub struct Lossless {
     /// Congestion notification packets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cnp: Option<Cnp>,
-    /// The share of the link that the lossless class is promised, in percent; 50 unless said otherwise.
+    /// The share of the link that the lossless class is promised, in percent; 50 unless said
+    /// otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth_percent: Option<u8>,
     /// By what the priority is told; `dscp` unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trust: Option<Trust>,
-    /// The longest cable between a host and its switch, in metres, 1 to 999; where it is not said, NICs keep the length that their
-    /// driver assumes (7 with mlx5). It sizes the buffer that a paused priority needs.
+    /// The longest cable between a host and its switch, in metres, 1 to 999; where it is not said,
+    /// NICs keep the length that their driver assumes (7 with mlx5). It sizes the buffer that a
+    /// paused priority needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cable_length_m: Option<u16>,
 }

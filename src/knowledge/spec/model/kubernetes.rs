@@ -8,10 +8,12 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Kubernetes {
-    /// Its name in addresses (`kube/NAME/...`): letters, digits, `-`; no host has the same. The cluster's name when left out.
+    /// Its name in addresses (`kube/NAME/...`): letters, digits, `-`; no host has the same. The
+    /// cluster's name when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The kubeconfig file: absolute, below `~/`, or relative to the inventory. `$KUBECONFIG`, then `~/.kube/config`, when left out.
+    /// The kubeconfig file: absolute, below `~/`, or relative to the inventory. `$KUBECONFIG`, then
+    /// `~/.kube/config`, when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubeconfig: Option<String>,
     /// The context of that file. Its current one when left out.
@@ -26,7 +28,8 @@ pub struct Kubernetes {
     /// The eRDMA controller of Alibaba Cloud, which gives nodes their eRDMA devices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erdma: Option<KubernetesErdma>,
-    /// Said where the cluster's network plugin is Alibaba Cloud's Terway: how it leaves eRDMA interfaces alone.
+    /// Said where the cluster's network plugin is Alibaba Cloud's Terway: how it leaves eRDMA
+    /// interfaces alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terway: Option<KubernetesTerway>,
 }
@@ -38,11 +41,13 @@ pub struct KubernetesRdma {
     /// The device plugin.
     #[serde(default)]
     pub plugin: RdmaPlugin,
-    /// Pools by their resource names (below `rdma/` those of the shared plugin, `nvidia.com/` those of SR-IOV's): the rails whose NICs each hands out, such as `rail 0-3` or `rail 0,2`.
+    /// Pools by their resource names (below `rdma/` those of the shared plugin, `nvidia.com/` those
+    /// of SR-IOV's): the rails whose NICs each hands out, such as `rail 0-3` or `rail 0,2`.
     #[serde(default)]
     pub resources: BTreeMap<String, String>,
-    /// `shared`: how many pods of a node may hold a unit of one pool at the same time, each with every NIC of the pool. `sriov`: how
-    /// many virtual functions the NICs of a pool have on each node, all together.
+    /// `shared`: how many pods of a node may hold a unit of one pool at the same time, each with
+    /// every NIC of the pool. `sriov`: how many virtual functions the NICs of a pool have on each
+    /// node, all together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<u32>,
     /// The plugin's image, where it does not come from its own registry.
@@ -57,7 +62,8 @@ pub struct KubernetesErdma {
     /// Who installs it, and so who owns its settings.
     #[serde(default)]
     pub install: ErdmaInstall,
-    /// `helm-chart`: the chart, as a folder or an archive relative to the inventory, or as an `oci://` or `https://` reference.
+    /// `helm-chart`: the chart, as a folder or an archive relative to the inventory, or as an
+    /// `oci://` or `https://` reference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chart: Option<String>,
     /// The version of the chart; any when left out.
@@ -66,13 +72,15 @@ pub struct KubernetesErdma {
     /// The chart archive's SHA-256, as 64 hexadecimal digits. A folder has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// The driver that the agent installs on the nodes. Left out, the agent takes `ofed` on nodes with a GPU, and else `default`.
+    /// The driver that the agent installs on the nodes. Left out, the agent takes `ofed` on nodes
+    /// with a GPU, and else `default`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefer_driver: Option<ErdmaDriver>,
     /// Whether a pod gets all eRDMA devices of its node, or one by NUMA topology.
     #[serde(default)]
     pub allocate_all_devices: bool,
-    /// The MTU of eRDMA NICs on instances that have jumbo frames on. The chart's own, 8500, when left out.
+    /// The MTU of eRDMA NICs on instances that have jumbo frames on. The chart's own, 8500, when
+    /// left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jumbo_mtu: Option<u32>,
     /// The region of the instances. The controller asks the instance when left out.
@@ -83,7 +91,8 @@ pub struct KubernetesErdma {
     pub credentials: Option<ErdmaCredentials>,
 }
 
-/// How the eRDMA controller proves to the cloud's API who it is: a role, or the names of two secrets of the spec.
+/// How the eRDMA controller proves to the cloud's API who it is: a role, or the names of two
+/// secrets of the spec.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ErdmaCredentials {
@@ -102,7 +111,8 @@ pub struct ErdmaCredentials {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ErdmaInstall {
-    /// The add-on "ACK eRDMA Controller" of the console, in the namespace `ack-erdma-controller`: done by hand there, and proven here.
+    /// The add-on "ACK eRDMA Controller" of the console, in the namespace `ack-erdma-controller`:
+    /// done by hand there, and proven here.
     #[default]
     AckAddon,
     /// The chart of the open-source project, in `kube-system`.
@@ -134,10 +144,12 @@ pub struct KubernetesTerway {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TerwayWhitelist {
-    /// Only those with its own tag, by its configuration: what every release and mode from V1.5.5 on knows.
+    /// Only those with its own tag, by its configuration: what every release and mode from V1.5.5
+    /// on knows.
     #[default]
     TagFilter,
-    /// By the block list that newer releases bring, in the mode in which a controller gives out addresses for all nodes.
+    /// By the block list that newer releases bring, in the mode in which a controller gives out
+    /// addresses for all nodes.
     BuiltIn,
 }
 
@@ -148,7 +160,8 @@ pub enum RdmaPlugin {
     /// The RDMA shared device plugin: all pods of a node share its NICs.
     #[default]
     Shared,
-    /// The SR-IOV network device plugin: a pod gets virtual functions of its own, which somebody else makes.
+    /// The SR-IOV network device plugin: a pod gets virtual functions of its own, which somebody
+    /// else makes.
     Sriov,
 }
 
@@ -156,7 +169,8 @@ pub enum RdmaPlugin {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum KubernetesPlatform {
-    /// A managed cluster of Alibaba Cloud's Container Service: its nodes are ECS or bare metal instances.
+    /// A managed cluster of Alibaba Cloud's Container Service: its nodes are ECS or bare metal
+    /// instances.
     AckManaged,
     /// Alibaba Container Compute Service: pods without nodes.
     Acs,

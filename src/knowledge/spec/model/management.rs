@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Management {
-    /// Ports that are one netdev. Compared and proven, made and changed by hand: it carries the connection that we come by.
+    /// Ports that are one netdev. Compared and proven, made and changed by hand: it carries the
+    /// connection that we come by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bond: Option<ManagementBond>,
     /// The VLAN that the host's address is on.
@@ -110,12 +111,19 @@ pub struct ManagementVlan {
 }
 
 impl Management {
-    /// The same with what a VLAN leaves to its default filled in; a VLAN on nothing has no name either.
+    /// The same with what a VLAN leaves to its default filled in; a VLAN on nothing has no name
+    /// either.
     pub fn resolved(&self) -> Management {
         let mut all = self.clone();
         if let Some(vlan) = &mut all.vlan {
-            vlan.parent = vlan.parent.take().or_else(|| self.bond.as_ref().map(|bond| bond.name.clone()));
-            let name = vlan.parent.as_ref().map(|parent| format!("{parent}.{}", vlan.id));
+            vlan.parent = vlan
+                .parent
+                .take()
+                .or_else(|| self.bond.as_ref().map(|bond| bond.name.clone()));
+            let name = vlan
+                .parent
+                .as_ref()
+                .map(|parent| format!("{parent}.{}", vlan.id));
             vlan.name = vlan.name.take().or(name);
         }
         all

@@ -1,5 +1,5 @@
-//! The spec as plain values, after decoding: no spans here (`spec::Loaded` finds the span of a path).
-//! Field docs become the JSON Schema's descriptions, so they are written for the user.
+//! The spec as plain values, after decoding: no spans here (`spec::Loaded` finds the span of a
+//! path). Field docs become the JSON Schema's descriptions, so they are written for the user.
 
 mod api;
 mod fabric;
@@ -16,17 +16,27 @@ pub use api::{Api, ApiKind};
 pub use fabric::{Cnp, Fabric, FabricKind, Lossless, Trust};
 pub use jobs::{AcsPod, Jobs};
 pub use kubernetes::{
-    ErdmaCredentials, ErdmaDriver, ErdmaInstall, Kubernetes, KubernetesErdma, KubernetesPlatform, KubernetesRdma, RdmaPlugin,
+    ErdmaCredentials, ErdmaDriver, ErdmaInstall, Kubernetes, KubernetesErdma, KubernetesPlatform,
+    KubernetesRdma, RdmaPlugin,
 };
 pub use kubernetes::{KubernetesTerway, TerwayWhitelist};
-pub use management::{BondMode, LacpRate, Management, ManagementBond, ManagementVlan, XmitHashPolicy};
-pub use node::{
-    Erdma, ErdmaMode, GpuDirect, GpuDirectPath, GpuModules, GpuSpec, IommuMode, KubernetesTaint, Naming, NicFirmware, Nics, NodeGroup,
-    PcieAcs, RdmaFlavour, RdmaNaming, RdmaStack, TakesEffect, Tuning,
+pub use management::{
+    BondMode, LacpRate, Management, ManagementBond, ManagementVlan, XmitHashPolicy,
 };
-pub use operation::{Acceptance, Drain, DrainPods, DriftSection, NcclTests, Rollout, RolloutGate, RulesSection, VerifySection, Waiver};
+pub use node::{
+    Erdma, ErdmaMode, GpuDirect, GpuDirectPath, GpuModules, GpuSpec, IommuMode, KubernetesTaint,
+    Naming, NicFirmware, Nics, NodeGroup, PcieAcs, RdmaFlavour, RdmaNaming, RdmaStack, TakesEffect,
+    Tuning,
+};
+pub use operation::{
+    Acceptance, Drain, DrainPods, DriftSection, NcclTests, Rollout, RolloutGate, RulesSection,
+    VerifySection, Waiver,
+};
 pub use reach::{NoSshKeyword, Reach, Ssh};
-pub use switch::{Dscp, Ecn, EcnThresholds, MTU_BYTES, PfcWatchdogSpec, SwitchGroup, SwitchOs, SwitchRole, WatchdogAction, WatchdogTimes};
+pub use switch::{
+    Dscp, Ecn, EcnThresholds, MTU_BYTES, PfcWatchdogSpec, SwitchGroup, SwitchOs, SwitchRole,
+    WatchdogAction, WatchdogTimes,
+};
 pub use workload::{Workload, WorkloadKind};
 
 use schemars::JsonSchema;
@@ -58,14 +68,16 @@ pub struct Spec {
     /// The switches of the fabric: what rules compare the hosts with.
     #[serde(default)]
     pub switches: Vec<SwitchGroup>,
-    /// A table of the cables, relative to the inventory: a CSV file with the header `host,nic,switch,port`. A line is a cable, or as
-    /// many as its node-sets stand for. `verify cabling` compares it with what the hosts hear (LLDP).
+    /// A table of the cables, relative to the inventory: a CSV file with the header
+    /// `host,nic,switch,port`. A line is a cable, or as many as its node-sets stand for. `verify
+    /// cabling` compares it with what the hosts hear (LLDP).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cabling: Option<String>,
     /// What jobs are run with: what rules compare the fabric with.
     #[serde(default)]
     pub jobs: Jobs,
-    /// Workloads that stay: planned, applied, compared and taken back like everything else of the cluster.
+    /// Workloads that stay: planned, applied, compared and taken back like everything else of the
+    /// cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workloads: Vec<Workload>,
     /// Rules that are waived for a while.
@@ -102,7 +114,8 @@ pub struct RepositorySpec {
     /// apt: the components.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub components: Vec<String>,
-    /// The signing key's file, armoured, relative to the inventory. Unsigned repositories are refused.
+    /// The signing key's file, armoured, relative to the inventory. Unsigned repositories are
+    /// refused.
     pub key: String,
     /// apt: pin priority for its packages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -125,11 +138,21 @@ pub struct SecretReference {
 }
 
 impl Spec {
-    /// Every secret by its name: those of `secrets`, and the passwords of switches, which are called by their place in the spec.
+    /// Every secret by its name: those of `secrets`, and the passwords of switches, which are
+    /// called by their place in the spec.
     pub fn secret_references(&self) -> impl Iterator<Item = (String, &SecretReference)> {
-        let named = self.secrets.iter().map(|(name, secret)| (name.clone(), secret));
-        let apis = self.switches.iter().enumerate().flat_map(|(index, switch)| switch.apis().map(move |(kind, api)| (index, kind, api)));
-        named.chain(apis.map(|(index, kind, api)| (SwitchGroup::password_name(index, kind), &api.password)))
+        let named = self
+            .secrets
+            .iter()
+            .map(|(name, secret)| (name.clone(), secret));
+        let apis = self
+            .switches
+            .iter()
+            .enumerate()
+            .flat_map(|(index, switch)| switch.apis().map(move |(kind, api)| (index, kind, api)));
+        named.chain(
+            apis.map(|(index, kind, api)| (SwitchGroup::password_name(index, kind), &api.password)),
+        )
     }
 }
 

@@ -1,4 +1,5 @@
-//! A group of hosts that are alike: how they are reached, their operating system, GPUs and NICs. Field docs become the JSON Schema's descriptions.
+//! A group of hosts that are alike: how they are reached, their operating system, GPUs and NICs.
+//! Field docs become the JSON Schema's descriptions.
 
 use super::Reach;
 use railwright_resource::node_field::Effect;
@@ -48,17 +49,21 @@ pub struct NodeGroup {
     /// IOMMU mode of the kernel command line; left alone unless said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iommu: Option<IommuMode>,
-    /// How these hosts are reached, where it differs from the cluster's `ssh`; `none` for hosts that nobody may log in to.
+    /// How these hosts are reached, where it differs from the cluster's `ssh`; `none` for hosts
+    /// that nobody may log in to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh: Option<Reach>,
-    /// The names of these hosts as nodes of the Kubernetes cluster, such as `cn-hangzhou.10.0.0.{index}`; their own names
-    /// in small letters, as kubelets make them, unless said. `{name}` is the host's name, `{index}` its place in the cluster from 1.
+    /// The names of these hosts as nodes of the Kubernetes cluster, such as
+    /// `cn-hangzhou.10.0.0.{index}`; their own names in small letters, as kubelets make them,
+    /// unless said. `{name}` is the host's name, `{index}` its place in the cluster from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes_node: Option<String>,
-    /// Labels of the nodes of these hosts in the Kubernetes cluster, such as `railwright.io/rdma: "true"`; others stay as they are.
+    /// Labels of the nodes of these hosts in the Kubernetes cluster, such as `railwright.io/rdma:
+    /// "true"`; others stay as they are.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kubernetes_labels: BTreeMap<String, String>,
-    /// Taints of the nodes of these hosts, such as `{ key: nvidia.com/gpu, effect: NoSchedule }`; others stay as they are.
+    /// Taints of the nodes of these hosts, such as `{ key: nvidia.com/gpu, effect: NoSchedule }`;
+    /// others stay as they are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kubernetes_taints: Vec<KubernetesTaint>,
     /// Failure domains and anything else to select by: `rack: r1`, `leaf: leaf1`.
@@ -87,7 +92,8 @@ pub enum IommuMode {
     Pt,
     /// Off (`iommu=off`).
     Off,
-    /// Every access is translated (`iommu=nopt`): for virtual machines; it slows GPUDirect RDMA down or breaks it.
+    /// Every access is translated (`iommu=nopt`): for virtual machines; it slows GPUDirect RDMA
+    /// down or breaks it.
     Nopt,
 }
 
@@ -124,7 +130,8 @@ pub struct Erdma {
     /// How connections are made; `compat` and `ofed` cannot talk to `default`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<ErdmaMode>,
-    /// The metric that the routes over its netdevs have: checked by rules (the controller uses 200 and more), never set.
+    /// The metric that the routes over its netdevs have: checked by rules (the controller uses 200
+    /// and more), never set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route_metric: Option<u32>,
 }
@@ -163,12 +170,12 @@ pub struct Tuning {
     /// The maximum read request of every RDMA NIC in bytes: 128, 256, 512, 1024, 2048 or 4096.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_read_request: Option<u32>,
-    /// ACS on the PCIe bridges above GPUs and RDMA NICs. It takes away the isolation between devices: never where some are lent
-    /// to virtual machines.
+    /// ACS on the PCIe bridges above GPUs and RDMA NICs. It takes away the isolation between
+    /// devices: never where some are lent to virtual machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pcie_acs: Option<PcieAcs>,
-    /// The CPUs that handle the interrupts of RDMA NICs: `numa-local` for those near each NIC, or a list such as `0-7,16`. Goes
-    /// with `irqbalance: false`.
+    /// The CPUs that handle the interrupts of RDMA NICs: `numa-local` for those near each NIC, or a
+    /// list such as `0-7,16`. Goes with `irqbalance: false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub irq_affinity: Option<String>,
 }
@@ -221,8 +228,8 @@ pub enum GpuModules {
 pub struct GpuDirect {
     /// The path.
     pub path: GpuDirectPath,
-    /// For `nv-peer-mem`: the source, a git URL with revision (`https://...git#1.0-9`), or a tarball by its URL or its path
-    /// on the host.
+    /// For `nv-peer-mem`: the source, a git URL with revision (`https://...git#1.0-9`), or a
+    /// tarball by its URL or its path on the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// For a tarball: its SHA-256, 64 hexadecimal digits.
@@ -256,12 +263,13 @@ pub struct Nics {
     pub rails: Option<u32>,
     /// The netdev of each rail; `{rail}` counts from 0.
     pub netdev: String,
-    /// The address of each rail in CIDR form; `{rail}` counts from 0, `{index}` is the host's place in the cluster from 1.
-    /// Left alone unless said.
+    /// The address of each rail in CIDR form; `{rail}` counts from 0, `{index}` is the host's place
+    /// in the cluster from 1. Left alone unless said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// The VLAN of every rail, 1 to 4094: its netdev (`ens1f0np0.100`) carries the address then. Where priorities are told by the
-    /// tag (`lossless: { trust: pcp }`), this is where the tag comes from.
+    /// The VLAN of every rail, 1 to 4094: its netdev (`ens1f0np0.100`) carries the address then.
+    /// Where priorities are told by the tag (`lossless: { trust: pcp }`), this is where the tag
+    /// comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vlan: Option<u16>,
     /// Settings of the NICs' firmware (nvconfig); left alone unless said.
@@ -272,7 +280,8 @@ pub struct Nics {
     pub naming: Option<Naming>,
 }
 
-/// Names of NICs that stay whatever driver comes. The netdev of each rail gets the name that `netdev` says, with the next boot.
+/// Names of NICs that stay whatever driver comes. The netdev of each rail gets the name that
+/// `netdev` says, with the next boot.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Naming {

@@ -1,4 +1,5 @@
-//! How hosts are reached: over SSH, or not at all. Field docs become the JSON Schema's descriptions.
+//! How hosts are reached: over SSH, or not at all. Field docs become the JSON Schema's
+//! descriptions.
 
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
@@ -6,8 +7,9 @@ use serde::de::{self, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 
-/// How hosts are reached: a mapping says how over SSH, `none` that nobody may log in to them, as with the node pools of a managed
-/// Kubernetes cluster. A host without SSH has no steps of its own and is asked nothing; what is known of it is what its cluster tells.
+/// How hosts are reached: a mapping says how over SSH, `none` that nobody may log in to them, as
+/// with the node pools of a managed Kubernetes cluster. A host without SSH has no steps of its own
+/// and is asked nothing; what is known of it is what its cluster tells.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Reach {
@@ -47,7 +49,8 @@ impl<'de> Deserialize<'de> for Reach {
     }
 }
 
-/// By hand, because an untagged enum would tell no more than that neither form fits, without the place of what is wrong.
+/// By hand, because an untagged enum would tell no more than that neither form fits, without the
+/// place of what is wrong.
 struct EitherForm;
 
 impl<'de> Visitor<'de> for EitherForm {
@@ -58,7 +61,11 @@ impl<'de> Visitor<'de> for EitherForm {
     }
 
     fn visit_str<E: de::Error>(self, word: &str) -> Result<Reach, E> {
-        if word == "none" { Ok(Reach::Not(NoSshKeyword::None)) } else { Err(E::invalid_value(Unexpected::Str(word), &self)) }
+        if word == "none" {
+            Ok(Reach::Not(NoSshKeyword::None))
+        } else {
+            Err(E::invalid_value(Unexpected::Str(word), &self))
+        }
     }
 
     fn visit_unit<E: de::Error>(self) -> Result<Reach, E> {
@@ -74,30 +81,34 @@ impl<'de> Visitor<'de> for EitherForm {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ssh {
-    /// The remote user; `root` unless said otherwise. Others act through `sudo -n`, unless they are `read_only`.
+    /// The remote user; `root` unless said otherwise. Others act through `sudo -n`, unless they are
+    /// `read_only`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// The TCP port; 22 unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// What to connect to; the node's name unless said otherwise. `{name}` is the node's name, `{index}` its place in the
-    /// cluster from 1. `local` is this machine itself, without SSH.
+    /// What to connect to; the node's name unless said otherwise. `{name}` is the node's name,
+    /// `{index}` its place in the cluster from 1. `local` is this machine itself, without SSH.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// The known_hosts file with the pinned host keys, relative to the inventory. Host keys are always checked.
+    /// The known_hosts file with the pinned host keys, relative to the inventory. Host keys are
+    /// always checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_keys: Option<String>,
     /// Private key files, relative to the inventory or from `~/`; the agent is asked first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub identities: Vec<String>,
-    /// Jump hosts, first hop first, each `[user@]host[:port]`; their keys are checked like any other.
+    /// Jump hosts, first hop first, each `[user@]host[:port]`; their keys are checked like any
+    /// other.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jump: Vec<String>,
     /// Ask `ssh -G` for what is left open here (`~/.ssh/config`); what this file says wins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<bool>,
-    /// The user has no rights but those that `railwright sudoers` prints: `plan`, `drift` and `facts` read what the world may
-    /// read and what those lines allow, the rest is unknown; whatever would change a host is refused.
+    /// The user has no rights but those that `railwright sudoers` prints: `plan`, `drift` and
+    /// `facts` read what the world may read and what those lines allow, the rest is unknown;
+    /// whatever would change a host is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_only: Option<bool>,
 }

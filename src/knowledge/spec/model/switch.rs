@@ -13,11 +13,14 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::RangeInclusive;
 
-/// The MTU of a port in bytes, whatever the system (sonic-net/sonic-buildimage: src/sonic-yang-models/yang-models/sonic-port.yang).
+/// The MTU of a port in bytes, whatever the system (sonic-net/sonic-buildimage:
+/// src/sonic-yang-models/yang-models/sonic-port.yang).
 pub const MTU_BYTES: RangeInclusive<u32> = 68..=9216;
 
 /// The system of a switch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum SwitchOs {
     /// SONiC, configured in CONFIG_DB.
@@ -47,8 +50,9 @@ impl SwitchOs {
         }
     }
 
-    /// The MTUs that its ports take, in bytes of an IP packet: CumulusNetworks/docs, content/nvue-reference/Set-and-Unset-Commands/Interface.md;
-    /// aristanetworks/avd (molecule, mtu 9214).
+    /// The MTUs that its ports take, in bytes of an IP packet: CumulusNetworks/docs,
+    /// content/nvue-reference/Set-and-Unset-Commands/Interface.md; aristanetworks/avd (molecule,
+    /// mtu 9214).
     pub fn mtus(self) -> RangeInclusive<u32> {
         match self {
             SwitchOs::Sonic => MTU_BYTES,
@@ -57,11 +61,15 @@ impl SwitchOs {
         }
     }
 
-    /// Whether a port of the front panel can have this name: `Ethernet0` (sonic-net/sonic-buildimage, port_config.ini of every device), `swp1` and
-    /// `swp1s0` of a port that is divided (CumulusNetworks/docs, content/cumulus-linux-512, Switch Port Attributes), `Ethernet1`, `Ethernet1/1` of a
-    /// port with lanes, `Ethernet3/1/1` of a line card (the EOS manual, Ethernet Ports).
+    /// Whether a port of the front panel can have this name: `Ethernet0`
+    /// (sonic-net/sonic-buildimage, port_config.ini of every device), `swp1` and `swp1s0` of a port
+    /// that is divided (CumulusNetworks/docs, content/cumulus-linux-512, Switch Port Attributes),
+    /// `Ethernet1`, `Ethernet1/1` of a port with lanes, `Ethernet3/1/1` of a line card (the EOS
+    /// manual, Ethernet Ports).
     pub fn has_port_named(self, port: &str) -> bool {
-        let is_number = |text: &str| !text.is_empty() && text.len() <= 4 && text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_number = |text: &str| {
+            !text.is_empty() && text.len() <= 4 && text.bytes().all(|byte| byte.is_ascii_digit())
+        };
         let after = |word: &str| port.strip_prefix(word);
         match self {
             SwitchOs::Sonic => after("Ethernet").is_some_and(is_number),
@@ -69,7 +77,8 @@ impl SwitchOs {
                 let (port, lane) = rest.split_once('s').unwrap_or((rest, "0"));
                 is_number(port) && is_number(lane)
             }),
-            SwitchOs::Eos => after("Ethernet").is_some_and(|rest| rest.split('/').all(is_number) && rest.split('/').count() <= 3),
+            SwitchOs::Eos => after("Ethernet")
+                .is_some_and(|rest| rest.split('/').all(is_number) && rest.split('/').count() <= 3),
         }
     }
 
@@ -78,7 +87,10 @@ impl SwitchOs {
         match self {
             SwitchOs::Sonic => ("`Ethernet0`, `Ethernet4`", "Ethernet[0-60/4]"),
             SwitchOs::Cumulus => ("`swp1`, or `swp1s0` where it is divided", "swp[1-32]"),
-            SwitchOs::Eos => ("`Ethernet1`, `Ethernet1/1` or `Ethernet3/1/1`", "Ethernet[1-32]/1"),
+            SwitchOs::Eos => (
+                "`Ethernet1`, `Ethernet1/1` or `Ethernet3/1/1`",
+                "Ethernet[1-32]/1",
+            ),
         }
     }
 
@@ -92,7 +104,9 @@ impl SwitchOs {
 }
 
 /// Where a switch stands in the fabric.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum SwitchRole {
     /// Hosts are on it.
@@ -113,31 +127,38 @@ pub struct SwitchGroup {
     /// The model, as the catalogue names it (`railwright catalog switch`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// How it is reached over SSH: then it is read, planned for and changed like a host. Keys, pinned keys and jump hosts are those of the
-    /// cluster unless said otherwise. A switch without it is what rules compare the hosts with, and nothing is done to it.
+    /// How it is reached over SSH: then it is read, planned for and changed like a host. Keys,
+    /// pinned keys and jump hosts are those of the cluster unless said otherwise. A switch without
+    /// it is what rules compare the hosts with, and nothing is done to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh: Option<Ssh>,
-    /// The same over the API of Arista EOS (eAPI, `management api http-commands`), where there is no SSH: port 443 unless said otherwise. The
-    /// user may run `bash` there, and acts through `sudo -n` unless it is root.
+    /// The same over the API of Arista EOS (eAPI, `management api http-commands`), where there is
+    /// no SSH: port 443 unless said otherwise. The user may run `bash` there, and acts through
+    /// `sudo -n` unless it is root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eapi: Option<Api>,
-    /// A switch with Cumulus Linux over the API of NVUE: port 8765 unless said otherwise. It is read so and compared, and never changed: what
-    /// `apply` keeps on a switch (its lock, its record, its guard) are files there, which takes `ssh`.
+    /// A switch with Cumulus Linux over the API of NVUE: port 8765 unless said otherwise. It is
+    /// read so and compared, and never changed: what `apply` keeps on a switch (its lock, its
+    /// record, its guard) are files there, which takes `ssh`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nvue: Option<Api>,
-    /// The ports of the fabric, a node-set: `Ethernet[0-60/4]`; those of `cabling` unless said otherwise.
+    /// The ports of the fabric, a node-set: `Ethernet[0-60/4]`; those of `cabling` unless said
+    /// otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ports: Option<String>,
     /// Where it stands: `leaf` has hosts on it, `spine` joins leaves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<SwitchRole>,
-    /// The speed of the ports to the hosts (of a spine: to the leaves), in Gb/s: 1, 10, 25, 40, 50, 100, 200, 400, 800 or 1600.
+    /// The speed of the ports to the hosts (of a spine: to the leaves), in Gb/s: 1, 10, 25, 40, 50,
+    /// 100, 200, 400, 800 or 1600.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port_speed_gbps: Option<u32>,
-    /// The longest cable at these ports in metres, 1 to 9999. It sizes the buffer for what is on its way when a pause is asked for.
+    /// The longest cable at these ports in metres, 1 to 9999. It sizes the buffer for what is on
+    /// its way when a pause is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cable_length_m: Option<u16>,
-    /// The MTU of the ports in bytes, 68 to 9216 (Cumulus Linux: from 552; EOS: to 9214), as the system counts it: of the IP packet, without the Ethernet header.
+    /// The MTU of the ports in bytes, 68 to 9216 (Cumulus Linux: from 552; EOS: to 9214), as the
+    /// system counts it: of the IP packet, without the Ethernet header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
     /// The priorities that PFC is on for, 0 to 7.
@@ -150,7 +171,8 @@ pub struct SwitchGroup {
     /// Whether packets are marked (ECN) before queues are full; a mapping says from where on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn: Option<Ecn>,
-    /// Whether a port that is paused for too long is taken out of the pause (PFC watchdog); a mapping says after how long.
+    /// Whether a port that is paused for too long is taken out of the pause (PFC watchdog); a
+    /// mapping says after how long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watchdog: Option<PfcWatchdogSpec>,
     /// Whether the ports send or heed pauses of the whole link (IEEE 802.3x).
@@ -167,10 +189,13 @@ pub struct SwitchGroup {
 impl SwitchGroup {
     /// The APIs that it is said to be reached over: one, where the spec is right.
     pub fn apis(&self) -> impl Iterator<Item = (ApiKind, &Api)> {
-        [(ApiKind::Eapi, &self.eapi), (ApiKind::Nvue, &self.nvue)].into_iter().filter_map(|(kind, api)| Some((kind, api.as_ref()?)))
+        [(ApiKind::Eapi, &self.eapi), (ApiKind::Nvue, &self.nvue)]
+            .into_iter()
+            .filter_map(|(kind, api)| Some((kind, api.as_ref()?)))
     }
 
-    /// What the password of a group's API is called among the secrets: its place in the spec, which no name of `secrets` can be.
+    /// What the password of a group's API is called among the secrets: its place in the spec, which
+    /// no name of `secrets` can be.
     pub fn password_name(group: usize, kind: ApiKind) -> String {
         format!("switches[{group}].{}.password", kind.key())
     }
@@ -185,8 +210,15 @@ impl<'de> Deserialize<'de> for Dscp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Cow::<str>::deserialize(deserializer)?;
         let plain = text == "0" || text.starts_with(|first: char| ('1'..='9').contains(&first));
-        let value = plain.then(|| text.parse::<u8>().ok()).flatten().filter(|value| *value <= 63);
-        value.map(Dscp).ok_or_else(|| de::Error::custom(format!("there is no DSCP `{text}`: a DSCP is a whole number from 0 to 63")))
+        let value = plain
+            .then(|| text.parse::<u8>().ok())
+            .flatten()
+            .filter(|value| *value <= 63);
+        value.map(Dscp).ok_or_else(|| {
+            de::Error::custom(format!(
+                "there is no DSCP `{text}`: a DSCP is a whole number from 0 to 63"
+            ))
+        })
     }
 }
 
@@ -203,7 +235,8 @@ fn dscp_map(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Ecn {
-    /// On with thresholds that are chosen by the speed of the ports (`railwright catalog switch-system`), or off.
+    /// On with thresholds that are chosen by the speed of the ports (`railwright catalog
+    /// switch-system`), or off.
     On(bool),
     /// On from here.
     From(EcnThresholds),
@@ -237,7 +270,8 @@ pub struct EcnThresholds {
     /// The share of packets that is marked just below `max_bytes`, 0 to 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability_percent: Option<u8>,
-    /// How long a packet and its answer take across the idle fabric, in microseconds, 1 to 1000: the thresholds are chosen by it.
+    /// How long a packet and its answer take across the idle fabric, in microseconds, 1 to 1000:
+    /// the thresholds are chosen by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_trip_us: Option<u16>,
 }
@@ -299,8 +333,10 @@ pub struct WatchdogTimes {
 
 impl<'de> Deserialize<'de> for Ecn {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer
-            .deserialize_any(WordOrMapping::<Ecn, EcnThresholds> { example: "min_bytes: 500000, max_bytes: 2000000", of: PhantomData })
+        deserializer.deserialize_any(WordOrMapping::<Ecn, EcnThresholds> {
+            example: "min_bytes: 500000, max_bytes: 2000000",
+            of: PhantomData,
+        })
     }
 }
 
@@ -337,8 +373,8 @@ impl From<WatchdogTimes> for PfcWatchdogSpec {
     }
 }
 
-/// `true`, `false`, or a mapping. By hand, because an untagged enum would tell no more than that neither form fits, without the
-/// place of what is wrong.
+/// `true`, `false`, or a mapping. By hand, because an untagged enum would tell no more than that
+/// neither form fits, without the place of what is wrong.
 struct WordOrMapping<T, M> {
     example: &'static str,
     of: PhantomData<(T, M)>,

@@ -1,5 +1,6 @@
-//! Workloads that stay: pods that use the fabric and are wished for like anything else of the cluster. Field docs become the JSON
-//! Schema's descriptions. The words are those of `railwright job render`.
+//! Workloads that stay: pods that use the fabric and are wished for like anything else of the
+//! cluster. Field docs become the JSON Schema's descriptions. The words are those of `railwright
+//! job render`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,7 +19,8 @@ pub struct Workload {
     pub namespace: String,
     /// The image of its pods.
     pub image: String,
-    /// When the image is pulled: `Always`, `IfNotPresent` or `Never`; left to the cluster when left out.
+    /// When the image is pulled: `Always`, `IfNotPresent` or `Never`; left to the cluster when left
+    /// out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_pull_policy: Option<String>,
     /// Variables of its processes, before what `jobs.environment` and the fabric say.
@@ -48,7 +50,8 @@ pub struct Workload {
     /// Takes an object of this name over that somebody else made. It is never deleted then.
     #[serde(default)]
     pub adopt: bool,
-    /// `ray`: RDMA devices of each pod, by resource: `{ aliyun/erdma: 1 }`; those that the cluster of the spec gives when left out.
+    /// `ray`: RDMA devices of each pod, by resource: `{ aliyun/erdma: 1 }`; those that the cluster
+    /// of the spec gives when left out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub devices: BTreeMap<String, u32>,
     /// `ray`: the hosts that it may run on, as a node-set; all when left out.
@@ -60,7 +63,8 @@ pub struct Workload {
     /// `ray`: a further network of the pods, by the name of its NetworkAttachmentDefinition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<String>,
-    /// `ray`: the release of Ray in the image; what is known of the image, or its tag says, when left out.
+    /// `ray`: the release of Ray in the image; what is known of the image, or its tag says, when
+    /// left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ray_version: Option<String>,
     /// `acs`: the GPU model series, such as `GU8TF`; that of `jobs.acs` when left out.
@@ -81,10 +85,13 @@ pub struct Workload {
 }
 
 /// What a workload is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkloadKind {
-    /// A Deployment on Alibaba Container Compute Service, whose pods get GPUs and RDMA by their labels.
+    /// A Deployment on Alibaba Container Compute Service, whose pods get GPUs and RDMA by their
+    /// labels.
     #[default]
     Acs,
     /// A RayCluster of KubeRay: a head and workers with GPUs and RDMA devices.

@@ -1,4 +1,5 @@
-//! How hosts are reached. These values end up in connections and, with `config: true`, on the command line of `ssh -G`.
+//! How hosts are reached. These values end up in connections and, with `config: true`, on the
+//! command line of `ssh -G`.
 
 use super::{SpecChecker, new_spec_error, truncate_user_text};
 use crate::spec::hosts::{Host, list_placeholders};
@@ -13,7 +14,10 @@ const EFFECT: &str = "the hosts cannot be reached, so nothing can be read or cha
 
 /// The `ssh` of the cluster and of every group.
 pub fn check_access(checker: &mut SpecChecker<'_>, spec: &Spec) {
-    let of_groups = spec.nodes.iter().enumerate().filter_map(|(index, group)| Some((format!("nodes[{index}].ssh"), group.ssh.as_ref()?)));
+    let of_groups =
+        spec.nodes.iter().enumerate().filter_map(|(index, group)| {
+            Some((format!("nodes[{index}].ssh"), group.ssh.as_ref()?))
+        });
     for (at, reach) in std::iter::once(("ssh".to_owned(), &spec.ssh)).chain(of_groups) {
         if let Some(ssh) = reach.ssh() {
             check_ssh(checker, &at, ssh);
@@ -31,7 +35,12 @@ fn check_ssh(checker: &mut SpecChecker<'_>, at: &str, ssh: &Ssh) {
         checker.find(
             &format!("{at}.port"),
             "1 to 65535 is possible",
-            new_spec_error("RW0119", "there is no port 0", EFFECT, "write the port of sshd, or remove the key for 22"),
+            new_spec_error(
+                "RW0119",
+                "there is no port 0",
+                EFFECT,
+                "write the port of sshd, or remove the key for 22",
+            ),
         );
     }
     if let Some(user) = ssh.user.as_deref().filter(|user| !is_user(user)) {
@@ -49,27 +58,61 @@ fn check_ssh(checker: &mut SpecChecker<'_>, at: &str, ssh: &Ssh) {
     if let Some(address) = &ssh.address {
         check_address(checker, &format!("{at}.address"), address);
     }
-    for (index, jump) in ssh.jump.iter().enumerate().filter(|(_, jump)| !is_jump(jump)) {
-        let finding =
-            new_spec_error("RW0119", format!("`{}` cannot be a jump host", truncate_user_text(jump)), EFFECT, "write `[user@]host[:port]`");
-        checker.find(&format!("{at}.jump[{index}]"), "not `[user@]host[:port]`", finding);
+    for (index, jump) in ssh
+        .jump
+        .iter()
+        .enumerate()
+        .filter(|(_, jump)| !is_jump(jump))
+    {
+        let finding = new_spec_error(
+            "RW0119",
+            format!("`{}` cannot be a jump host", truncate_user_text(jump)),
+            EFFECT,
+            "write `[user@]host[:port]`",
+        );
+        checker.find(
+            &format!("{at}.jump[{index}]"),
+            "not `[user@]host[:port]`",
+            finding,
+        );
     }
-    let keys = ssh.host_keys.iter().map(|file| (format!("{at}.host_keys"), file));
-    let identities = ssh.identities.iter().enumerate().map(|(index, file)| (format!("{at}.identities[{index}]"), file));
-    for (path, _) in keys.chain(identities).filter(|(_, file)| file.is_empty() || file.chars().any(char::is_control)) {
+    let keys = ssh
+        .host_keys
+        .iter()
+        .map(|file| (format!("{at}.host_keys"), file));
+    let identities = ssh
+        .identities
+        .iter()
+        .enumerate()
+        .map(|(index, file)| (format!("{at}.identities[{index}]"), file));
+    for (path, _) in keys
+        .chain(identities)
+        .filter(|(_, file)| file.is_empty() || file.chars().any(char::is_control))
+    {
         checker.find(
             &path,
             "not a file name",
-            new_spec_error("RW0119", "this cannot be a file name", EFFECT, "write a path relative to the inventory, or from `~/`"),
+            new_spec_error(
+                "RW0119",
+                "this cannot be a file name",
+                EFFECT,
+                "write a path relative to the inventory, or from `~/`",
+            ),
         );
     }
 }
 
 pub(super) fn check_address(checker: &mut SpecChecker<'_>, path: &str, address: &str) {
-    if let Some(unknown) = list_placeholders(address).into_iter().find(|name| !matches!(*name, "name" | "index")) {
+    if let Some(unknown) = list_placeholders(address)
+        .into_iter()
+        .find(|name| !matches!(*name, "name" | "index"))
+    {
         let finding = new_spec_error(
             "RW0119",
-            format!("`{{{}}}` stands for nothing here", truncate_user_text(unknown)),
+            format!(
+                "`{{{}}}` stands for nothing here",
+                truncate_user_text(unknown)
+            ),
             EFFECT,
             "`{name}` and `{index}` can be used",
         );
@@ -79,7 +122,8 @@ pub(super) fn check_address(checker: &mut SpecChecker<'_>, path: &str, address: 
             "RW0119",
             format!("`{}` cannot be an address", truncate_user_text(address)),
             EFFECT,
-            "write a host name, an IP address or `local`; the user goes to `user`, the port to `port`",
+            "write a host name, an IP address or `local`; the user goes to `user`, the port to \
+             `port`",
         );
         checker.find(path, "not an address", finding);
     }
@@ -96,11 +140,18 @@ pub(super) fn is_user(user: &str) -> bool {
 }
 
 fn is_jump(jump: &str) -> bool {
-    let (user, rest) = jump.split_once('@').map_or((None, jump), |(user, rest)| (Some(user), rest));
-    let (host, port) = match rest.strip_prefix('[').and_then(|inside| inside.split_once(']')) {
+    let (user, rest) = jump
+        .split_once('@')
+        .map_or((None, jump), |(user, rest)| (Some(user), rest));
+    let (host, port) = match rest
+        .strip_prefix('[')
+        .and_then(|inside| inside.split_once(']'))
+    {
         Some((host, "")) => (host, None),
         Some((host, after)) => (host, Some(after.strip_prefix(':').unwrap_or("?"))),
-        None => rest.split_once(':').map_or((rest, None), |(host, port)| (host, Some(port))),
+        None => rest
+            .split_once(':')
+            .map_or((rest, None), |(host, port)| (host, Some(port))),
     };
     let good_port = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
     user.is_none_or(is_user) && login_name::is_host(host) && good_port
@@ -109,34 +160,74 @@ fn is_jump(jump: &str) -> bool {
 /// Two hosts behind one address are one machine with two names.
 pub fn shared_addresses(checker: &mut SpecChecker<'_>, hosts: &[Host]) {
     let mut by_address: BTreeMap<(&str, u16, &[String]), Vec<&Host>> = BTreeMap::new();
-    let reached = hosts.iter().filter_map(|host| Some((host, host.ssh.as_ref()?)));
+    let reached = hosts
+        .iter()
+        .filter_map(|host| Some((host, host.ssh.as_ref()?)));
     // What is left in braces, or can be no address, was reported already.
-    for (host, ssh) in reached.filter(|(_, ssh)| !ssh.address.contains('{') && is_address(&ssh.address)) {
-        by_address.entry((&ssh.address, ssh.port.unwrap_or(22), &ssh.jump)).or_default().push(host);
+    for (host, ssh) in
+        reached.filter(|(_, ssh)| !ssh.address.contains('{') && is_address(&ssh.address))
+    {
+        by_address
+            .entry((&ssh.address, ssh.port.unwrap_or(22), &ssh.jump))
+            .or_default()
+            .push(host);
     }
     for ((address, port, _), hosts) in by_address {
-        let [first, second, ..] = hosts.as_slice() else { continue };
-        let place = if address == "local" { "this machine".to_owned() } else { format!("`{}`, port {port}", truncate_user_text(address)) };
-        let Some(finding) = several_names(hosts.iter().map(|host| host.name.as_str()), &place, ["machine", "host"]) else { continue };
+        let [first, second, ..] = hosts.as_slice() else {
+            continue;
+        };
+        let place = if address == "local" {
+            "this machine".to_owned()
+        } else {
+            format!("`{}`, port {port}", truncate_user_text(address))
+        };
+        let Some(finding) = several_names(
+            hosts.iter().map(|host| host.name.as_str()),
+            &place,
+            ["machine", "host"],
+        ) else {
+            continue;
+        };
         let own = format!("nodes[{}].ssh.address", second.group);
-        let path = [own.as_str(), "ssh.address"].into_iter().find(|path| checker.tree.find(path).is_some()).unwrap_or("nodes");
-        let path = if path == "nodes" { format!("nodes[{}].name", first.group) } else { path.to_owned() };
+        let path = [own.as_str(), "ssh.address"]
+            .into_iter()
+            .find(|path| checker.tree.find(path).is_some())
+            .unwrap_or("nodes");
+        let path = if path == "nodes" {
+            format!("nodes[{}].name", first.group)
+        } else {
+            path.to_owned()
+        };
         checker.find(&path, "not one address for each", finding);
     }
 }
 
-/// What is reached at one place under several names; nothing where it has one. It is called what it is, and what each name is of.
-fn several_names<'a>(names: impl Iterator<Item = &'a str>, place: &str, [it, each]: [&str; 2]) -> Option<Diagnostic> {
+/// What is reached at one place under several names; nothing where it has one. It is called what it
+/// is, and what each name is of.
+fn several_names<'a>(
+    names: impl Iterator<Item = &'a str>,
+    place: &str,
+    [it, each]: [&str; 2],
+) -> Option<Diagnostic> {
     let mut names: Vec<&str> = names.collect();
     names.dedup();
     let effect = format!("one {it} would be changed under several names");
     let fix = format!("use `{{name}}` or `{{index}}` in the address, or give each {each} its own");
     (names.len() > 1).then(|| {
-        new_spec_error("RW0119", format!("{} are all reached at {place}", truncate_user_text(&fold_node_set(&names))), &effect, fix)
+        new_spec_error(
+            "RW0119",
+            format!(
+                "{} are all reached at {place}",
+                truncate_user_text(&fold_node_set(&names))
+            ),
+            &effect,
+            fix,
+        )
     })
 }
 
-/// Two switches whose API is at one address are one switch with two names. Over SSH that is left open: a server there may tell them apart.
+/// Two switches whose API is at one address are one switch with two names. Over SSH that is left
+/// open: a server there may tell them apart.
 pub fn shared_switches(checker: &mut SpecChecker<'_>, spec: &Spec) {
     let mut by_address: BTreeMap<(String, u16), Vec<(String, usize)>> = BTreeMap::new();
     for switch in switches_of(spec) {
@@ -145,15 +236,32 @@ pub fn shared_switches(checker: &mut SpecChecker<'_>, spec: &Spec) {
             && api.address != "local"
             && !api.address.contains(['{', '@'])
         {
-            by_address.entry((api.address, api.port)).or_default().push((switch.name, switch.group));
+            by_address
+                .entry((api.address, api.port))
+                .or_default()
+                .push((switch.name, switch.group));
         }
     }
     for ((address, port), switches) in by_address {
-        let [_, (_, group), ..] = switches[..] else { continue };
+        let [_, (_, group), ..] = switches[..] else {
+            continue;
+        };
         let place = format!("`{}`, port {port}", truncate_user_text(&address));
-        let Some(finding) = several_names(switches.iter().map(|(name, _)| name.as_str()), &place, ["switch", "switch"]) else { continue };
+        let Some(finding) = several_names(
+            switches.iter().map(|(name, _)| name.as_str()),
+            &place,
+            ["switch", "switch"],
+        ) else {
+            continue;
+        };
         let ways = ["nvue", "eapi"].map(|way| format!("switches[{group}].{way}.address"));
-        let path = ways.into_iter().find(|path| checker.tree.find(path).is_some());
-        checker.find(&path.unwrap_or_else(|| format!("switches[{group}].name")), "not one address for each", finding);
+        let path = ways
+            .into_iter()
+            .find(|path| checker.tree.find(path).is_some());
+        checker.find(
+            &path.unwrap_or_else(|| format!("switches[{group}].name")),
+            "not one address for each",
+            finding,
+        );
     }
 }

@@ -13,19 +13,47 @@ use std::net::IpAddr;
 pub fn check_rail_addresses(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]) {
     let mut usable = vec![true; spec.nodes.len()];
     for (index, group) in spec.nodes.iter().enumerate() {
-        let Some(template) = group.nics.as_ref().and_then(|nics| nics.address.as_deref()) else { continue };
-        if let Some(unknown) = list_placeholders(template).into_iter().find(|name| !matches!(*name, "rail" | "index")) {
+        let Some(template) = group.nics.as_ref().and_then(|nics| nics.address.as_deref()) else {
+            continue;
+        };
+        if let Some(unknown) = list_placeholders(template)
+            .into_iter()
+            .find(|name| !matches!(*name, "rail" | "index"))
+        {
             usable[index] = false;
-            let finding = not_usable(format!("`{{{}}}` stands for nothing here", truncate_user_text(unknown)));
-            checker.find(&format!("nodes[{index}].nics.address"), "unknown placeholder", finding);
+            let finding = not_usable(format!(
+                "`{{{}}}` stands for nothing here",
+                truncate_user_text(unknown)
+            ));
+            checker.find(
+                &format!("nodes[{index}].nics.address"),
+                "unknown placeholder",
+                finding,
+            );
         }
     }
     for host in hosts {
         for rail in host.netdevs.iter().filter(|_| usable[host.group]) {
-            let Some(why) = rail.address.as_deref().and_then(|address| why_not(address).map(|why| (address, why))) else { continue };
+            let Some(why) = rail
+                .address
+                .as_deref()
+                .and_then(|address| why_not(address).map(|why| (address, why)))
+            else {
+                continue;
+            };
             usable[host.group] = false;
-            let message = format!("{} would get `{}` on rail {}: {}", host.name, truncate_user_text(why.0), rail.rail, why.1);
-            checker.find(&format!("nodes[{}].nics.address", host.group), "gives no usable address", not_usable(message));
+            let message = format!(
+                "{} would get `{}` on rail {}: {}",
+                host.name,
+                truncate_user_text(why.0),
+                rail.rail,
+                why.1
+            );
+            checker.find(
+                &format!("nodes[{}].nics.address", host.group),
+                "gives no usable address",
+                not_usable(message),
+            );
             break;
         }
     }
@@ -45,14 +73,23 @@ fn not_usable(message: String) -> Diagnostic {
 fn why_not(text: &str) -> Option<String> {
     let Ok(net) = text.parse::<IpNet>() else {
         let bare = text.parse::<IpAddr>().is_ok();
-        return Some(if bare { "the prefix length is missing" } else { "no IP address with prefix length" }.to_owned());
+        return Some(
+            if bare {
+                "the prefix length is missing"
+            } else {
+                "no IP address with prefix length"
+            }
+            .to_owned(),
+        );
     };
     let address = net.addr();
     if address.is_unspecified() || address.is_loopback() || address.is_multicast() {
         return Some("no host can be reached there".to_owned());
     }
     match net {
-        IpNet::V4(v4) if v4.prefix_len() < 31 && v4.addr() == v4.network() => Some(format!("that is the network {net} itself")),
+        IpNet::V4(v4) if v4.prefix_len() < 31 && v4.addr() == v4.network() => {
+            Some(format!("that is the network {net} itself"))
+        }
         IpNet::V4(v4) if v4.prefix_len() < 31 && v4.addr() == v4.broadcast() => {
             Some("that is the broadcast address of its network".to_owned())
         }
@@ -66,48 +103,108 @@ struct Clash {
     hosts: BTreeSet<String>,
 }
 
-/// Rails may be networks of their own with the same addresses, so alike are two hosts on one rail, or two rails of one
-/// host. Rail by rail, so that the addresses of one rail only are in memory.
+/// Rails may be networks of their own with the same addresses, so alike are two hosts on one rail,
+/// or two rails of one host. Rail by rail, so that the addresses of one rail only are in memory.
 fn check_duplicate_addresses(checker: &mut SpecChecker<'_>, hosts: &[Host], usable: &[bool]) {
     let hosts: Vec<&Host> = hosts.iter().filter(|host| usable[host.group]).collect();
     let mut clashes: BTreeMap<(usize, usize), Clash> = BTreeMap::new();
     let mut clash = |first: &Host, second: &Host, message: String| {
-        let clash = clashes.entry((first.group, second.group)).or_insert_with(|| Clash { message, hosts: BTreeSet::new() });
-        clash.hosts.extend([first.name.clone(), second.name.clone()]);
+        let clash = clashes
+            .entry((first.group, second.group))
+            .or_insert_with(|| Clash {
+                message,
+                hosts: BTreeSet::new(),
+            });
+        clash
+            .hosts
+            .extend([first.name.clone(), second.name.clone()]);
     };
     for host in &hosts {
         let mut own: HashMap<IpAddr, u32> = HashMap::new();
-        for (rail, address) in host.netdevs.iter().filter_map(|rail| Some((rail.rail, address_of(rail)?))) {
+        for (rail, address) in host
+            .netdevs
+            .iter()
+            .filter_map(|rail| Some((rail.rail, address_of(rail)?)))
+        {
             if let Some(other) = own.insert(address, rail) {
-                clash(host, host, format!("rails {other} and {rail} of {} both get {address}", host.name));
+                clash(
+                    host,
+                    host,
+                    format!(
+                        "rails {other} and {rail} of {} both get {address}",
+                        host.name
+                    ),
+                );
             }
         }
     }
-    for rail in 0..hosts.iter().map(|host| host.netdevs.len()).max().unwrap_or(0) {
+    for rail in 0..hosts
+        .iter()
+        .map(|host| host.netdevs.len())
+        .max()
+        .unwrap_or(0)
+    {
         let mut taken: HashMap<IpAddr, &Host> = HashMap::with_capacity(hosts.len());
-        for (host, address) in hosts.iter().filter_map(|host| Some((*host, address_of(host.netdevs.get(rail)?)?))) {
-            if let Some(other) = taken.insert(address, host).filter(|other| other.name != host.name) {
-                clash(other, host, format!("{} and {} both get {address} on rail {rail}", other.name, host.name));
+        for (host, address) in hosts
+            .iter()
+            .filter_map(|host| Some((*host, address_of(host.netdevs.get(rail)?)?)))
+        {
+            if let Some(other) = taken
+                .insert(address, host)
+                .filter(|other| other.name != host.name)
+            {
+                clash(
+                    other,
+                    host,
+                    format!(
+                        "{} and {} both get {address} on rail {rail}",
+                        other.name, host.name
+                    ),
+                );
             }
         }
     }
     for ((_, group), Clash { message, hosts }) in clashes {
-        report_address_clash(checker, group, &message, &hosts.into_iter().collect::<Vec<_>>());
+        report_address_clash(
+            checker,
+            group,
+            &message,
+            &hosts.into_iter().collect::<Vec<_>>(),
+        );
     }
 }
 
 fn address_of(rail: &Rail) -> Option<IpAddr> {
-    rail.address.as_deref()?.parse::<IpNet>().ok().map(|net| net.addr())
+    rail.address
+        .as_deref()?
+        .parse::<IpNet>()
+        .ok()
+        .map(|net| net.addr())
 }
 
-fn report_address_clash(checker: &mut SpecChecker<'_>, group: usize, message: &str, hosts: &[String]) {
-    let more =
-        if hosts.len() > 2 { format!("; in all, {} share addresses", truncate_user_text(&fold_node_set(hosts))) } else { String::new() };
+fn report_address_clash(
+    checker: &mut SpecChecker<'_>,
+    group: usize,
+    message: &str,
+    hosts: &[String],
+) {
+    let more = if hosts.len() > 2 {
+        format!(
+            "; in all, {} share addresses",
+            truncate_user_text(&fold_node_set(hosts))
+        )
+    } else {
+        String::new()
+    };
     let finding = new_spec_error(
         "RW0115",
         format!("{message}{more}"),
         "whichever answers last gets the traffic, and the other's connections break",
         "use `{index}` and `{rail}` in the address, or give each group its own network",
     );
-    checker.find(&format!("nodes[{group}].nics.address"), "gives an address twice", finding);
+    checker.find(
+        &format!("nodes[{group}].nics.address"),
+        "gives an address twice",
+        finding,
+    );
 }

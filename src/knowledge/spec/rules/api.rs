@@ -20,9 +20,17 @@ pub fn check_switch_apis(checker: &mut SpecChecker<'_>, spec: &Spec) {
             check_system(checker, &at, switch, kind);
             check_api(checker, &at, &SwitchGroup::password_name(index, kind), api);
         }
-        let ways: Vec<&str> = switch.ssh.iter().map(|_| "ssh").chain(switch.apis().map(|(kind, _)| kind.key())).collect();
+        let ways: Vec<&str> = switch
+            .ssh
+            .iter()
+            .map(|_| "ssh")
+            .chain(switch.apis().map(|(kind, _)| kind.key()))
+            .collect();
         if let [first, .., last] = ways[..] {
-            let message = format!("{} has `{first}` and `{last}`", truncate_user_text(&switch.name));
+            let message = format!(
+                "{} has `{first}` and `{last}`",
+                truncate_user_text(&switch.name)
+            );
             let effect = "one way has to be the one that is used";
             checker.find(
                 &format!("switches[{index}].{last}"),
@@ -39,27 +47,58 @@ fn check_system(checker: &mut SpecChecker<'_>, at: &str, switch: &SwitchGroup, k
         ApiKind::Nvue => (SwitchOs::Cumulus, "Cumulus Linux"),
     };
     if let Some(os) = switch.os.filter(|os| *os != of) {
-        let message =
-            format!("{} has `{}`, which is the API of {whose}, and `os: {}`", truncate_user_text(&switch.name), kind.key(), os.word());
-        checker.find(at, "not of this system", new_spec_error(API, message, EFFECT, "write `ssh` in its place, or correct `os`"));
+        let message = format!(
+            "{} has `{}`, which is the API of {whose}, and `os: {}`",
+            truncate_user_text(&switch.name),
+            kind.key(),
+            os.word()
+        );
+        checker.find(
+            at,
+            "not of this system",
+            new_spec_error(
+                API,
+                message,
+                EFFECT,
+                "write `ssh` in its place, or correct `os`",
+            ),
+        );
     }
 }
 
 fn check_api(checker: &mut SpecChecker<'_>, at: &str, password: &str, api: &Api) {
     if api.port == Some(0) {
         let fix = "write the port of the API, or remove the key for the usual one";
-        checker.find(&format!("{at}.port"), "1 to 65535 is possible", new_spec_error(API, "there is no port 0", EFFECT, fix));
+        checker.find(
+            &format!("{at}.port"),
+            "1 to 65535 is possible",
+            new_spec_error(API, "there is no port 0", EFFECT, fix),
+        );
     }
     if !is_user(&api.user) {
         let message = format!("`{}` cannot be a user name", truncate_user_text(&api.user));
-        checker.find(&format!("{at}.user"), "not a user", new_spec_error(API, message, EFFECT, "write the name of a user of the switch"));
+        checker.find(
+            &format!("{at}.user"),
+            "not a user",
+            new_spec_error(
+                API,
+                message,
+                EFFECT,
+                "write the name of a user of the switch",
+            ),
+        );
     }
     match &api.address {
         Some(address) if address == "local" => {
             checker.find(
                 &format!("{at}.address"),
                 "this machine",
-                new_spec_error(API, "`local` is no switch", "this machine is no switch", "write its address"),
+                new_spec_error(
+                    API,
+                    "`local` is no switch",
+                    "this machine is no switch",
+                    "write its address",
+                ),
             );
         }
         Some(address) => check_address(checker, &format!("{at}.address"), address),
@@ -70,17 +109,30 @@ fn check_api(checker: &mut SpecChecker<'_>, at: &str, password: &str, api: &Api)
         checker.find(
             &format!("{at}.certificate"),
             label,
-            new_spec_error(API, message, "the certificate is always checked, and this pins none", fix),
+            new_spec_error(
+                API,
+                message,
+                "the certificate is always checked, and this pins none",
+                fix,
+            ),
         );
     }
 }
 
 fn wrong_certificate(text: &str) -> Option<(&'static str, String, &'static str)> {
     if let Some(digits) = Fingerprint::digits_of(text) {
-        let fix = "write `sha256:` and the 64 hexadecimal digits that `openssl x509 -noout -fingerprint -sha256` prints";
-        return Fingerprint::parse(digits)
-            .is_none()
-            .then(|| ("not a fingerprint", format!("`{}` is no fingerprint of a certificate", truncate_user_text(text)), fix));
+        let fix = "write `sha256:` and the 64 hexadecimal digits that `openssl x509 -noout \
+                   -fingerprint -sha256` prints";
+        return Fingerprint::parse(digits).is_none().then(|| {
+            (
+                "not a fingerprint",
+                format!(
+                    "`{}` is no fingerprint of a certificate",
+                    truncate_user_text(text)
+                ),
+                fix,
+            )
+        });
     }
     if text.is_empty() || text.chars().any(char::is_control) {
         return Some((
@@ -89,10 +141,15 @@ fn wrong_certificate(text: &str) -> Option<(&'static str, String, &'static str)>
             "write the path of a PEM file, relative to the inventory",
         ));
     }
-    let unknown = list_placeholders(text).into_iter().find(|name| !matches!(*name, "name" | "index"))?;
+    let unknown = list_placeholders(text)
+        .into_iter()
+        .find(|name| !matches!(*name, "name" | "index"))?;
     Some((
         "unknown placeholder",
-        format!("`{{{}}}` stands for nothing here", truncate_user_text(unknown)),
+        format!(
+            "`{{{}}}` stands for nothing here",
+            truncate_user_text(unknown)
+        ),
         "`{name}` and `{index}` can be used",
     ))
 }

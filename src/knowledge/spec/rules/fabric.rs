@@ -21,7 +21,8 @@ pub fn check_fabric(checker: &mut SpecChecker<'_>, fabric: &Fabric) {
     }
     if let Some(lossless) = &fabric.lossless {
         if checker.complete && fabric.kind != FabricKind::Rocev2 {
-            let effect = "priority flow control belongs to RoCE; on any other fabric it only pauses ordinary traffic";
+            let effect = "priority flow control belongs to RoCE; on any other fabric it only \
+                          pauses ordinary traffic";
             let finding = new_spec_error(
                 "RW0113",
                 "a lossless class needs `kind: rocev2`",
@@ -37,7 +38,10 @@ pub fn check_fabric(checker: &mut SpecChecker<'_>, fabric: &Fabric) {
 fn check_lossless(checker: &mut SpecChecker<'_>, lossless: &Lossless) {
     check_priority(checker, "fabric.lossless.priority", lossless.priority);
     check_dscp(checker, "fabric.lossless.dscp", lossless.dscp);
-    if let Some(percent) = lossless.bandwidth_percent.filter(|percent| !(1..=99).contains(percent)) {
+    if let Some(percent) = lossless
+        .bandwidth_percent
+        .filter(|percent| !(1..=99).contains(percent))
+    {
         let effect = "a class with no share starves; one with all of it starves SSH and storage";
         let finding = new_spec_error(
             "RW0113",
@@ -45,25 +49,47 @@ fn check_lossless(checker: &mut SpecChecker<'_>, lossless: &Lossless) {
             effect,
             "write a number from 1 to 99; 50 is common",
         );
-        checker.find("fabric.lossless.bandwidth_percent", "1 to 99 is possible", finding);
+        checker.find(
+            "fabric.lossless.bandwidth_percent",
+            "1 to 99 is possible",
+            finding,
+        );
     }
-    if let Some(metres) = lossless.cable_length_m.filter(|metres| !(1..=CABLE_LENGTH_MAX_M).contains(&u64::from(*metres))) {
-        let effect = "the NIC keeps the length that it assumes, and a longer cable loses packets of the lossless class while it is paused";
-        let finding = new_spec_error("RW0113", format!("{metres} m is no cable that a NIC takes"), effect, "write metres, 1 to 999");
-        checker.find("fabric.lossless.cable_length_m", "1 to 999 is possible", finding);
+    if let Some(metres) = lossless
+        .cable_length_m
+        .filter(|metres| !(1..=CABLE_LENGTH_MAX_M).contains(&u64::from(*metres)))
+    {
+        let effect = "the NIC keeps the length that it assumes, and a longer cable loses packets \
+                      of the lossless class while it is paused";
+        let finding = new_spec_error(
+            "RW0113",
+            format!("{metres} m is no cable that a NIC takes"),
+            effect,
+            "write metres, 1 to 999",
+        );
+        checker.find(
+            "fabric.lossless.cable_length_m",
+            "1 to 999 is possible",
+            finding,
+        );
     }
     let Some(cnp) = &lossless.cnp else { return };
     check_priority(checker, "fabric.lossless.cnp.priority", cnp.priority);
     check_dscp(checker, "fabric.lossless.cnp.dscp", cnp.dscp);
     if cnp.priority == lossless.priority {
-        let effect = "congestion notifications would be paused together with the data that they are to slow down";
+        let effect = "congestion notifications would be paused together with the data that they \
+                      are to slow down";
         let finding = new_spec_error(
             "RW0113",
             format!("data and CNPs share priority {}", cnp.priority),
             effect,
             "give CNPs their own priority, 6 by convention",
         );
-        checker.find("fabric.lossless.cnp.priority", "the data's priority too", finding);
+        checker.find(
+            "fabric.lossless.cnp.priority",
+            "the data's priority too",
+            finding,
+        );
     }
     if cnp.dscp == lossless.dscp {
         let effect = "switches tell the two apart by DSCP only, so CNPs would queue behind data";
@@ -93,7 +119,12 @@ fn check_priority(checker: &mut SpecChecker<'_>, path: &str, value: u8) {
 fn check_dscp(checker: &mut SpecChecker<'_>, path: &str, value: u8) {
     if value > 63 {
         let effect = "the field has six bits (RFC 2474)";
-        let fix = "write a number from 0 to 63; data 26 and CNPs 48 by convention. A ToS byte is four times the DSCP";
-        checker.find(path, "0 to 63 is possible", new_spec_error("RW0113", format!("there is no DSCP {value}"), effect, fix));
+        let fix = "write a number from 0 to 63; data 26 and CNPs 48 by convention. A ToS byte is \
+                   four times the DSCP";
+        checker.find(
+            path,
+            "0 to 63 is possible",
+            new_spec_error("RW0113", format!("there is no DSCP {value}"), effect, fix),
+        );
     }
 }

@@ -6,19 +6,39 @@ use crate::spec::model::{KubernetesRdma, RdmaPlugin, Spec};
 use crate::spec::pools;
 use std::collections::BTreeMap;
 
-const EFFECT: &str = "nothing of Kubernetes could be planned, or what is remembered of it would be taken for a host's";
+const EFFECT: &str = "nothing of Kubernetes could be planned, or what is remembered of it would be \
+                      taken for a host's";
 
 /// What is wrong with it by itself.
 pub fn check_kubernetes_section(checker: &mut SpecChecker<'_>, spec: &Spec) {
-    let Some(kubernetes) = &spec.kubernetes else { return };
-    if let Some(name) = kubernetes.name.as_deref().filter(|name| !is_plain_name(name, 63)) {
+    let Some(kubernetes) = &spec.kubernetes else {
+        return;
+    };
+    if let Some(name) = kubernetes
+        .name
+        .as_deref()
+        .filter(|name| !is_plain_name(name, 63))
+    {
         let fix = "use letters, digits and `-`, at most 63, starting with a letter or digit";
-        let finding =
-            new_spec_error("RW0138", format!("`{}` cannot be the name of a Kubernetes cluster", truncate_user_text(name)), EFFECT, fix);
+        let finding = new_spec_error(
+            "RW0138",
+            format!(
+                "`{}` cannot be the name of a Kubernetes cluster",
+                truncate_user_text(name)
+            ),
+            EFFECT,
+            fix,
+        );
         checker.find("kubernetes.name", "not a name", finding);
     }
-    for (field, value) in [("kubeconfig", &kubernetes.kubeconfig), ("context", &kubernetes.context)] {
-        if value.as_ref().is_some_and(|text| text.trim().is_empty() || text.chars().any(char::is_control)) {
+    for (field, value) in [
+        ("kubeconfig", &kubernetes.kubeconfig),
+        ("context", &kubernetes.context),
+    ] {
+        if value
+            .as_ref()
+            .is_some_and(|text| text.trim().is_empty() || text.chars().any(char::is_control))
+        {
             let finding = new_spec_error(
                 "RW0138",
                 format!("`kubernetes.{field}` is empty or holds control characters"),
@@ -33,18 +53,27 @@ pub fn check_kubernetes_section(checker: &mut SpecChecker<'_>, spec: &Spec) {
     }
 }
 
-/// The plugin refuses other characters; the API server refuses names that are too long, and a `_` at an end, in every pod that
-/// asks for such a resource (kubernetes/apimachinery: `pkg/util/validation/validation.go`, IsQualifiedName).
+/// The plugin refuses other characters; the API server refuses names that are too long, and a `_`
+/// at an end, in every pod that asks for such a resource (kubernetes/apimachinery:
+/// `pkg/util/validation/validation.go`, IsQualifiedName).
 fn is_resource_name(name: &str) -> bool {
     let is_inside = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    name.len() <= 58 && name.chars().all(is_inside) && !name.is_empty() && !name.starts_with('_') && !name.ends_with('_')
+    name.len() <= 58
+        && name.chars().all(is_inside)
+        && !name.is_empty()
+        && !name.starts_with('_')
+        && !name.ends_with('_')
 }
 
 /// Pools of RDMA devices, each by itself.
 fn check_rdma_pools(checker: &mut SpecChecker<'_>, rdma: &KubernetesRdma) {
     if rdma.resources.is_empty() {
-        let finding =
-            new_spec_error("RW0139", "`kubernetes.rdma` has no pool", NO_POOL, "name one: `resources: { rdma_shared_device_a: rail 0-3 }`");
+        let finding = new_spec_error(
+            "RW0139",
+            "`kubernetes.rdma` has no pool",
+            NO_POOL,
+            "name one: `resources: { rdma_shared_device_a: rail 0-3 }`",
+        );
         checker.find("kubernetes.rdma", "without `resources`", finding);
     }
     for (name, rails) in &rdma.resources {
@@ -52,7 +81,10 @@ fn check_rdma_pools(checker: &mut SpecChecker<'_>, rdma: &KubernetesRdma) {
         if !is_resource_name(name) {
             let finding = new_spec_error(
                 "RW0139",
-                format!("`{}` cannot be a resource of the device plugin", truncate_user_text(name)),
+                format!(
+                    "`{}` cannot be a resource of the device plugin",
+                    truncate_user_text(name)
+                ),
                 NO_POOL,
                 "letters, digits and, between them, `_`; at most 58: `rdma_shared_device_a`",
             );
@@ -73,12 +105,18 @@ fn check_rdma_pools(checker: &mut SpecChecker<'_>, rdma: &KubernetesRdma) {
             "RW0139",
             "how many virtual functions a pool has is not said",
             "a node whose virtual functions were not made gives none, and nobody would miss them",
-            "say how many the NICs of a pool have on each node, all together: `max: 32` for 4 NICs with 8 each",
+            "say how many the NICs of a pool have on each node, all together: `max: 32` for 4 NICs \
+             with 8 each",
         );
         checker.find("kubernetes.rdma", "without `max`", finding);
     }
     if rdma.max == Some(0) {
-        let finding = new_spec_error("RW0139", "`max` is 0: no pod would get a unit", NO_POOL, "1000 is what the plugin's own example has");
+        let finding = new_spec_error(
+            "RW0139",
+            "`max` is 0: no pod would get a unit",
+            NO_POOL,
+            "1000 is what the plugin's own example has",
+        );
         checker.find("kubernetes.rdma.max", "at least 1", finding);
     }
 }
@@ -87,12 +125,24 @@ const NO_POOL: &str = "pods that ask for the resource would wait for ever, or ru
 
 /// Pools against the hosts: every rail is there, and no netdev is in two pools.
 pub fn pools_of_hosts(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]) {
-    let Some(rdma) = spec.kubernetes.as_ref().and_then(|kubernetes| kubernetes.rdma.as_ref()) else { return };
+    let Some(rdma) = spec
+        .kubernetes
+        .as_ref()
+        .and_then(|kubernetes| kubernetes.rdma.as_ref())
+    else {
+        return;
+    };
     let mut seen: BTreeMap<String, &str> = BTreeMap::new();
     for (name, text) in &rdma.resources {
-        let Some(rails) = pools::parse_rail_list(text) else { continue };
+        let Some(rails) = pools::parse_rail_list(text) else {
+            continue;
+        };
         let path = format!("kubernetes.rdma.resources[\"{name}\"]");
-        let has = |rail: &u32| hosts.iter().any(|host| host.netdevs.iter().any(|netdev| netdev.rail == *rail));
+        let has = |rail: &u32| {
+            hosts
+                .iter()
+                .any(|host| host.netdevs.iter().any(|netdev| netdev.rail == *rail))
+        };
         if let Some(rail) = rails.iter().find(|rail| !has(rail)) {
             let finding = new_spec_error(
                 "RW0139",
@@ -106,9 +156,15 @@ pub fn pools_of_hosts(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]
             if let Some(other) = seen.insert(netdev.clone(), name) {
                 let finding = new_spec_error(
                     "RW0139",
-                    format!("`{netdev}` would be in two pools, `{}` and `{}`", truncate_user_text(other), truncate_user_text(name)),
-                    "the plugin goes by the names of netdevs: both pools would hand out the same NIC, and two jobs share one rail",
-                    "give each rail to one pool, and each rail the same netdev on all hosts (`nics.naming`)",
+                    format!(
+                        "`{netdev}` would be in two pools, `{}` and `{}`",
+                        truncate_user_text(other),
+                        truncate_user_text(name)
+                    ),
+                    "the plugin goes by the names of netdevs: both pools would hand out the same \
+                     NIC, and two jobs share one rail",
+                    "give each rail to one pool, and each rail the same netdev on all hosts \
+                     (`nics.naming`)",
                 );
                 checker.find(&path, "the second of them", finding);
                 break;
@@ -119,12 +175,17 @@ pub fn pools_of_hosts(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]
 
 /// Locks, records and plans know a target by its name alone.
 pub fn check_cluster_name(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]) {
-    let Some(kubernetes) = &spec.kubernetes else { return };
+    let Some(kubernetes) = &spec.kubernetes else {
+        return;
+    };
     let name = kubernetes.name.as_deref().unwrap_or(&spec.cluster);
     if hosts.iter().any(|host| host.name == name) {
         let finding = new_spec_error(
             "RW0138",
-            format!("the Kubernetes cluster and a host are both named `{}`", truncate_user_text(name)),
+            format!(
+                "the Kubernetes cluster and a host are both named `{}`",
+                truncate_user_text(name)
+            ),
             EFFECT,
             "give the cluster another: `kubernetes: { name: ... }`",
         );

@@ -7,21 +7,44 @@ use railwright_resource::ResourceKind as _;
 use railwright_resource::netdev_name::NetdevName;
 use std::collections::BTreeSet;
 
-const EFFECT: &str = "a rail would have another name after the next boot than the rest of the spec calls it by";
+const EFFECT: &str =
+    "a rail would have another name after the next boot than the rest of the spec calls it by";
 
 /// `nics.naming`.
-pub fn check_nic_naming(checker: &mut SpecChecker<'_>, at: &str, nics: &Nics, naming: &Naming, group: &NodeGroup) {
+pub fn check_nic_naming(
+    checker: &mut SpecChecker<'_>,
+    at: &str,
+    nics: &Nics,
+    naming: &Naming,
+    group: &NodeGroup,
+) {
     if naming.pci.is_empty() && naming.mac.is_empty() && naming.rdma.is_none() {
-        let finding = new_spec_error("RW0123", "nothing is to be named", EFFECT, "write `pci`, `mac` or `rdma`, or remove `naming`");
+        let finding = new_spec_error(
+            "RW0123",
+            "nothing is to be named",
+            EFFECT,
+            "write `pci`, `mac` or `rdma`, or remove `naming`",
+        );
         return checker.find(at, "empty", finding);
     }
     if !naming.pci.is_empty() && !naming.mac.is_empty() {
-        let finding =
-            new_spec_error("RW0123", "rails are named both by PCI address and by MAC address", EFFECT, "keep one of `pci` and `mac`");
+        let finding = new_spec_error(
+            "RW0123",
+            "rails are named both by PCI address and by MAC address",
+            EFFECT,
+            "keep one of `pci` and `mac`",
+        );
         return checker.find(&format!("{at}.mac"), "beside `pci`", finding);
     }
     if !naming.pci.is_empty() {
-        check_list(checker, &format!("{at}.pci"), nics, &naming.pci, "the PCI address", |device| device.contains('.'));
+        check_list(
+            checker,
+            &format!("{at}.pci"),
+            nics,
+            &naming.pci,
+            "the PCI address",
+            |device| device.contains('.'),
+        );
     }
     let hosts = expand_node_set(&group.name).unwrap_or_default();
     for (host, macs) in &naming.mac {
@@ -35,19 +58,38 @@ pub fn check_nic_naming(checker: &mut SpecChecker<'_>, at: &str, nics: &Nics, na
             );
             checker.find(&path, "not in `name`", finding);
         }
-        check_list(checker, &path, nics, macs, "the MAC address", |device| !device.contains('.'));
+        check_list(checker, &path, nics, macs, "the MAC address", |device| {
+            !device.contains('.')
+        });
     }
-    let without = hosts.iter().find(|host| !naming.mac.is_empty() && !naming.mac.contains_key(*host));
+    let without = hosts
+        .iter()
+        .find(|host| !naming.mac.is_empty() && !naming.mac.contains_key(*host));
     if let Some(host) = without {
-        let fix = "write the MAC addresses of every host of the group, or PCI addresses, which alike hosts share";
-        let finding =
-            new_spec_error("RW0123", format!("nothing says which NICs of `{}` get the names", truncate_user_text(host)), EFFECT, fix);
+        let fix = "write the MAC addresses of every host of the group, or PCI addresses, which \
+                   alike hosts share";
+        let finding = new_spec_error(
+            "RW0123",
+            format!(
+                "nothing says which NICs of `{}` get the names",
+                truncate_user_text(host)
+            ),
+            EFFECT,
+            fix,
+        );
         checker.find(&format!("{at}.mac"), "a host is missing", finding);
     }
 }
 
 /// One device a rail, each of this sort and of its own, and a name that may be given to each.
-fn check_list(checker: &mut SpecChecker<'_>, path: &str, nics: &Nics, devices: &[String], sort: &str, is_of_sort: fn(&str) -> bool) {
+fn check_list(
+    checker: &mut SpecChecker<'_>,
+    path: &str,
+    nics: &Nics,
+    devices: &[String],
+    sort: &str,
+    is_of_sort: fn(&str) -> bool,
+) {
     let rails = nics.rails.unwrap_or(1) as usize;
     if devices.len() != rails {
         let finding = new_spec_error(
@@ -64,13 +106,28 @@ fn check_list(checker: &mut SpecChecker<'_>, path: &str, nics: &Nics, devices: &
         let name = nics.netdev.replace("{rail}", &rail.to_string());
         let name = name.split('.').next().unwrap_or_default();
         let wrong = NetdevName.check(&serde_json::json!({ "name": name, "device": device }));
-        let wrong = wrong.into_iter().next().map(|wrong| (wrong.message, wrong.help.unwrap_or_default()));
-        let other =
-            (!is_of_sort(&device)).then(|| (format!("`{}` is not {sort} of a NIC", truncate_user_text(&device)), "one a rail".to_owned()));
-        let twice = (!seen.insert(device.clone()))
-            .then(|| (format!("`{}` stands here twice", truncate_user_text(&device)), "a rail is one NIC".to_owned()));
+        let wrong = wrong
+            .into_iter()
+            .next()
+            .map(|wrong| (wrong.message, wrong.help.unwrap_or_default()));
+        let other = (!is_of_sort(&device)).then(|| {
+            (
+                format!("`{}` is not {sort} of a NIC", truncate_user_text(&device)),
+                "one a rail".to_owned(),
+            )
+        });
+        let twice = (!seen.insert(device.clone())).then(|| {
+            (
+                format!("`{}` stands here twice", truncate_user_text(&device)),
+                "a rail is one NIC".to_owned(),
+            )
+        });
         if let Some((message, fix)) = wrong.or(other).or(twice) {
-            return checker.find(path, "in these", new_spec_error("RW0123", message, EFFECT, fix));
+            return checker.find(
+                path,
+                "in these",
+                new_spec_error("RW0123", message, EFFECT, fix),
+            );
         }
     }
 }

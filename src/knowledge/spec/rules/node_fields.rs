@@ -2,18 +2,23 @@
 
 use super::{SpecChecker, new_spec_error, truncate_user_text};
 use crate::spec::model::{NodeGroup, Spec};
-use railwright_resource::kubernetes_object::labels::{KEY_HELP, OF_THE_KUBELET, VALUE_HELP, is_key, is_value};
+use railwright_resource::kubernetes_object::labels::{
+    KEY_HELP, OF_THE_KUBELET, VALUE_HELP, is_key, is_value,
+};
 
 const CODE: &str = "RW0147";
-const EFFECT: &str = "nothing of these nodes could be set: pods that are to run there, or to stay away, would not";
+const EFFECT: &str =
+    "nothing of these nodes could be set: pods that are to run there, or to stay away, would not";
 
 /// Those of every group.
 pub fn check_node_fields(checker: &mut SpecChecker<'_>, spec: &Spec) {
     for (index, group) in spec.nodes.iter().enumerate() {
         check_node_labels(checker, index, group);
         check_node_taints(checker, index, group);
-        let given =
-            [("kubernetes_labels", !group.kubernetes_labels.is_empty()), ("kubernetes_taints", !group.kubernetes_taints.is_empty())];
+        let given = [
+            ("kubernetes_labels", !group.kubernetes_labels.is_empty()),
+            ("kubernetes_taints", !group.kubernetes_taints.is_empty()),
+        ];
         let of_none = spec.kubernetes.is_none() && checker.complete;
         for (field, _) in given.into_iter().filter(|(_, given)| of_none && *given) {
             let finding = new_spec_error(
@@ -22,7 +27,11 @@ pub fn check_node_fields(checker: &mut SpecChecker<'_>, spec: &Spec) {
                 EFFECT,
                 "name it: `kubernetes: {}`",
             );
-            checker.find(&format!("nodes[{index}].{field}"), "nodes of no cluster", finding);
+            checker.find(
+                &format!("nodes[{index}].{field}"),
+                "nodes of no cluster",
+                finding,
+            );
         }
     }
 }
@@ -31,18 +40,40 @@ fn check_node_labels(checker: &mut SpecChecker<'_>, index: usize, group: &NodeGr
     for (key, value) in &group.kubernetes_labels {
         let path = format!("nodes[{index}].kubernetes_labels[\"{key}\"]");
         if !is_key(key) {
-            let finding =
-                new_spec_error(CODE, format!("the API server takes no label with the key `{}`", truncate_user_text(key)), EFFECT, KEY_HELP);
+            let finding = new_spec_error(
+                CODE,
+                format!(
+                    "the API server takes no label with the key `{}`",
+                    truncate_user_text(key)
+                ),
+                EFFECT,
+                KEY_HELP,
+            );
             checker.find(&path, "of this key", finding);
         }
         if OF_THE_KUBELET.contains(&key.as_str()) {
-            let why = format!("the label `{}` is the kubelet's own: each sets it anew when it starts", truncate_user_text(key));
-            checker.find(&path, "of this key", new_spec_error(CODE, why, EFFECT, "choose a key of your own, such as railwright.io/pool"));
+            let why = format!(
+                "the label `{}` is the kubelet's own: each sets it anew when it starts",
+                truncate_user_text(key)
+            );
+            checker.find(
+                &path,
+                "of this key",
+                new_spec_error(
+                    CODE,
+                    why,
+                    EFFECT,
+                    "choose a key of your own, such as railwright.io/pool",
+                ),
+            );
         }
         if !is_value(value) {
             let finding = new_spec_error(
                 CODE,
-                format!("the API server takes no label with the value `{}`", truncate_user_text(value)),
+                format!(
+                    "the API server takes no label with the value `{}`",
+                    truncate_user_text(value)
+                ),
                 EFFECT,
                 VALUE_HELP,
             );
@@ -57,7 +88,10 @@ fn check_node_taints(checker: &mut SpecChecker<'_>, index: usize, group: &NodeGr
         if !is_key(&taint.key) {
             let finding = new_spec_error(
                 CODE,
-                format!("the API server takes no taint with the key `{}`", truncate_user_text(&taint.key)),
+                format!(
+                    "the API server takes no taint with the key `{}`",
+                    truncate_user_text(&taint.key)
+                ),
                 EFFECT,
                 KEY_HELP,
             );
@@ -66,7 +100,10 @@ fn check_node_taints(checker: &mut SpecChecker<'_>, index: usize, group: &NodeGr
         if !is_value(&taint.value) {
             let finding = new_spec_error(
                 CODE,
-                format!("the API server takes no taint with the value `{}`", truncate_user_text(&taint.value)),
+                format!(
+                    "the API server takes no taint with the value `{}`",
+                    truncate_user_text(&taint.value)
+                ),
                 EFFECT,
                 VALUE_HELP,
             );
@@ -79,11 +116,22 @@ fn check_node_taints(checker: &mut SpecChecker<'_>, index: usize, group: &NodeGr
         if let Some(first) = (0..at).find(same) {
             let finding = new_spec_error(
                 CODE,
-                format!("a node has one taint `{}` of one effect", truncate_user_text(&taint.key)),
+                format!(
+                    "a node has one taint `{}` of one effect",
+                    truncate_user_text(&taint.key)
+                ),
                 EFFECT,
                 "leave one of the two out",
             );
-            checker.find_with(&path, "again here", (&format!("nodes[{index}].kubernetes_taints[{first}]"), "first here"), finding);
+            checker.find_with(
+                &path,
+                "again here",
+                (
+                    &format!("nodes[{index}].kubernetes_taints[{first}]"),
+                    "first here",
+                ),
+                finding,
+            );
         }
     }
 }

@@ -12,13 +12,24 @@ use std::collections::{BTreeMap, HashMap};
 /// The cluster's own name.
 pub fn cluster_name(checker: &mut SpecChecker<'_>, spec: &Spec) {
     // An undecodable or missing name was reported already and is empty here.
-    if checker.tree.find("cluster").is_some() && !spec.cluster.is_empty() && !is_plain_name(&spec.cluster, 63) {
+    if checker.tree.find("cluster").is_some()
+        && !spec.cluster.is_empty()
+        && !is_plain_name(&spec.cluster, 63)
+    {
         let effect = "the name stands in state files, units and labels";
         let fix = "use letters, digits and `-`, at most 63, starting with a letter or digit";
         checker.find(
             "cluster",
             "not a name",
-            new_spec_error("RW0121", format!("`{}` cannot be a cluster's name", truncate_user_text(&spec.cluster)), effect, fix),
+            new_spec_error(
+                "RW0121",
+                format!(
+                    "`{}` cannot be a cluster's name",
+                    truncate_user_text(&spec.cluster)
+                ),
+                effect,
+                fix,
+            ),
         );
     }
 }
@@ -26,10 +37,14 @@ pub fn cluster_name(checker: &mut SpecChecker<'_>, spec: &Spec) {
 /// A node-set that cannot be unfolded; the caret stands under the wrong part of it.
 pub fn bad_node_set(tree: &SpecTree, group: usize, problem: NodeSetError) -> Diagnostic {
     let effect = "no host of this group can be named, so none is planned";
-    let fix = problem.fix.unwrap_or_else(|| "a node-set looks like `gpu[001-064]`, `n1,n2` or `r[1-4]n[1-16/2]`".to_owned());
+    let fix = problem.fix.unwrap_or_else(|| {
+        "a node-set looks like `gpu[001-064]`, `n1,n2` or `r[1-4]n[1-16/2]`".to_owned()
+    });
     let finding = new_spec_error("RW0110", "this is no node-set", effect, fix);
     match tree.find(&format!("nodes[{group}].name")) {
-        Some(location) => finding.labelled(tree.label_within(location, problem.span, &problem.message)),
+        Some(location) => {
+            finding.labelled(tree.label_within(location, problem.span, &problem.message))
+        }
         None => finding,
     }
 }
@@ -48,21 +63,40 @@ pub fn too_many_hosts(tree: &SpecTree, group: usize) -> Diagnostic {
     }
 }
 
-/// `gpu01-16` is a host name like any other, and most likely sixteen of them. Where another host begins alike (`r1-1` beside
-/// `r1-2`) it is a name.
+/// `gpu01-16` is a host name like any other, and most likely sixteen of them. Where another host
+/// begins alike (`r1-1` beside `r1-2`) it is a name.
 pub fn ranges_without_brackets(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]) {
     for (index, group) in spec.nodes.iter().enumerate() {
         for name in group.name.split(',').map(str::trim) {
-            let Some(meant) = without_brackets(name) else { continue };
+            let Some(meant) = without_brackets(name) else {
+                continue;
+            };
             let start = name.rsplit_once('-').map_or(name, |(start, _)| start);
-            let alike = |host: &&Host| host.name.strip_prefix(start).is_some_and(|rest| rest.starts_with('-'));
+            let alike = |host: &&Host| {
+                host.name
+                    .strip_prefix(start)
+                    .is_some_and(|rest| rest.starts_with('-'))
+            };
             if hosts.iter().filter(alike).count() > 1 {
                 continue;
             }
-            let finding = Diagnostic::warning("RW0135", format!("`{}` is one host of that name", truncate_user_text(name)))
-                .effect("if a range was meant, its hosts are not in the cluster: nothing is planned for them and nothing proven")
-                .next(format!("write `{}` for a range; a host that is really called so can stay", truncate_user_text(&meant)));
-            checker.find(&format!("nodes[{index}].name"), "a range has brackets", finding);
+            let finding = Diagnostic::warning(
+                "RW0135",
+                format!("`{}` is one host of that name", truncate_user_text(name)),
+            )
+            .effect(
+                "if a range was meant, its hosts are not in the cluster: nothing is planned for \
+                 them and nothing proven",
+            )
+            .next(format!(
+                "write `{}` for a range; a host that is really called so can stay",
+                truncate_user_text(&meant)
+            ));
+            checker.find(
+                &format!("nodes[{index}].name"),
+                "a range has brackets",
+                finding,
+            );
         }
     }
 }
@@ -73,17 +107,27 @@ pub fn in_two_groups(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host])
     let mut shared: BTreeMap<(usize, usize), Vec<&str>> = BTreeMap::new();
     for host in hosts {
         if let Some(first) = first_group.get(host.name.as_str()) {
-            shared.entry((*first, host.group)).or_default().push(&host.name);
+            shared
+                .entry((*first, host.group))
+                .or_default()
+                .push(&host.name);
         } else {
             first_group.insert(&host.name, host.group);
         }
     }
     for ((first, second), names) in shared {
-        let what = if names.len() == 1 { "the host" } else { "the hosts" };
+        let what = if names.len() == 1 {
+            "the host"
+        } else {
+            "the hosts"
+        };
         let verb = if names.len() == 1 { "is" } else { "are" };
         let finding = new_spec_error(
             "RW0111",
-            format!("{what} {} {verb} in two groups", truncate_user_text(&fold_node_set(&names))),
+            format!(
+                "{what} {} {verb} in two groups",
+                truncate_user_text(&fold_node_set(&names))
+            ),
             "the two groups may want different things of the same machine",
             format!(
                 "take them out of `{}` or of `{}`",
@@ -96,19 +140,34 @@ pub fn in_two_groups(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host])
     }
 }
 
-/// Names of nodes: patterns that can be filled, and what comes of them as the API server takes it, each once.
+/// Names of nodes: patterns that can be filled, and what comes of them as the API server takes it,
+/// each once.
 pub fn kubernetes_nodes(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]) {
-    let effect = "what its node has to give to pods could not be looked up, so the cluster would never be found ready";
+    let effect = "what its node has to give to pods could not be looked up, so the cluster would \
+                  never be found ready";
     let mut seen: HashMap<&str, &Host> = HashMap::with_capacity(hosts.len());
     for host in hosts {
         let pattern = spec.nodes[host.group].kubernetes_node.as_ref();
-        let path = format!("nodes[{}].{}", host.group, if pattern.is_some() { "kubernetes_node" } else { "name" });
-        if let Some(unknown) =
-            pattern.and_then(|pattern| list_placeholders(pattern).into_iter().find(|name| !matches!(*name, "name" | "index")))
-        {
+        let path = format!(
+            "nodes[{}].{}",
+            host.group,
+            if pattern.is_some() {
+                "kubernetes_node"
+            } else {
+                "name"
+            }
+        );
+        if let Some(unknown) = pattern.and_then(|pattern| {
+            list_placeholders(pattern)
+                .into_iter()
+                .find(|name| !matches!(*name, "name" | "index"))
+        }) {
             let finding = new_spec_error(
                 "RW0138",
-                format!("`{{{}}}` stands for nothing here", truncate_user_text(unknown)),
+                format!(
+                    "`{{{}}}` stands for nothing here",
+                    truncate_user_text(unknown)
+                ),
                 effect,
                 "use `{name}` and `{index}`",
             );
@@ -118,16 +177,29 @@ pub fn kubernetes_nodes(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Hos
         let counts = pattern.is_some() || spec.kubernetes.is_some();
         if counts && !is_subdomain(&host.node) {
             let fix = match pattern {
-                Some(_) => "small letters, digits, `-` and `.`, a letter or digit at both ends of each part, at most 253",
+                Some(_) => {
+                    "small letters, digits, `-` and `.`, a letter or digit at both ends of each \
+                     part, at most 253"
+                }
                 None => {
-                    "say with kubernetes_node what the node is called (kubectl get nodes): the host's name is taken where it says nothing"
+                    "say with kubernetes_node what the node is called (kubectl get nodes): the \
+                     host's name is taken where it says nothing"
                 }
             };
-            let finding =
-                new_spec_error("RW0138", format!("`{}` cannot be the name of a node", truncate_user_text(&host.node)), effect, fix);
+            let finding = new_spec_error(
+                "RW0138",
+                format!(
+                    "`{}` cannot be the name of a node",
+                    truncate_user_text(&host.node)
+                ),
+                effect,
+                fix,
+            );
             return checker.find(&path, "the API server takes no such name", finding);
         }
-        let Some(other) = seen.insert(&host.node, host).filter(|_| counts) else { continue };
+        let Some(other) = seen.insert(&host.node, host).filter(|_| counts) else {
+            continue;
+        };
         if other.name != host.name {
             let what = format!(
                 "`{}` and `{}` would both be the node `{}`",
@@ -137,9 +209,16 @@ pub fn kubernetes_nodes(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Hos
             );
             let fix = match pattern {
                 Some(_) => "let `{index}` or `{name}` stand in it",
-                None => "a kubelet makes small letters of its host's name: say with kubernetes_node what the nodes are called",
+                None => {
+                    "a kubelet makes small letters of its host's name: say with kubernetes_node \
+                     what the nodes are called"
+                }
             };
-            return checker.find(&path, "the same for two hosts", new_spec_error("RW0138", what, effect, fix));
+            return checker.find(
+                &path,
+                "the same for two hosts",
+                new_spec_error("RW0138", what, effect, fix),
+            );
         }
     }
 }

@@ -28,19 +28,33 @@ pub fn check_rollout_and_verify(checker: &mut SpecChecker<'_>, spec: &Spec) {
             None if percent_beyond(part.value).is_some() => {
                 let percent = percent_beyond(part.value).unwrap_or_default();
                 let fix = "write a number such as `2`, or text such as `10%`";
-                let finding =
-                    new_spec_error("RW0116", format!("{percent} % is more than all hosts"), "the budget would hold nothing back", fix);
+                let finding = new_spec_error(
+                    "RW0116",
+                    format!("{percent} % is more than all hosts"),
+                    "the budget would hold nothing back",
+                    fix,
+                );
                 checker.find(&part.path, "at most 100%", finding);
             }
             None => {
-                let finding = new_spec_error("RW0116", message, part.unread, "write a number such as `2`, or text such as `10%`");
+                let finding = new_spec_error(
+                    "RW0116",
+                    message,
+                    part.unread,
+                    "write a number such as `2`, or text such as `10%`",
+                );
                 checker.find(&part.path, "neither of the two", finding);
             }
             Some(HostBudget::Hosts(0) | HostBudget::Percent(0)) => {
                 checker.find(
                     &part.path,
                     "at least 1",
-                    new_spec_error("RW0116", format!("{} of 0 hosts", part.noun), part.zero, "write at least 1"),
+                    new_spec_error(
+                        "RW0116",
+                        format!("{} of 0 hosts", part.noun),
+                        part.zero,
+                        "write at least 1",
+                    ),
                 );
             }
             Some(_) => {}
@@ -61,14 +75,26 @@ fn check_times(checker: &mut SpecChecker<'_>, spec: &Spec) {
         if let Err(unread) = window.read() {
             let finding = new_spec_error(
                 "RW0126",
-                format!("the maintenance window's `{}` cannot be read: {}", unread.key, unread.why),
+                format!(
+                    "the maintenance window's `{}` cannot be read: {}",
+                    unread.key, unread.why
+                ),
                 "nobody knows when disruptive steps may begin",
                 unread.fix,
             );
-            checker.find(&format!("rollout.windows[{index}].{}", unread.key), "here", finding);
+            checker.find(
+                &format!("rollout.windows[{index}].{}", unread.key),
+                "here",
+                finding,
+            );
         }
     }
-    if let Some(deadline) = spec.rollout.deadline.as_ref().filter(|deadline| window::parse_duration(deadline).is_none()) {
+    if let Some(deadline) = spec
+        .rollout
+        .deadline
+        .as_ref()
+        .filter(|deadline| window::parse_duration(deadline).is_none())
+    {
         let finding = new_spec_error(
             "RW0126",
             format!("`{}` is no duration", truncate_user_text(deadline)),
@@ -79,8 +105,20 @@ fn check_times(checker: &mut SpecChecker<'_>, spec: &Spec) {
     }
     let rollout = &spec.rollout;
     for (key, stated, seconds, whose, fix) in [
-        ("guard", &rollout.guard, rollout.guard_s(), "host", "write from `20s` to `1h`; `3m` is common"),
-        ("switch_guard", &rollout.switch_guard, rollout.switch_guard_s(), "switch", "write from `20s` to `2h`; `15m` is common"),
+        (
+            "guard",
+            &rollout.guard,
+            rollout.guard_s(),
+            "host",
+            "write from `20s` to `1h`; `3m` is common",
+        ),
+        (
+            "switch_guard",
+            &rollout.switch_guard,
+            rollout.switch_guard_s(),
+            "switch",
+            "write from `20s` to `2h`; `15m` is common",
+        ),
     ] {
         if let Some(stated) = stated.as_ref().filter(|_| seconds.is_none()) {
             let finding = new_spec_error(
@@ -96,11 +134,20 @@ fn check_times(checker: &mut SpecChecker<'_>, spec: &Spec) {
 }
 
 fn check_drain(checker: &mut SpecChecker<'_>, spec: &Spec) {
-    let Some(drain) = &spec.rollout.drain else { return };
-    if let Some(timeout) = drain.timeout.as_ref().filter(|_| drain.timeout_s().is_none()) {
+    let Some(drain) = &spec.rollout.drain else {
+        return;
+    };
+    if let Some(timeout) = drain
+        .timeout
+        .as_ref()
+        .filter(|_| drain.timeout_s().is_none())
+    {
         let finding = new_spec_error(
             "RW0126",
-            format!("`{}` is no time in which a node could be emptied", truncate_user_text(timeout)),
+            format!(
+                "`{}` is no time in which a node could be emptied",
+                truncate_user_text(timeout)
+            ),
             "nobody knows when a node whose pods stay is given back",
             "write from `1m` to `24h`; `15m` is common",
         );
@@ -109,7 +156,10 @@ fn check_drain(checker: &mut SpecChecker<'_>, spec: &Spec) {
     if !(Disruption::Restart..=Disruption::Reboot).contains(&drain.from()) {
         let finding = new_spec_error(
             "RW0126",
-            format!("`{}` is no disruption that a node could be emptied for", drain.from().word()),
+            format!(
+                "`{}` is no disruption that a node could be emptied for",
+                drain.from().word()
+            ),
             "either every change would empty a node, or none would",
             "write `restart`, `link_blip`, `drain` or `reboot`; to empty none: pods: leave",
         );
@@ -155,16 +205,21 @@ fn list_rollout_amounts(spec: &Spec) -> Vec<RolloutAmount<'_>> {
         noun: "a budget",
         value,
         unread: "nobody knows how many hosts may be lost",
-        zero: "the rollout would have to stop before it began; 1 stops it at the first host that is lost",
+        zero: "the rollout would have to stop before it began; 1 stops it at the first host that \
+               is lost",
     });
-    let batches = rollout.batches.iter().enumerate().map(|(index, value)| RolloutAmount {
-        path: format!("rollout.batches[{index}]"),
-        name: "batches",
-        noun: "a wave",
-        value,
-        unread: "how far a wave reaches is not known",
-        zero: "the rollout would never get on",
-    });
+    let batches = rollout
+        .batches
+        .iter()
+        .enumerate()
+        .map(|(index, value)| RolloutAmount {
+            path: format!("rollout.batches[{index}]"),
+            name: "batches",
+            noun: "a wave",
+            value,
+            unread: "how far a wave reaches is not known",
+            zero: "the rollout would never get on",
+        });
     unavailable.chain(failures).chain(batches).collect()
 }
 
@@ -176,8 +231,16 @@ pub fn check_budget(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: usize) {
             && HostBudget::Percent(percent).of(hosts) == 0
         {
             let least = 100usize.div_ceil(hosts);
-            let message = format!("{percent} % of {} rounds down to 0", format_count(hosts, "host"));
-            let finding = new_spec_error("RW0116", message, part.zero, format!("write `1`, or at least `{least}%`"));
+            let message = format!(
+                "{percent} % of {} rounds down to 0",
+                format_count(hosts, "host")
+            );
+            let finding = new_spec_error(
+                "RW0116",
+                message,
+                part.zero,
+                format!("write `1`, or at least `{least}%`"),
+            );
             checker.find(&part.path, "less than one host", finding);
         }
     }
@@ -187,41 +250,96 @@ pub fn check_budget(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: usize) {
 pub fn check_waves(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: usize) {
     let rollout = &spec.rollout;
     let budget = rollout.max_unavailable(hosts);
-    let said = if rollout.max_unavailable.is_some() { "" } else { ", as nothing else is said" };
+    let said = if rollout.max_unavailable.is_some() {
+        ""
+    } else {
+        ", as nothing else is said"
+    };
     let warn = |message: String, effect: &str| {
         let fix = format!("write at most {budget}, or raise `max_unavailable`");
-        Diagnostic { severity: Severity::Warning, ..new_spec_error("RW0129", message, effect, fix) }
+        Diagnostic {
+            severity: Severity::Warning,
+            ..new_spec_error("RW0129", message, effect, fix)
+        }
     };
-    if let Some(canary) = rollout.canary.filter(|canary| *canary as usize > budget && budget > 0) {
-        let message = format!("{canary} canary hosts, and {} may be out of service at the same time{said}", format_count(budget, "host"));
-        let effect = "no more hosts than that go first: what breaks on the others of a class is seen in a later wave";
-        checker.find("rollout.canary", "more than `max_unavailable`", warn(message, effect));
+    if let Some(canary) = rollout
+        .canary
+        .filter(|canary| *canary as usize > budget && budget > 0)
+    {
+        let message = format!(
+            "{canary} canary hosts, and {} may be out of service at the same time{said}",
+            format_count(budget, "host")
+        );
+        let effect = "no more hosts than that go first: what breaks on the others of a class is \
+                      seen in a later wave";
+        checker.find(
+            "rollout.canary",
+            "more than `max_unavailable`",
+            warn(message, effect),
+        );
     }
     for (index, value) in rollout.batches.iter().enumerate() {
-        let Some(batch) = HostBudget::read(value).map(|batch| batch.of(hosts)).filter(|batch| *batch > budget && budget > 0) else {
+        let Some(batch) = HostBudget::read(value)
+            .map(|batch| batch.of(hosts))
+            .filter(|batch| *batch > budget && budget > 0)
+        else {
             continue;
         };
-        let message = format!("a wave of {}, and {budget} may be out of service at the same time{said}", format_count(batch, "host"));
-        let effect = "its hosts are taken in turn, so that the rollout takes as long as with smaller waves and has fewer gates";
-        checker.find(&format!("rollout.batches[{index}]"), "more than `max_unavailable`", warn(message, effect));
+        let message = format!(
+            "a wave of {}, and {budget} may be out of service at the same time{said}",
+            format_count(batch, "host")
+        );
+        let effect = "its hosts are taken in turn, so that the rollout takes as long as with \
+                      smaller waves and has fewer gates";
+        checker.find(
+            &format!("rollout.batches[{index}]"),
+            "more than `max_unavailable`",
+            warn(message, effect),
+        );
     }
 }
 
-/// A failure domain is a label that every node has: a host of which nobody knows where it stands could go down with any other.
+/// A failure domain is a label that every node has: a host of which nobody knows where it stands
+/// could go down with any other.
 pub fn check_domain(checker: &mut SpecChecker<'_>, spec: &Spec) {
-    let Some(label) = &spec.rollout.failure_domain else { return };
-    let effect = "which hosts go down together is not known, so a wave could reach two failure domains at once";
-    if spec.nodes.iter().all(|group| !group.labels.contains_key(label)) {
-        let known: BTreeSet<&str> = spec.nodes.iter().flat_map(|group| group.labels.keys()).map(String::as_str).collect();
+    let Some(label) = &spec.rollout.failure_domain else {
+        return;
+    };
+    let effect = "which hosts go down together is not known, so a wave could reach two failure \
+                  domains at once";
+    if spec
+        .nodes
+        .iter()
+        .all(|group| !group.labels.contains_key(label))
+    {
+        let known: BTreeSet<&str> = spec
+            .nodes
+            .iter()
+            .flat_map(|group| group.labels.keys())
+            .map(String::as_str)
+            .collect();
         let fix = match find_nearest_word(label, known) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("write it at the nodes: labels: {{ {}: ... }}", truncate_user_text(label)),
+            None => format!(
+                "write it at the nodes: labels: {{ {}: ... }}",
+                truncate_user_text(label)
+            ),
         };
-        let finding = new_spec_error("RW0125", format!("no node has a label `{}`", truncate_user_text(label)), effect, fix);
+        let finding = new_spec_error(
+            "RW0125",
+            format!("no node has a label `{}`", truncate_user_text(label)),
+            effect,
+            fix,
+        );
         checker.find("rollout.failure_domain", "no such label", finding);
         return;
     }
-    for (index, group) in spec.nodes.iter().enumerate().filter(|(_, group)| !group.labels.contains_key(label)) {
+    for (index, group) in spec
+        .nodes
+        .iter()
+        .enumerate()
+        .filter(|(_, group)| !group.labels.contains_key(label))
+    {
         let message = format!(
             "{} has no label `{}`, which `rollout.failure_domain` names",
             truncate_user_text(&group.name),
@@ -231,33 +349,67 @@ pub fn check_domain(checker: &mut SpecChecker<'_>, spec: &Spec) {
             "RW0125",
             message,
             effect,
-            format!("write where these hosts stand: labels: {{ {}: ... }}", truncate_user_text(label)),
+            format!(
+                "write where these hosts stand: labels: {{ {}: ... }}",
+                truncate_user_text(label)
+            ),
         );
-        checker.find(&format!("nodes[{index}].name"), "in no failure domain", finding);
+        checker.find(
+            &format!("nodes[{index}].name"),
+            "in no failure domain",
+            finding,
+        );
     }
 }
 
 fn check_verify(checker: &mut SpecChecker<'_>, verify: &VerifySection) {
     let effect = "the check would always pass or always fail";
-    let bandwidths = [("write_bandwidth_gbps", verify.write_bandwidth_gbps), ("gpu_bandwidth_gbps", verify.gpu_bandwidth_gbps)];
+    let bandwidths = [
+        ("write_bandwidth_gbps", verify.write_bandwidth_gbps),
+        ("gpu_bandwidth_gbps", verify.gpu_bandwidth_gbps),
+    ];
     for (key, gbps) in bandwidths {
-        let Some(gbps) = gbps.filter(|gbps| !(*gbps > 0.0 && *gbps <= 10_000.0)) else { continue };
+        let Some(gbps) = gbps.filter(|gbps| !(*gbps > 0.0 && *gbps <= 10_000.0)) else {
+            continue;
+        };
         let finding = new_spec_error(
             "RW0124",
             format!("{gbps} Gb/s is no expectation"),
             effect,
             "write what a pair must reach at least, such as 180 for a 200 Gb/s NIC",
         );
-        checker.find(&format!("verify.{key}"), "more than 0, at most 10000", finding);
+        checker.find(
+            &format!("verify.{key}"),
+            "more than 0, at most 10000",
+            finding,
+        );
     }
-    if let Some(us) = verify.read_latency_us.filter(|us| !(*us > 0.0 && *us <= 1_000_000.0)) {
-        let finding =
-            new_spec_error("RW0124", format!("{us} us is no expectation"), effect, "write what a pair may take at most, such as 5");
-        checker.find("verify.read_latency_us", "more than 0, at most 1000000", finding);
+    if let Some(us) = verify
+        .read_latency_us
+        .filter(|us| !(*us > 0.0 && *us <= 1_000_000.0))
+    {
+        let finding = new_spec_error(
+            "RW0124",
+            format!("{us} us is no expectation"),
+            effect,
+            "write what a pair may take at most, such as 5",
+        );
+        checker.find(
+            "verify.read_latency_us",
+            "more than 0, at most 1000000",
+            finding,
+        );
     }
-    if let Some(seconds) = verify.duration_s.filter(|seconds| !(1..=3600).contains(seconds)) {
-        let finding =
-            new_spec_error("RW0124", format!("a run cannot take {seconds} s"), effect, "write a number from 1 to 3600; 2 is usual");
+    if let Some(seconds) = verify
+        .duration_s
+        .filter(|seconds| !(1..=3600).contains(seconds))
+    {
+        let finding = new_spec_error(
+            "RW0124",
+            format!("a run cannot take {seconds} s"),
+            effect,
+            "write a number from 1 to 3600; 2 is usual",
+        );
         checker.find("verify.duration_s", "1 to 3600 is possible", finding);
     }
 }

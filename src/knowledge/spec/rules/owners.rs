@@ -1,4 +1,5 @@
-//! One owner for each driver and each NIC of a node: a host that we set up, or a controller of the cluster.
+//! One owner for each driver and each NIC of a node: a host that we set up, or a controller of the
+//! cluster.
 
 use super::{SpecChecker, new_spec_error};
 use crate::spec::model::{FabricKind, GpuSpec, RdmaFlavour, RdmaStack, Spec};
@@ -17,76 +18,150 @@ pub fn check_driver_owners(checker: &mut SpecChecker<'_>, spec: &Spec) {
 
 /// The place of a parameter that switches something on, of a module that the spec takes.
 fn find_enabled_parameter(spec: &Spec, module: &str, parameter: &str) -> Option<String> {
-    let taken = spec.modules.get(module).filter(|module| module.enabled == Some(true))?;
-    taken.parameters.get(parameter).filter(|value| !matches!(value, Value::Null | Value::Bool(false)))?;
+    let taken = spec
+        .modules
+        .get(module)
+        .filter(|module| module.enabled == Some(true))?;
+    taken
+        .parameters
+        .get(parameter)
+        .filter(|value| !matches!(value, Value::Null | Value::Bool(false)))?;
     Some(format!("modules[\"{module}\"].parameters[\"{parameter}\"]"))
 }
 
-/// NVIDIA's network operator brings MLNX_OFED or DOCA-OFED in a container, which takes away the driver of the host.
+/// NVIDIA's network operator brings MLNX_OFED or DOCA-OFED in a container, which takes away the
+/// driver of the host.
 fn network_operator(checker: &mut SpecChecker<'_>, spec: &Spec) {
-    let Some(place) = find_enabled_parameter(spec, "nvidia-network-operator", "ofed_driver") else { return };
-    let of_hosts = |stack: &RdmaStack| matches!(stack.flavour, RdmaFlavour::Doca | RdmaFlavour::MlnxOfed);
-    for (index, _) in spec.nodes.iter().enumerate().filter(|(_, group)| group.rdma_stack.as_ref().is_some_and(of_hosts)) {
+    let Some(place) = find_enabled_parameter(spec, "nvidia-network-operator", "ofed_driver") else {
+        return;
+    };
+    let of_hosts =
+        |stack: &RdmaStack| matches!(stack.flavour, RdmaFlavour::Doca | RdmaFlavour::MlnxOfed);
+    for (index, _) in spec
+        .nodes
+        .iter()
+        .enumerate()
+        .filter(|(_, group)| group.rdma_stack.as_ref().is_some_and(of_hosts))
+    {
         let finding = new_spec_error(
             CODE,
             "the RDMA drivers of these hosts have two owners",
-            "the network operator unloads the drivers of the host and loads its own from a container, at each boot after the host has loaded what is installed: \
-             netdevs and their settings go and come back under us, and which driver runs depends on who was last",
-            "leave `ofed_driver` of the module out, or say `rdma_stack: { flavour: inbox }` of the hosts",
+            "the network operator unloads the drivers of the host and loads its own from a \
+             container, at each boot after the host has loaded what is installed: netdevs and \
+             their settings go and come back under us, and which driver runs depends on who was \
+             last",
+            "leave `ofed_driver` of the module out, or say `rdma_stack: { flavour: inbox }` of the \
+             hosts",
         );
-        checker.find_with(&format!("nodes[{index}].rdma_stack"), "installed by us", (&place, "brought by the network operator"), finding);
+        checker.find_with(
+            &format!("nodes[{index}].rdma_stack"),
+            "installed by us",
+            (&place, "brought by the network operator"),
+            finding,
+        );
     }
 }
 
 /// NVIDIA's GPU operator brings the GPU driver in a container, and refuses a host that has one.
 fn gpu_operator(checker: &mut SpecChecker<'_>, spec: &Spec) {
-    let Some(place) = find_enabled_parameter(spec, "nvidia-gpu-operator", "driver") else { return };
+    let Some(place) = find_enabled_parameter(spec, "nvidia-gpu-operator", "driver") else {
+        return;
+    };
     let has_driver = |gpu: &GpuSpec| gpu.driver.is_some();
-    for (index, _) in spec.nodes.iter().enumerate().filter(|(_, group)| group.gpu.as_ref().is_some_and(has_driver)) {
+    for (index, _) in spec
+        .nodes
+        .iter()
+        .enumerate()
+        .filter(|(_, group)| group.gpu.as_ref().is_some_and(has_driver))
+    {
         let finding = new_spec_error(
             CODE,
             "the GPU driver of these hosts has two owners",
-            "the GPU operator loads a driver from a container, and we install one on the host: the modules of the one do not go with the libraries of the other, \
-             so programs on the host or in pods fail by whichever was loaded last",
+            "the GPU operator loads a driver from a container, and we install one on the host: the \
+             modules of the one do not go with the libraries of the other, so programs on the host \
+             or in pods fail by whichever was loaded last",
             "leave `driver` of the module out, or `gpu.driver` of the hosts",
         );
-        checker.find_with(&format!("nodes[{index}].gpu.driver"), "installed by us", (&place, "brought by the GPU operator"), finding);
+        checker.find_with(
+            &format!("nodes[{index}].gpu.driver"),
+            "installed by us",
+            (&place, "brought by the GPU operator"),
+            finding,
+        );
     }
 }
 
 /// The eRDMA controller against the hosts, and against the other device plugin.
 fn erdma_controller(checker: &mut SpecChecker<'_>, spec: &Spec) {
-    let Some(kubernetes) = spec.kubernetes.as_ref().filter(|kubernetes| kubernetes.erdma.is_some()) else { return };
-    let is_left_out = spec.modules.get(OF_HOSTS).is_some_and(|module| module.enabled == Some(false));
-    let owned = spec.nodes.iter().enumerate().filter(|(_, group)| group.erdma.is_some() && !is_left_out);
+    let Some(kubernetes) = spec
+        .kubernetes
+        .as_ref()
+        .filter(|kubernetes| kubernetes.erdma.is_some())
+    else {
+        return;
+    };
+    let is_left_out = spec
+        .modules
+        .get(OF_HOSTS)
+        .is_some_and(|module| module.enabled == Some(false));
+    let owned = spec
+        .nodes
+        .iter()
+        .enumerate()
+        .filter(|(_, group)| group.erdma.is_some() && !is_left_out);
     for (index, _) in owned {
         let finding = new_spec_error(
             CODE,
             "the eRDMA driver of these hosts has two owners",
-            "the controller's agent installs the driver and loads it in the mode of `prefer_driver`, and we load it in that of `erdma`: \
-             each takes away what the other set, and hosts in different modes cannot connect",
+            "the controller's agent installs the driver and loads it in the mode of \
+             `prefer_driver`, and we load it in that of `erdma`: each takes away what the other \
+             set, and hosts in different modes cannot connect",
             "leave `erdma` of the hosts out, or `kubernetes.erdma`",
         );
-        let finding = finding.next(format!("to keep its `route_metric` checked: `modules: {{ {OF_HOSTS}: {{ enabled: false }} }}`"));
-        checker.find_with(&format!("nodes[{index}].erdma"), "loaded by us", ("kubernetes.erdma", "installed by the agent"), finding);
+        let finding = finding.next(format!(
+            "to keep its `route_metric` checked: `modules: {{ {OF_HOSTS}: {{ enabled: false }} }}`"
+        ));
+        checker.find_with(
+            &format!("nodes[{index}].erdma"),
+            "loaded by us",
+            ("kubernetes.erdma", "installed by the agent"),
+            finding,
+        );
     }
-    let mtus = kubernetes.erdma.as_ref().and_then(|erdma| erdma.jumbo_mtu).zip(spec.fabric.mtu).filter(|(agents, ours)| agents != ours);
+    let mtus = kubernetes
+        .erdma
+        .as_ref()
+        .and_then(|erdma| erdma.jumbo_mtu)
+        .zip(spec.fabric.mtu)
+        .filter(|(agents, ours)| agents != ours);
     if mtus.is_some() && spec.nodes.iter().any(|group| group.nics.is_some()) {
         let finding = new_spec_error(
             CODE,
             "the MTU of the eRDMA NICs has two owners",
-            "the agent sets its own on each NIC that has jumbo frames on, and we set the fabric's on all: each takes away what the other set",
+            "the agent sets its own on each NIC that has jumbo frames on, and we set the fabric's \
+             on all: each takes away what the other set",
             "give both the same value, or leave one of them out",
         );
-        checker.find_with("kubernetes.erdma.jumbo_mtu", "set by the agent", ("fabric.mtu", "set by us"), finding);
+        checker.find_with(
+            "kubernetes.erdma.jumbo_mtu",
+            "set by the agent",
+            ("fabric.mtu", "set by us"),
+            finding,
+        );
     }
     if kubernetes.rdma.is_some() && spec.fabric.kind == FabricKind::Erdma {
         let finding = new_spec_error(
             CODE,
             "two device plugins would hand out the same eRDMA devices",
             "each counts for itself: two jobs get one NIC, and each takes it for its own",
-            "leave `kubernetes.rdma` out: the eRDMA controller has a device plugin of its own (`aliyun/erdma`)",
+            "leave `kubernetes.rdma` out: the eRDMA controller has a device plugin of its own \
+             (`aliyun/erdma`)",
         );
-        checker.find_with("kubernetes.rdma", "hands out NICs of all rails", ("kubernetes.erdma", "hands out eRDMA devices"), finding);
+        checker.find_with(
+            "kubernetes.rdma",
+            "hands out NICs of all rails",
+            ("kubernetes.erdma", "hands out eRDMA devices"),
+            finding,
+        );
     }
 }

@@ -15,15 +15,26 @@ const NAMES: &str = "RW0172";
 pub fn check_reached_switches(checker: &mut SpecChecker<'_>, spec: &Spec) {
     for (index, switch) in spec.switches.iter().enumerate() {
         let at = |key: &str| format!("switches[{index}].{key}");
-        if let (Some(Ok(ports)), Some(os)) = (switch.ports.as_deref().map(expand_ports), switch.os) {
+        if let (Some(Ok(ports)), Some(os)) = (switch.ports.as_deref().map(expand_ports), switch.os)
+        {
             check_port_names(checker, &at("ports"), &ports, os);
         }
         if let Some(Err(problem)) = switch.ports.as_deref().map(expand_ports) {
             let effect = "no port of these switches can be named, so none is looked at";
-            let fix = problem.fix.unwrap_or_else(|| "ports look like `Ethernet[0,4,8]`, `swp[1-32]` or `Ethernet[1-32]/1`".to_owned());
-            checker.find(&at("ports"), &problem.message, new_spec_error(PORTS, "this is no node-set of ports", effect, fix));
+            let fix = problem.fix.unwrap_or_else(|| {
+                "ports look like `Ethernet[0,4,8]`, `swp[1-32]` or `Ethernet[1-32]/1`".to_owned()
+            });
+            checker.find(
+                &at("ports"),
+                &problem.message,
+                new_spec_error(PORTS, "this is no node-set of ports", effect, fix),
+            );
         }
-        let way = switch.ssh.as_ref().map(|_| "ssh").or_else(|| switch.apis().next().map(|(kind, _)| kind.key()));
+        let way = switch
+            .ssh
+            .as_ref()
+            .map(|_| "ssh")
+            .or_else(|| switch.apis().next().map(|(kind, _)| kind.key()));
         if let Some(way) = way {
             check_reach_requirements(checker, switch, way, &at, spec.cabling.is_some());
         }
@@ -31,32 +42,87 @@ pub fn check_reached_switches(checker: &mut SpecChecker<'_>, spec: &Spec) {
 }
 
 fn check_port_names(checker: &mut SpecChecker<'_>, path: &str, ports: &[String], os: SwitchOs) {
-    let wrong: Vec<&str> = ports.iter().map(String::as_str).filter(|port| !os.has_port_named(port)).collect();
+    let wrong: Vec<&str> = ports
+        .iter()
+        .map(String::as_str)
+        .filter(|port| !os.has_port_named(port))
+        .collect();
     if wrong.is_empty() {
         return;
     }
     let (form, set) = os.ports();
-    let what = format!("{} has no port that is called {}: it calls them {form}", os.name(), truncate_user_text(&fold_node_set(&wrong)));
+    let what = format!(
+        "{} has no port that is called {}: it calls them {form}",
+        os.name(),
+        truncate_user_text(&fold_node_set(&wrong))
+    );
     let effect = "nothing can be read or set on a port by a name that the switch does not have";
-    let fix = format!("name them as the switch does (`ports: \"{set}\"`); `{}` on it lists them", os.lists_ports());
-    checker.find(path, &format!("no name of {}", os.name()), new_spec_error(NAMES, what, effect, fix));
+    let fix = format!(
+        "name them as the switch does (`ports: \"{set}\"`); `{}` on it lists them",
+        os.lists_ports()
+    );
+    checker.find(
+        path,
+        &format!("no name of {}", os.name()),
+        new_spec_error(NAMES, what, effect, fix),
+    );
 }
 
-fn check_reach_requirements(checker: &mut SpecChecker<'_>, switch: &SwitchGroup, way: &str, at: &impl Fn(&str) -> String, is_cabled: bool) {
+fn check_reach_requirements(
+    checker: &mut SpecChecker<'_>,
+    switch: &SwitchGroup,
+    way: &str,
+    at: &impl Fn(&str) -> String,
+    is_cabled: bool,
+) {
     let name = truncate_user_text(&switch.name);
     if switch.os.is_none() {
         let effect = "how a switch is read and changed is known by its system";
         let fix = format!("write `os: sonic`, `os: cumulus` or `os: eos`, or take `{way}` out");
-        checker.find(&at(way), "to be reached", new_spec_error(SYSTEM, format!("{name} has `{way}`, and no `os`"), effect, fix));
+        checker.find(
+            &at(way),
+            "to be reached",
+            new_spec_error(
+                SYSTEM,
+                format!("{name} has `{way}`, and no `os`"),
+                effect,
+                fix,
+            ),
+        );
     }
     if switch.ports.is_none() && !is_cabled {
         let effect = "nothing would be planned for the switch, although it is to be reached";
         let set = switch.os.unwrap_or(SwitchOs::Sonic).ports().1;
-        let fix = format!("name the ports of the fabric (`ports: \"{set}\"`), or say what is plugged in where: `cabling: cabling.csv`");
-        checker.find(&at(way), "to be reached", new_spec_error(PORTS, format!("{name} has `{way}`, and no `ports`"), effect, fix));
+        let fix = format!(
+            "name the ports of the fabric (`ports: \"{set}\"`), or say what is plugged in where: \
+             `cabling: cabling.csv`"
+        );
+        checker.find(
+            &at(way),
+            "to be reached",
+            new_spec_error(
+                PORTS,
+                format!("{name} has `{way}`, and no `ports`"),
+                effect,
+                fix,
+            ),
+        );
     }
-    if switch.ssh.as_ref().is_some_and(|ssh| ssh.address.as_deref() == Some("local")) {
+    if switch
+        .ssh
+        .as_ref()
+        .is_some_and(|ssh| ssh.address.as_deref() == Some("local"))
+    {
         let effect = "this machine is no switch";
-        checker.find(&at("ssh.address"), "this machine", new_spec_error("RW0119", "`local` is no switch", effect, "write its address"));
+        checker.find(
+            &at("ssh.address"),
+            "this machine",
+            new_spec_error(
+                "RW0119",
+                "`local` is no switch",
+                effect,
+                "write its address",
+            ),
+        );
     }
 }

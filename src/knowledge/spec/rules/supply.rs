@@ -1,4 +1,5 @@
-//! Where packages and secrets come from. Repository values end up in files of apt and dnf, so each must be one word.
+//! Where packages and secrets come from. Repository values end up in files of apt and dnf, so each
+//! must be one word.
 
 use super::{SpecChecker, is_one_word, is_plain_name, new_spec_error, truncate_user_text};
 use crate::spec::model::{RepositorySpec, SecretReference, Spec};
@@ -12,26 +13,50 @@ pub fn check_repositories_and_secrets(checker: &mut SpecChecker<'_>, spec: &Spec
         if let Some(first) = names.insert(&repository.name, index) {
             let finding = new_spec_error(
                 "RW0118",
-                format!("two repositories are called `{}`", truncate_user_text(&repository.name)),
+                format!(
+                    "two repositories are called `{}`",
+                    truncate_user_text(&repository.name)
+                ),
                 "they would share one file on the hosts, and one would be lost",
                 "give each its own name",
             );
             let finding = checker.pointed(&format!("{at}.name"), "again here", finding);
-            checker.find(&format!("repositories[{first}].name"), "first here", finding);
+            checker.find(
+                &format!("repositories[{first}].name"),
+                "first here",
+                finding,
+            );
         }
         check_repository(checker, &at, repository);
     }
     for (name, secret) in &spec.secrets {
         let at = format!("secrets[\"{name}\"]");
-        let path = if name.contains(['.', '[', '"']) { at } else { format!("secrets.{name}") };
-        if is_plain_name(&name.replace('_', "-"), 64) {
-            check_secret(checker, &path, &format!("the secret `{}`", truncate_user_text(name)), secret);
+        let path = if name.contains(['.', '[', '"']) {
+            at
         } else {
-            let message = format!("the secret `{}` cannot be a secret's name", truncate_user_text(name));
+            format!("secrets.{name}")
+        };
+        if is_plain_name(&name.replace('_', "-"), 64) {
+            check_secret(
+                checker,
+                &path,
+                &format!("the secret `{}`", truncate_user_text(name)),
+                secret,
+            );
+        } else {
+            let message = format!(
+                "the secret `{}` cannot be a secret's name",
+                truncate_user_text(name)
+            );
             checker.find(
                 &path,
                 "not a name",
-                new_spec_error("RW0117", message, SECRET_EFFECT, "use letters, digits, `_` and `-`, at most 64"),
+                new_spec_error(
+                    "RW0117",
+                    message,
+                    SECRET_EFFECT,
+                    "use letters, digits, `_` and `-`, at most 64",
+                ),
             );
         }
     }
@@ -40,7 +65,13 @@ pub fn check_repositories_and_secrets(checker: &mut SpecChecker<'_>, spec: &Spec
 const SECRET_EFFECT: &str = "whatever needs this secret cannot be set up";
 
 /// One finding about a key of a repository.
-fn report_repository_finding(checker: &mut SpecChecker<'_>, path: &str, label: &str, message: String, fix: &str) {
+fn report_repository_finding(
+    checker: &mut SpecChecker<'_>,
+    path: &str,
+    label: &str,
+    message: String,
+    fix: &str,
+) {
     let effect = "the package manager would refuse its lists, and no package could be installed";
     checker.find(path, label, new_spec_error("RW0118", message, effect, fix));
 }
@@ -48,29 +79,67 @@ fn report_repository_finding(checker: &mut SpecChecker<'_>, path: &str, label: &
 fn check_repository(checker: &mut SpecChecker<'_>, at: &str, repository: &RepositorySpec) {
     let path = |key: &str| format!("{at}.{key}");
     if !is_plain_name(&repository.name, 64) {
-        let message = format!("`{}` cannot be a repository's name", truncate_user_text(&repository.name));
-        report_repository_finding(checker, &path("name"), "not a name", message, "use letters, digits and `-`, at most 64");
+        let message = format!(
+            "`{}` cannot be a repository's name",
+            truncate_user_text(&repository.name)
+        );
+        report_repository_finding(
+            checker,
+            &path("name"),
+            "not a name",
+            message,
+            "use letters, digits and `-`, at most 64",
+        );
     }
-    let has_scheme = ["https://", "http://", "file:/"].iter().any(|scheme| repository.url.starts_with(scheme));
+    let has_scheme = ["https://", "http://", "file:/"]
+        .iter()
+        .any(|scheme| repository.url.starts_with(scheme));
     if !has_scheme || !is_one_word(&repository.url) {
-        let message = format!("`{}` is no repository address", truncate_user_text(&repository.url));
-        report_repository_finding(checker, &path("url"), "not an address", message, "start it with https://, http:// or file:/");
+        let message = format!(
+            "`{}` is no repository address",
+            truncate_user_text(&repository.url)
+        );
+        report_repository_finding(
+            checker,
+            &path("url"),
+            "not an address",
+            message,
+            "start it with https://, http:// or file:/",
+        );
     }
     if repository.key.is_empty() || repository.key.chars().any(char::is_control) {
         let fix = "name the armoured key's file, relative to the inventory";
-        report_repository_finding(checker, &path("key"), "not a file name", "the signing key has no file".to_owned(), fix);
+        report_repository_finding(
+            checker,
+            &path("key"),
+            "not a file name",
+            "the signing key has no file".to_owned(),
+            fix,
+        );
     }
     if repository.priority == Some(0) {
         let message = "a pin priority of 0 is undefined".to_owned();
-        report_repository_finding(checker, &path("priority"), "0 means nothing", message, "see apt_preferences(5): 100 to 990 are common");
+        report_repository_finding(
+            checker,
+            &path("priority"),
+            "0 means nothing",
+            message,
+            "see apt_preferences(5): 100 to 990 are common",
+        );
     }
     check_suite(checker, at, repository);
 }
 
-/// Suite and components of an apt source: a suite that ends in `/` stands for itself, any other needs components.
+/// Suite and components of an apt source: a suite that ends in `/` stands for itself, any other
+/// needs components.
 fn check_suite(checker: &mut SpecChecker<'_>, at: &str, repository: &RepositorySpec) {
     let (path, complete) = (|key: &str| format!("{at}.{key}"), checker.complete);
-    for (index, component) in repository.components.iter().enumerate().filter(|(_, component)| !is_one_word(component)) {
+    for (index, component) in repository
+        .components
+        .iter()
+        .enumerate()
+        .filter(|(_, component)| !is_one_word(component))
+    {
         let message = format!("`{}` is no component", truncate_user_text(component));
         report_repository_finding(
             checker,
@@ -80,14 +149,29 @@ fn check_suite(checker: &mut SpecChecker<'_>, at: &str, repository: &RepositoryS
             "write one word, such as `main`",
         );
     }
-    match (repository.suite.as_deref(), repository.components.is_empty()) {
+    match (
+        repository.suite.as_deref(),
+        repository.components.is_empty(),
+    ) {
         (Some(suite), _) if !is_one_word(suite) => {
             let message = format!("`{}` is no suite", truncate_user_text(suite));
-            report_repository_finding(checker, &path("suite"), "not a suite", message, "write one word, such as `bookworm` or `./`");
+            report_repository_finding(
+                checker,
+                &path("suite"),
+                "not a suite",
+                message,
+                "write one word, such as `bookworm` or `./`",
+            );
         }
         (Some(suite), false) if suite.ends_with('/') => {
             let message = "a suite that ends in `/` has no components".to_owned();
-            report_repository_finding(checker, &path("components"), "not with this suite", message, "remove the components, or the `/`");
+            report_repository_finding(
+                checker,
+                &path("components"),
+                "not with this suite",
+                message,
+                "remove the components, or the `/`",
+            );
         }
         (Some(suite), true) if complete && !suite.ends_with('/') => {
             let message = format!("the suite `{}` needs components", truncate_user_text(suite));
@@ -101,32 +185,83 @@ fn check_suite(checker: &mut SpecChecker<'_>, at: &str, repository: &RepositoryS
         }
         (None, false) if complete => {
             let fix = "add `suite:` for apt, or remove the components for dnf";
-            report_repository_finding(checker, &path("components"), "no `suite` beside it", "components need a suite".to_owned(), fix);
+            report_repository_finding(
+                checker,
+                &path("components"),
+                "no `suite` beside it",
+                "components need a suite".to_owned(),
+                fix,
+            );
         }
         _ => {}
     }
 }
 
 /// One reference to a secret, at its path in the spec.
-pub(super) fn check_secret(checker: &mut SpecChecker<'_>, path: &str, what: &str, secret: &SecretReference) {
-    let sources = [secret.env.is_some(), secret.file.is_some(), secret.command.is_some()].iter().filter(|said| **said).count();
+pub(super) fn check_secret(
+    checker: &mut SpecChecker<'_>,
+    path: &str,
+    what: &str,
+    secret: &SecretReference,
+) {
+    let sources = [
+        secret.env.is_some(),
+        secret.file.is_some(),
+        secret.command.is_some(),
+    ]
+    .iter()
+    .filter(|said| **said)
+    .count();
     let (key, label, message, fix) = match secret {
-        _ if sources == 0 && checker.complete => ("", "no source", "has no source", "add one of `env`, `file` or `command`"),
-        _ if sources > 1 => ("", "more than one source", "has more than one source", "keep one of `env`, `file` and `command`"),
-        SecretReference { env: Some(variable), .. } if !is_variable(variable) => {
-            (".env", "not a variable", "is read from what cannot be an environment variable", "use letters, digits and `_`")
-        }
-        SecretReference { file: Some(file), .. } if file.is_empty() || file.chars().any(char::is_control) => {
-            (".file", "not a file name", "is read from what cannot be a file", "write a path relative to the inventory")
-        }
-        SecretReference { command: Some(words), .. } if words.first().is_none_or(String::is_empty) => {
-            (".command", "no program", "is read from an empty command", "write the program and its arguments, such as `[pass, show, NAME]`")
-        }
+        _ if sources == 0 && checker.complete => (
+            "",
+            "no source",
+            "has no source",
+            "add one of `env`, `file` or `command`",
+        ),
+        _ if sources > 1 => (
+            "",
+            "more than one source",
+            "has more than one source",
+            "keep one of `env`, `file` and `command`",
+        ),
+        SecretReference {
+            env: Some(variable),
+            ..
+        } if !is_variable(variable) => (
+            ".env",
+            "not a variable",
+            "is read from what cannot be an environment variable",
+            "use letters, digits and `_`",
+        ),
+        SecretReference {
+            file: Some(file), ..
+        } if file.is_empty() || file.chars().any(char::is_control) => (
+            ".file",
+            "not a file name",
+            "is read from what cannot be a file",
+            "write a path relative to the inventory",
+        ),
+        SecretReference {
+            command: Some(words),
+            ..
+        } if words.first().is_none_or(String::is_empty) => (
+            ".command",
+            "no program",
+            "is read from an empty command",
+            "write the program and its arguments, such as `[pass, show, NAME]`",
+        ),
         _ => return,
     };
-    checker.find(&format!("{path}{key}"), label, new_spec_error("RW0117", format!("{what} {message}"), SECRET_EFFECT, fix));
+    checker.find(
+        &format!("{path}{key}"),
+        label,
+        new_spec_error("RW0117", format!("{what} {message}"), SECRET_EFFECT, fix),
+    );
 }
 
 fn is_variable(name: &str) -> bool {
-    !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    !name.is_empty()
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }

@@ -19,7 +19,8 @@ const SPEEDS_GBPS: [u32; 10] = [1, 10, 25, 40, 50, 100, 200, 400, 800, 1600];
 const CABLE_M: RangeInclusive<u16> = 1..=9999;
 /// Microseconds for a packet and its answer across an idle fabric.
 const ROUND_TRIP_US: RangeInclusive<u16> = 1..=1000;
-/// Milliseconds of the watchdog (sonic-net/sonic-buildimage: src/sonic-yang-models/yang-models/sonic-pfcwd.yang).
+/// Milliseconds of the watchdog (sonic-net/sonic-buildimage:
+/// src/sonic-yang-models/yang-models/sonic-pfcwd.yang).
 const DETECTION_MS: RangeInclusive<u32> = 100..=5000;
 const RESTORATION_MS: RangeInclusive<u32> = 100..=60_000;
 const POLLING_MS: RangeInclusive<u32> = 100..=1000;
@@ -33,7 +34,11 @@ pub fn check_switch_groups(checker: &mut SpecChecker<'_>, spec: &Spec) {
         if let Some(thresholds) = switch.ecn.as_ref().and_then(|ecn| ecn.thresholds()) {
             check_ecn_thresholds(checker, thresholds, &at);
         }
-        if let Some(times) = switch.watchdog.as_ref().and_then(|watchdog| watchdog.times()) {
+        if let Some(times) = switch
+            .watchdog
+            .as_ref()
+            .and_then(|watchdog| watchdog.times())
+        {
             check_watchdog_times(checker, times, &at);
         }
     }
@@ -47,34 +52,80 @@ fn check_range<T: PartialOrd + Display + Copy>(
     range: &RangeInclusive<T>,
     words: (&str, &str),
 ) {
-    let Some(value) = value.filter(|value| !range.contains(value)) else { return };
+    let Some(value) = value.filter(|value| !range.contains(value)) else {
+        return;
+    };
     let (what, effect) = words;
     let possible = format!("{} to {}", range.start(), range.end());
-    let finding = new_spec_error(VALUE, format!("{value} is out of range for {what}"), effect, format!("write a number from {possible}"));
+    let finding = new_spec_error(
+        VALUE,
+        format!("{value} is out of range for {what}"),
+        effect,
+        format!("write a number from {possible}"),
+    );
     checker.find(path, &format!("{possible} is possible"), finding);
 }
 
-fn check_port_settings(checker: &mut SpecChecker<'_>, switch: &SwitchGroup, at: &impl Fn(&str) -> String) {
-    let effect = "the switch refuses it and keeps what it has, and larger packets of the hosts are dropped there";
-    let (mtus, of) =
-        switch.os.map_or((MTU_BYTES, "the MTU of a port".to_owned()), |os| (os.mtus(), format!("the MTU of a port with {}", os.name())));
+fn check_port_settings(
+    checker: &mut SpecChecker<'_>,
+    switch: &SwitchGroup,
+    at: &impl Fn(&str) -> String,
+) {
+    let effect = "the switch refuses it and keeps what it has, and larger packets of the hosts are \
+                  dropped there";
+    let (mtus, of) = switch
+        .os
+        .map_or((MTU_BYTES, "the MTU of a port".to_owned()), |os| {
+            (os.mtus(), format!("the MTU of a port with {}", os.name()))
+        });
     check_range(checker, &at("mtu"), switch.mtu, &mtus, (&of, effect));
     let effect = "the buffer for what is on its way when a pause is asked for is sized by it";
-    check_range(checker, &at("cable_length_m"), switch.cable_length_m, &CABLE_M, ("the length of a cable", effect));
-    if let Some(speed) = switch.port_speed_gbps.filter(|speed| !SPEEDS_GBPS.contains(speed)) {
+    check_range(
+        checker,
+        &at("cable_length_m"),
+        switch.cable_length_m,
+        &CABLE_M,
+        ("the length of a cable", effect),
+    );
+    if let Some(speed) = switch
+        .port_speed_gbps
+        .filter(|speed| !SPEEDS_GBPS.contains(speed))
+    {
         let effect = "buffers and thresholds are sized by the speed of the port";
         let speeds = SPEEDS_GBPS.map(|speed| speed.to_string()).join(", ");
-        let finding = new_spec_error(VALUE, format!("no port has {speed} Gb/s"), effect, format!("write one of {speeds}"));
+        let finding = new_spec_error(
+            VALUE,
+            format!("no port has {speed} Gb/s"),
+            effect,
+            format!("write one of {speeds}"),
+        );
         checker.find(&at("port_speed_gbps"), "no speed of Ethernet", finding);
     }
-    if let Some(model) = switch.model.as_ref().filter(|model| model.trim().is_empty()) {
+    if let Some(model) = switch
+        .model
+        .as_ref()
+        .filter(|model| model.trim().is_empty())
+    {
         let effect = "nothing that depends on the chip could be checked";
         let fix = "write a model (`railwright catalog switch`), or leave the key out";
-        checker.find(&at("model"), "empty", new_spec_error(VALUE, format!("`{}` is no model", truncate_user_text(model)), effect, fix));
+        checker.find(
+            &at("model"),
+            "empty",
+            new_spec_error(
+                VALUE,
+                format!("`{}` is no model", truncate_user_text(model)),
+                effect,
+                fix,
+            ),
+        );
     }
 }
 
-fn check_traffic_priorities(checker: &mut SpecChecker<'_>, switch: &SwitchGroup, at: &impl Fn(&str) -> String) {
+fn check_traffic_priorities(
+    checker: &mut SpecChecker<'_>,
+    switch: &SwitchGroup,
+    at: &impl Fn(&str) -> String,
+) {
     let mut seen = BTreeSet::new();
     for (index, priority) in switch.pfc.iter().flatten().enumerate() {
         let path = format!("{}[{index}]", at("pfc"));
@@ -84,7 +135,12 @@ fn check_traffic_priorities(checker: &mut SpecChecker<'_>, switch: &SwitchGroup,
             checker.find(
                 &path,
                 "again here",
-                new_spec_error(VALUE, format!("priority {priority} stands twice in `pfc`"), effect, "name it once"),
+                new_spec_error(
+                    VALUE,
+                    format!("priority {priority} stands twice in `pfc`"),
+                    effect,
+                    "name it once",
+                ),
             );
         }
     }
@@ -94,36 +150,78 @@ fn check_traffic_priorities(checker: &mut SpecChecker<'_>, switch: &SwitchGroup,
 }
 
 fn is_priority(checker: &mut SpecChecker<'_>, path: &str, priority: u8) {
-    let words = ("a priority", "Ethernet has the priorities 0 to 7 (IEEE 802.1Q)");
+    let words = (
+        "a priority",
+        "Ethernet has the priorities 0 to 7 (IEEE 802.1Q)",
+    );
     check_range(checker, path, Some(priority), &(0..=7), words);
 }
 
-fn check_ecn_thresholds(checker: &mut SpecChecker<'_>, thresholds: &EcnThresholds, at: &impl Fn(&str) -> String) {
+fn check_ecn_thresholds(
+    checker: &mut SpecChecker<'_>,
+    thresholds: &EcnThresholds,
+    at: &impl Fn(&str) -> String,
+) {
     let effect = "the switch refuses the profile, and marks nothing";
-    check_range(checker, &at("ecn.probability_percent"), thresholds.probability_percent, &(0..=100), ("a share in percent", effect));
+    check_range(
+        checker,
+        &at("ecn.probability_percent"),
+        thresholds.probability_percent,
+        &(0..=100),
+        ("a share in percent", effect),
+    );
     let effect = "the thresholds are chosen by it";
-    check_range(checker, &at("ecn.round_trip_us"), thresholds.round_trip_us, &ROUND_TRIP_US, ("a round trip in microseconds", effect));
+    check_range(
+        checker,
+        &at("ecn.round_trip_us"),
+        thresholds.round_trip_us,
+        &ROUND_TRIP_US,
+        ("a round trip in microseconds", effect),
+    );
     match (thresholds.min_bytes, thresholds.max_bytes) {
         (Some(min), Some(max)) if min >= max => {
-            let effect =
-                "nothing lies between them: packets are marked all at once or not at all, and senders stop instead of slowing down";
-            let message = format!("packets would be marked from {min} bytes on and all of them from {max} on");
-            let finding =
-                new_spec_error(VALUE, message, effect, "let `min_bytes` be the smaller one, a quarter of `max_bytes` for example");
-            checker.find_with(&at("ecn.min_bytes"), "not below", (&at("ecn.max_bytes"), "this one"), finding);
+            let effect = "nothing lies between them: packets are marked all at once or not at all, \
+                          and senders stop instead of slowing down";
+            let message = format!(
+                "packets would be marked from {min} bytes on and all of them from {max} on"
+            );
+            let finding = new_spec_error(
+                VALUE,
+                message,
+                effect,
+                "let `min_bytes` be the smaller one, a quarter of `max_bytes` for example",
+            );
+            checker.find_with(
+                &at("ecn.min_bytes"),
+                "not below",
+                (&at("ecn.max_bytes"), "this one"),
+                finding,
+            );
         }
         (Some(_), None) | (None, Some(_)) => {
-            let (here, absent) = if thresholds.min_bytes.is_some() { ("min_bytes", "max_bytes") } else { ("max_bytes", "min_bytes") };
+            let (here, absent) = if thresholds.min_bytes.is_some() {
+                ("min_bytes", "max_bytes")
+            } else {
+                ("max_bytes", "min_bytes")
+            };
             let effect = "the other one would be chosen without a look at this one";
-            let finding =
-                new_spec_error(VALUE, format!("`{here}` needs `{absent}` beside it"), effect, format!("add `{absent}`, or leave both out"));
+            let finding = new_spec_error(
+                VALUE,
+                format!("`{here}` needs `{absent}` beside it"),
+                effect,
+                format!("add `{absent}`, or leave both out"),
+            );
             checker.find(&at(&format!("ecn.{here}")), "alone", finding);
         }
         _ => {}
     }
 }
 
-fn check_watchdog_times(checker: &mut SpecChecker<'_>, times: &WatchdogTimes, at: &impl Fn(&str) -> String) {
+fn check_watchdog_times(
+    checker: &mut SpecChecker<'_>,
+    times: &WatchdogTimes,
+    at: &impl Fn(&str) -> String,
+) {
     let effect = "the switch refuses the value, and the watchdog does not watch the port";
     let fields = [
         ("detection_ms", times.detection_ms, DETECTION_MS),
@@ -131,30 +229,59 @@ fn check_watchdog_times(checker: &mut SpecChecker<'_>, times: &WatchdogTimes, at
         ("polling_ms", times.polling_ms, POLLING_MS),
     ];
     for (key, value, range) in &fields {
-        check_range(checker, &at(&format!("watchdog.{key}")), *value, range, ("a time of the watchdog in milliseconds", effect));
+        check_range(
+            checker,
+            &at(&format!("watchdog.{key}")),
+            *value,
+            range,
+            ("a time of the watchdog in milliseconds", effect),
+        );
     }
-    let Some(polling) = times.polling_ms else { return };
+    let Some(polling) = times.polling_ms else {
+        return;
+    };
     for (key, value, _) in &fields[..2] {
-        let Some(value) = value.filter(|value| *value < polling) else { continue };
-        let effect = "what is shorter than the time between two looks is never seen, and the switch refuses it";
+        let Some(value) = value.filter(|value| *value < polling) else {
+            continue;
+        };
+        let effect = "what is shorter than the time between two looks is never seen, and the \
+                      switch refuses it";
         let message = format!("the watchdog looks every {polling} ms, and `{key}` is {value}");
-        let finding = new_spec_error(VALUE, message, effect, format!("write {polling} or more, or let it look more often"));
+        let finding = new_spec_error(
+            VALUE,
+            message,
+            effect,
+            format!("write {polling} or more, or let it look more often"),
+        );
         let path = at(&format!("watchdog.{key}"));
-        checker.find_with(&path, "shorter than", (&at("watchdog.polling_ms"), "the time between two looks"), finding);
+        checker.find_with(
+            &path,
+            "shorter than",
+            (&at("watchdog.polling_ms"), "the time between two looks"),
+            finding,
+        );
     }
 }
 
 /// Node-sets that can be unfolded, each switch in one entry, and none that is called like a host.
 pub fn check_switch_names(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]) {
-    let of_hosts: HashMap<&str, usize> = hosts.iter().map(|host| (host.name.as_str(), host.group)).collect();
+    let of_hosts: HashMap<&str, usize> = hosts
+        .iter()
+        .map(|host| (host.name.as_str(), host.group))
+        .collect();
     let mut first_entry: HashMap<String, usize> = HashMap::new();
     let mut twice: BTreeMap<(usize, usize), Vec<String>> = BTreeMap::new();
     let mut like_hosts: BTreeMap<(usize, usize), Vec<String>> = BTreeMap::new();
     for (index, switch) in spec.switches.iter().enumerate() {
-        let Some(names) = expand_switch_names(checker, index, switch) else { continue };
+        let Some(names) = expand_switch_names(checker, index, switch) else {
+            continue;
+        };
         for name in names {
             if let Some(group) = of_hosts.get(name.as_str()) {
-                like_hosts.entry((*group, index)).or_default().push(name.clone());
+                like_hosts
+                    .entry((*group, index))
+                    .or_default()
+                    .push(name.clone());
             }
             match first_entry.get(&name) {
                 Some(first) => twice.entry((*first, index)).or_default().push(name),
@@ -168,11 +295,18 @@ pub fn check_switch_names(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[H
                 "plans of this size were never tried",
                 "split the cluster into several inventories",
             );
-            return checker.find(&format!("switches[{index}].name"), "the limit is passed here", finding);
+            return checker.find(
+                &format!("switches[{index}].name"),
+                "the limit is passed here",
+                finding,
+            );
         }
     }
     for ((first, second), names) in twice {
-        let message = format!("{} in two entries of `switches`", format_subject_and_verb(&names, "the switch", "the switches"));
+        let message = format!(
+            "{} in two entries of `switches`",
+            format_subject_and_verb(&names, "the switch", "the switches")
+        );
         let effect = "the two entries may say different things of the same device";
         let fix = format!(
             "take it out of `{}` or of `{}`",
@@ -181,29 +315,57 @@ pub fn check_switch_names(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[H
         );
         let other = format!("switches[{first}].name");
         let finding = new_spec_error(NAME, message, effect, fix);
-        checker.find_with(&format!("switches[{second}].name"), "again here", (&other, "first here"), finding);
+        checker.find_with(
+            &format!("switches[{second}].name"),
+            "again here",
+            (&other, "first here"),
+            finding,
+        );
     }
     for ((group, index), names) in like_hosts {
-        let message = format!("{} called like a host", format_subject_and_verb(&names, "the switch", "the switches"));
+        let message = format!(
+            "{} called like a host",
+            format_subject_and_verb(&names, "the switch", "the switches")
+        );
         let effect = "on the command line and in node-sets the name would mean two devices";
         let finding = new_spec_error(NAME, message, effect, "call the switch by another name");
         let other = format!("nodes[{group}].name");
-        checker.find_with(&format!("switches[{index}].name"), "a switch", (&other, "a host"), finding);
+        checker.find_with(
+            &format!("switches[{index}].name"),
+            "a switch",
+            (&other, "a host"),
+            finding,
+        );
     }
 }
 
-/// The switches of an entry; a node-set that cannot be unfolded is told with the caret under the wrong part of it.
-fn expand_switch_names(checker: &mut SpecChecker<'_>, index: usize, switch: &SwitchGroup) -> Option<Vec<String>> {
+/// The switches of an entry; a node-set that cannot be unfolded is told with the caret under the
+/// wrong part of it.
+fn expand_switch_names(
+    checker: &mut SpecChecker<'_>,
+    index: usize,
+    switch: &SwitchGroup,
+) -> Option<Vec<String>> {
     let problem = match expand_node_set(&switch.name) {
         Ok(names) => return Some(names),
         Err(problem) => problem,
     };
     let effect = "no switch of this entry can be named, so none is looked at";
-    let fix = problem.fix.unwrap_or_else(|| "a node-set looks like `leaf[1-8]`, `leaf1,leaf2` or `pod[1-4]leaf[1-8]`".to_owned());
+    let fix = problem.fix.unwrap_or_else(|| {
+        "a node-set looks like `leaf[1-8]`, `leaf1,leaf2` or `pod[1-4]leaf[1-8]`".to_owned()
+    });
     let finding = new_spec_error("RW0110", "this is no node-set", effect, fix);
     let location = checker.tree.find(&format!("switches[{index}].name"));
-    let label = location.map(|location| checker.tree.label_within(location, problem.span, &problem.message));
-    checker.findings.push(label.into_iter().fold(finding, railwright_base::Diagnostic::labelled));
+    let label = location.map(|location| {
+        checker
+            .tree
+            .label_within(location, problem.span, &problem.message)
+    });
+    checker.findings.push(
+        label
+            .into_iter()
+            .fold(finding, railwright_base::Diagnostic::labelled),
+    );
     None
 }
 

@@ -1,5 +1,5 @@
-//! Rules that are waived for a while: whose, by whom, why, and until when. Whether there is such a rule is asked where the
-//! rules are known.
+//! Rules that are waived for a while: whose, by whom, why, and until when. Whether there is such a
+//! rule is asked where the rules are known.
 
 use super::acceptance::check_exception_fields;
 use super::{SpecChecker, new_spec_error, truncate_user_text};
@@ -17,18 +17,33 @@ pub fn check_waivers(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host])
     let known: BTreeSet<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
     for (index, waiver) in spec.rules.waive.iter().enumerate() {
         let at = format!("rules.waive[{index}]");
-        let said = [("code", &waiver.code), ("reason", &waiver.reason), ("owner", &waiver.owner)];
-        check_exception_fields(checker, (CODE, EFFECT), &at, "of this waiver", &said, &waiver.until);
-        let Some(nodes) = waiver.nodes.as_deref().filter(|nodes| *nodes != "*") else { continue };
+        let said = [
+            ("code", &waiver.code),
+            ("reason", &waiver.reason),
+            ("owner", &waiver.owner),
+        ];
+        check_exception_fields(
+            checker,
+            (CODE, EFFECT),
+            &at,
+            "of this waiver",
+            &said,
+            &waiver.until,
+        );
+        let Some(nodes) = waiver.nodes.as_deref().filter(|nodes| *nodes != "*") else {
+            continue;
+        };
         let (label, message, fix) = match expand_node_set(nodes) {
-            Err(problem) => {
-                (problem.message, "this is no node-set".to_owned(), "a node-set looks like `gpu[001-064]`; `*` stands for all".to_owned())
-            }
+            Err(problem) => (
+                problem.message,
+                "this is no node-set".to_owned(),
+                "a node-set looks like `gpu[001-064]`; `*` stands for all".to_owned(),
+            ),
             Ok(names) => match names.iter().find(|name| !known.contains(name.as_str())) {
                 None => continue,
                 Some(unknown) => {
-                    let near =
-                        find_nearest_word(unknown, known.iter().copied()).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+                    let near = find_nearest_word(unknown, known.iter().copied())
+                        .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
                     (
                         "of this cluster".to_owned(),
                         format!("there is no host `{}`{near}", truncate_user_text(unknown)),
@@ -37,6 +52,10 @@ pub fn check_waivers(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host])
                 }
             },
         };
-        checker.find(&format!("{at}.nodes"), &label, new_spec_error(CODE, message, EFFECT, fix));
+        checker.find(
+            &format!("{at}.nodes"),
+            &label,
+            new_spec_error(CODE, message, EFFECT, fix),
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! Workloads that stay: each in a cluster that the spec names, no two of one name, and no two whose pods are alike to their Deployments. What
-//! their fields and values may be is asked where they become objects.
+//! Workloads that stay: each in a cluster that the spec names, no two of one name, and no two whose
+//! pods are alike to their Deployments. What their fields and values may be is asked where they
+//! become objects.
 
 use super::{SpecChecker, new_spec_error, truncate_user_text};
 use crate::spec::model::{Spec, WorkloadKind};
@@ -7,7 +8,11 @@ use std::collections::BTreeMap;
 
 /// All of them, against each other.
 pub fn check_workloads(checker: &mut SpecChecker<'_>, spec: &Spec) {
-    if let (false, None, true) = (spec.workloads.is_empty(), &spec.kubernetes, checker.complete) {
+    if let (false, None, true) = (
+        spec.workloads.is_empty(),
+        &spec.kubernetes,
+        checker.complete,
+    ) {
         let finding = new_spec_error(
             "RW0180",
             "there are workloads, and no Kubernetes cluster for them",
@@ -18,7 +23,9 @@ pub fn check_workloads(checker: &mut SpecChecker<'_>, spec: &Spec) {
     }
     let mut seen: BTreeMap<(WorkloadKind, &str, &str), usize> = BTreeMap::new();
     for (index, workload) in spec.workloads.iter().enumerate() {
-        let first = *seen.entry((workload.kind, &workload.namespace, &workload.name)).or_insert(index);
+        let first = *seen
+            .entry((workload.kind, &workload.namespace, &workload.name))
+            .or_insert(index);
         if first != index {
             let finding = new_spec_error(
                 "RW0182",
@@ -31,16 +38,27 @@ pub fn check_workloads(checker: &mut SpecChecker<'_>, spec: &Spec) {
                 "each would take away what the other sets",
                 "give one of them another name or namespace",
             );
-            checker.find_with(&format_name_path(index), "again here", (&format_name_path(first), "first here"), finding);
+            checker.find_with(
+                &format_name_path(index),
+                "again here",
+                (&format_name_path(first), "first here"),
+                finding,
+            );
         }
     }
     check_app_labels(checker, spec);
 }
 
-/// A Deployment takes every pod of its namespace with its label `app` for one of its own (Kubernetes documentation, Deployments: selector).
+/// A Deployment takes every pod of its namespace with its label `app` for one of its own
+/// (Kubernetes documentation, Deployments: selector).
 fn check_app_labels(checker: &mut SpecChecker<'_>, spec: &Spec) {
     let mut seen: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    for (index, workload) in spec.workloads.iter().enumerate().filter(|(_, workload)| workload.kind == WorkloadKind::Acs) {
+    for (index, workload) in spec
+        .workloads
+        .iter()
+        .enumerate()
+        .filter(|(_, workload)| workload.kind == WorkloadKind::Acs)
+    {
         let app = workload.app.as_deref().unwrap_or(&workload.name);
         let first = *seen.entry((&workload.namespace, app)).or_insert(index);
         // Of one name it is told already.
@@ -54,14 +72,20 @@ fn check_app_labels(checker: &mut SpecChecker<'_>, spec: &Spec) {
                 truncate_user_text(app),
                 truncate_user_text(&workload.namespace)
             ),
-            "each takes the pods of the other for its own, and they make and delete pods against each other",
+            "each takes the pods of the other for its own, and they make and delete pods against \
+             each other",
             "give one of them another `app` or namespace",
         );
         let place = |index: usize| match spec.workloads[index].app {
             Some(_) => format!("workloads[{index}].app"),
             None => format_name_path(index),
         };
-        checker.find_with(&place(index), "again here", (&place(first), "first here"), finding);
+        checker.find_with(
+            &place(index),
+            "again here",
+            (&place(first), "first here"),
+            finding,
+        );
     }
 }
 

@@ -3,11 +3,20 @@
 use super::*;
 
 fn shape() -> ContextShape {
-    let rail = ContextShape::map([("netdev", ContextShape::Scalar), ("address", ContextShape::Scalar)]);
+    let rail = ContextShape::map([
+        ("netdev", ContextShape::Scalar),
+        ("address", ContextShape::Scalar),
+    ]);
     ContextShape::map([
         (
             "fabric",
-            ContextShape::map([("kind", ContextShape::Choice(vec!["rocev2".into(), "none".into()])), ("mtu", ContextShape::Scalar)]),
+            ContextShape::map([
+                (
+                    "kind",
+                    ContextShape::Choice(vec!["rocev2".into(), "none".into()]),
+                ),
+                ("mtu", ContextShape::Scalar),
+            ]),
         ),
         (
             "host",
@@ -21,9 +30,20 @@ fn shape() -> ContextShape {
 
 fn lint(text: &str) -> String {
     let (uses, problems) = check_template_names(text, &shape(), &[]);
-    let uses = uses.iter().map(|one| one.path.join(".")).collect::<Vec<_>>().join(" ");
-    let problems =
-        problems.iter().map(|p| format!(" ! {} {:?}: {} ({})", p.code, &text[p.span.clone()], p.message, p.fix.as_deref().unwrap_or("-")));
+    let uses = uses
+        .iter()
+        .map(|one| one.path.join("."))
+        .collect::<Vec<_>>()
+        .join(" ");
+    let problems = problems.iter().map(|p| {
+        format!(
+            " ! {} {:?}: {} ({})",
+            p.code,
+            &text[p.span.clone()],
+            p.message,
+            p.fix.as_deref().unwrap_or("-")
+        )
+    });
     format!("{uses}{}", problems.collect::<String>())
 }
 
@@ -31,11 +51,23 @@ fn lint(text: &str) -> String {
 fn names_are_resolved_through_loops_and_sets() {
     for (text, found) in [
         ("{{ fabric.mtu }}", "fabric.mtu"),
-        ("{% for r in host.rails %}{{ loop.index }} {{ r.netdev }}{% endfor %}", "host.rails host.rails.*.netdev"),
-        ("{% set f = fabric %}{{ f.mtu | default(value=1) }}", "fabric fabric.mtu"),
+        (
+            "{% for r in host.rails %}{{ loop.index }} {{ r.netdev }}{% endfor %}",
+            "host.rails host.rails.*.netdev",
+        ),
+        (
+            "{% set f = fabric %}{{ f.mtu | default(value=1) }}",
+            "fabric fabric.mtu",
+        ),
         ("{{ host.rails[0].netdev }}", "host.rails.*.netdev"),
-        ("{{ host.labels['rack'] }}{{ host.labels.leaf }}", "host.labels.leaf host.labels.rack"),
-        ("{{ 1 if fabric.kind == 'rocev2' and fabric?.mtu is defined else null }}", "fabric.kind fabric.mtu"),
+        (
+            "{{ host.labels['rack'] }}{{ host.labels.leaf }}",
+            "host.labels.leaf host.labels.rack",
+        ),
+        (
+            "{{ 1 if fabric.kind == 'rocev2' and fabric?.mtu is defined else null }}",
+            "fabric.kind fabric.mtu",
+        ),
         ("{% raw %}{{ anything }}{% endraw %}{# {{ too }} #}", ""),
         ("{% for i in range(end=3) %}{{ i }}{% endfor %}", ""),
         ("{{ {'a': fabric.mtu} | json }}", "fabric.mtu"),
@@ -76,7 +108,8 @@ fn what_would_silently_be_false_is_an_error() {
 
 proptest::proptest! {
     #[test]
-    fn no_text_panics(text in "(\\{\\{|\\}\\}|\\{%|%\\}|if|for|in|is|not|set|x|fabric|kind|\\.|\\[|\\]|\\(|\\||'a'|=| ){0,24}") {
+    fn no_text_panics(text in "(\\{\\{|\\}\\}|\\{%|%\\}|if|for|in|is|not|set|x|fabric|kind|\\.|\\[|\\]|\\(|\\||'a'|=| \
+                               ){0,24}") {
         let _ = check_template_names(&text, &shape(), &[]);
     }
 }

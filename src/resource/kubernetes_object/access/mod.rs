@@ -1,9 +1,10 @@
 //! What an identity has to be allowed for what is read and changed of a cluster, right by right.
 //!
-//! A right may be held to one object where the server knows its name when it decides. That is so for `create` too, where an
-//! object is made by a server-side apply: the name is in the request's path (kubernetes/kubernetes:
-//! staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go, `createAuthorizerAttributes`). A list or a watch is allowed by
-//! name where it selects that name (kubernetes.io/docs/reference/access-authn-authz/rbac, "Referring to resources").
+//! A right may be held to one object where the server knows its name when it decides. That is so
+//! for `create` too, where an object is made by a server-side apply: the name is in the request's
+//! path (kubernetes/kubernetes: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go,
+//! `createAuthorizerAttributes`). A list or a watch is allowed by name where it selects that name
+//! (kubernetes.io/docs/reference/access-authn-authz/rbac, "Referring to resources").
 
 use super::known_kinds::ApiResourceName;
 use super::request::{KubernetesRead, ObjectName};
@@ -21,20 +22,30 @@ pub const NAMESPACE: &str = "kube-system";
 const ROLES: &str = "rbac.authorization.k8s.io";
 /// The group of admission policies.
 const ADMISSION: &str = "admissionregistration.k8s.io";
-/// Policies and their bindings, by kind and resource: no admission policy is asked about them, so none can hold an identity to dry
-/// runs of them (kubernetes/kubernetes: staging/src/k8s.io/api/admissionregistration/v1/types.go, `matchConstraints`).
+/// Policies and their bindings, by kind and resource: no admission policy is asked about them, so
+/// none can hold an identity to dry runs of them (kubernetes/kubernetes:
+/// staging/src/k8s.io/api/admissionregistration/v1/types.go, `matchConstraints`).
 const UNPOLICED: [(&str, &str); 4] = [
     ("ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
-    ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
+    (
+        "ValidatingAdmissionPolicyBinding",
+        "validatingadmissionpolicybindings",
+    ),
     ("MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
-    ("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings"),
+    (
+        "MutatingAdmissionPolicyBinding",
+        "mutatingadmissionpolicybindings",
+    ),
 ];
 
-/// What the admission policy that holds an identity to previews says of everything else; `rbac` prints it, and a run knows it again.
+/// What the admission policy that holds an identity to previews says of everything else; `rbac`
+/// prints it, and a run knows it again.
 pub const PREVIEWS_ALONE: &str = "this identity previews: it may ask for dry runs alone";
 
 /// A verb of the API; in the order in which a rule names them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum ApiVerb {
     /// Reads one object.
@@ -90,7 +101,8 @@ pub struct Right {
 }
 
 impl Right {
-    /// To do this to an object. Nothing where no rule could help: the object names no namespace, and its kind is in one.
+    /// To do this to an object. Nothing where no rule could help: the object names no namespace,
+    /// and its kind is in one.
     pub fn on(object: &ObjectName, called: &ApiResourceName, verb: ApiVerb) -> Option<Self> {
         let namespace = object.namespace.clone().filter(|_| called.namespaced);
         (namespace.is_some() || !called.namespaced).then(|| Right {
@@ -122,7 +134,11 @@ pub enum AccessLevel {
 
 impl AccessLevel {
     /// All of them, the smallest first.
-    pub const ALL: [AccessLevel; 3] = [AccessLevel::Observe, AccessLevel::Preview, AccessLevel::Apply];
+    pub const ALL: [AccessLevel; 3] = [
+        AccessLevel::Observe,
+        AccessLevel::Preview,
+        AccessLevel::Apply,
+    ];
 
     /// The word on the command line and in names.
     pub fn word(self) -> &'static str {
@@ -160,33 +176,65 @@ pub struct ObjectUse {
     binds: Option<ObjectName>,
 }
 
-/// What a wish deals with: the objects that its kind reads of the API server, and what it does to them. One that was applied
-/// earlier and is no longer wished is only taken back.
+/// What a wish deals with: the objects that its kind reads of the API server, and what it does to
+/// them. One that was applied earlier and is no longer wished is only taken back.
 pub fn list_object_uses(wish: &DesiredResource, wished: bool) -> Vec<ObjectUse> {
-    let Some(kind) = kind_named(&wish.kind) else { return Vec::new() };
-    let troubles = if wished { kind.troubles(wish) } else { Vec::new() };
+    let Some(kind) = kind_named(&wish.kind) else {
+        return Vec::new();
+    };
+    let troubles = if wished {
+        kind.troubles(wish)
+    } else {
+        Vec::new()
+    };
     let mut how: BTreeMap<ObjectName, How> = BTreeMap::new();
-    for (object, found) in kind.reads(wish).iter().chain(&troubles).flat_map(|read| of_read(read, wished)) {
+    for (object, found) in kind
+        .reads(wish)
+        .iter()
+        .chain(&troubles)
+        .flat_map(|read| of_read(read, wished))
+    {
         let known = how.entry(object).or_insert(found);
         *known = found.max(*known);
     }
-    let now = if wished { kind.changes(wish, false) } else { Vec::new() };
-    let changes: Vec<(ObjectName, ApiVerb)> = now.into_iter().chain(kind.changes(wish, true)).collect();
+    let now = if wished {
+        kind.changes(wish, false)
+    } else {
+        Vec::new()
+    };
+    let changes: Vec<(ObjectName, ApiVerb)> =
+        now.into_iter().chain(kind.changes(wish, true)).collect();
     let whose = wish.whose();
     for (object, _) in &changes {
         how.entry(object.clone()).or_insert(How::Edited);
     }
     let because = |object: &ObjectName, how: How| match wished {
-        _ if how == How::Edited && wished => format!("nodes of {} of {whose}", wish.address.words()),
-        _ if how == How::Edited => format!("nodes of {}, applied and no longer wished", wish.address.words()),
-        true if object.name.is_empty() => format!("what {} of {whose} waits for", wish.address.words()),
+        _ if how == How::Edited && wished => {
+            format!("nodes of {} of {whose}", wish.address.words())
+        }
+        _ if how == How::Edited => format!(
+            "nodes of {}, applied and no longer wished",
+            wish.address.words()
+        ),
+        true if object.name.is_empty() => {
+            format!("what {} of {whose} waits for", wish.address.words())
+        }
         true => format!("{} of {whose}", format_object_name(object)),
-        false => format!("{}, applied and no longer wished", format_object_name(object)),
+        false => format!(
+            "{}, applied and no longer wished",
+            format_object_name(object)
+        ),
     };
-    let bound = manifest::parse_manifest(&wish.body).ok().and_then(|manifest| parse_bound_role(&manifest));
+    let bound = manifest::parse_manifest(&wish.body)
+        .ok()
+        .and_then(|manifest| parse_bound_role(&manifest));
     let one = |(object, how): (ObjectName, How)| ObjectUse {
         how,
-        changes: changes.iter().filter(|(changed, _)| *changed == object).map(|(_, verb)| *verb).collect(),
+        changes: changes
+            .iter()
+            .filter(|(changed, _)| *changed == object)
+            .map(|(_, verb)| *verb)
+            .collect(),
         reason: because(&object, how),
         binds: bound.clone().filter(|_| object.group() == ROLES),
         object,
@@ -202,33 +250,56 @@ fn of_read(read: &Read, wished: bool) -> Vec<(ObjectName, How)> {
         namespace: namespace.clone(),
         name: String::new(),
     };
-    let Read::Kubernetes(read) = read else { return Vec::new() };
+    let Read::Kubernetes(read) = read else {
+        return Vec::new();
+    };
     match read {
         KubernetesRead::Preview { object, .. } if wished => vec![(object.clone(), How::Previewed)],
-        KubernetesRead::Object(object) | KubernetesRead::Preview { object, .. } => vec![(object.clone(), How::Read)],
-        KubernetesRead::Nodes | KubernetesRead::NodeField(_) => vec![(all("v1", "Node", &None), How::Read)],
+        KubernetesRead::Object(object) | KubernetesRead::Preview { object, .. } => {
+            vec![(object.clone(), How::Read)]
+        }
+        KubernetesRead::Nodes | KubernetesRead::NodeField(_) => {
+            vec![(all("v1", "Node", &None), How::Read)]
+        }
         KubernetesRead::PodsOn(_) => vec![(all("v1", "Pod", &None), How::Read)],
-        KubernetesRead::States { api_version, kind, namespace } => vec![(all(api_version, kind, namespace), How::Read)],
+        KubernetesRead::States {
+            api_version,
+            kind,
+            namespace,
+        } => vec![(all(api_version, kind, namespace), How::Read)],
         KubernetesRead::Troubles { object, selector } => {
             let pods = selector.as_ref().map(|_| "Pod");
-            pods.into_iter().chain(["Event"]).map(|kind| (all("v1", kind, &object.namespace), How::Told)).collect()
+            pods.into_iter()
+                .chain(["Event"])
+                .map(|kind| (all("v1", kind, &object.namespace), How::Told))
+                .collect()
         }
         // Its rights are no rights to an object: see `Kind::rights`.
         KubernetesRead::Exec(_) | KubernetesRead::Kind(_) | KubernetesRead::Access(_) => Vec::new(),
         // No wish is judged by what a job does.
-        KubernetesRead::Jobs { .. } | KubernetesRead::JobPods { .. } | KubernetesRead::Room | KubernetesRead::Log { .. } => Vec::new(),
+        KubernetesRead::Jobs { .. }
+        | KubernetesRead::JobPods { .. }
+        | KubernetesRead::Room
+        | KubernetesRead::Log { .. } => Vec::new(),
         // Asked by a command about images alone, with an identity of its own.
         KubernetesRead::PodExec(_) => Vec::new(),
     }
 }
 
-/// The role that a binding gives to somebody: `bind` is asked for it where the binding is. A binding can refer to these two kinds alone
-/// (kubernetes/kubernetes: pkg/apis/rbac/validation/validation.go).
+/// The role that a binding gives to somebody: `bind` is asked for it where the binding is. A
+/// binding can refer to these two kinds alone (kubernetes/kubernetes:
+/// pkg/apis/rbac/validation/validation.go).
 fn parse_bound_role(manifest: &Value) -> Option<ObjectName> {
-    let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    let text = |pointer: &str| {
+        manifest
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
     Some(ObjectName {
         api_version: text("/apiVersion")?,
-        kind: text("/roleRef/kind").filter(|kind| matches!(kind.as_str(), "Role" | "ClusterRole"))?,
+        kind: text("/roleRef/kind")
+            .filter(|kind| matches!(kind.as_str(), "Role" | "ClusterRole"))?,
         namespace: text("/metadata/namespace"),
         name: text("/roleRef/name")?,
     })
@@ -236,7 +307,11 @@ fn parse_bound_role(manifest: &Value) -> Option<ObjectName> {
 
 /// `DaemonSet kube-system/plugin`.
 fn format_object_name(object: &ObjectName) -> String {
-    let place = object.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+    let place = object
+        .namespace
+        .as_ref()
+        .map(|namespace| format!("{namespace}/"))
+        .unwrap_or_default();
     format!("{} {place}{}", object.kind, object.name)
 }
 
@@ -249,7 +324,10 @@ impl ObjectUse {
             _ if self.object.name.is_empty() => BTreeSet::from([ApiVerb::List]),
             _ => BTreeSet::from([ApiVerb::Get, ApiVerb::List, ApiVerb::Watch]),
         };
-        if self.how == How::Previewed && (level == AccessLevel::Apply || (level == AccessLevel::Preview && !self.is_unpoliced(called))) {
+        if self.how == How::Previewed
+            && (level == AccessLevel::Apply
+                || (level == AccessLevel::Preview && !self.is_unpoliced(called)))
+        {
             verbs.extend([ApiVerb::Patch, ApiVerb::Create]);
         }
         if level == AccessLevel::Apply {
@@ -258,10 +336,15 @@ impl ObjectUse {
         let writes = verbs.contains(&ApiVerb::Patch);
         // What is in a role must be held by the one who writes it, or be given away by this leave
         // (kubernetes/kubernetes: pkg/registry/rbac/escalation_check.go).
-        if writes && self.object.group() == ROLES && matches!(self.object.kind.as_str(), "Role" | "ClusterRole") {
+        if writes
+            && self.object.group() == ROLES
+            && matches!(self.object.kind.as_str(), "Role" | "ClusterRole")
+        {
             verbs.insert(ApiVerb::Escalate);
         }
-        let own = verbs.into_iter().filter_map(|verb| Right::on(&self.object, called, verb));
+        let own = verbs
+            .into_iter()
+            .filter_map(|verb| Right::on(&self.object, called, verb));
         let bind = self.binds.as_ref().filter(|_| writes).map(|role| Right {
             namespace: self.object.namespace.clone().filter(|_| called.namespaced),
             group: ROLES.to_owned(),
@@ -269,7 +352,9 @@ impl ObjectUse {
             name: Some(role.name.clone()),
             verb: ApiVerb::Bind,
         });
-        own.chain(bind).map(|right| (right, self.reason.clone())).collect()
+        own.chain(bind)
+            .map(|right| (right, self.reason.clone()))
+            .collect()
     }
 
     /// What a run cannot do without to look at it.
@@ -286,10 +371,12 @@ impl ObjectUse {
         self.how == How::Previewed || !self.changes.is_empty()
     }
 
-    /// Whether a preview of it would be held to dry runs by no policy, so that the level `preview` leaves it out. A rule goes by the
-    /// resource, so its name counts as much as the kind's.
+    /// Whether a preview of it would be held to dry runs by no policy, so that the level `preview`
+    /// leaves it out. A rule goes by the resource, so its name counts as much as the kind's.
     pub fn is_unpoliced(&self, called: &ApiResourceName) -> bool {
-        let is_policy = UNPOLICED.iter().any(|(kind, plural)| *kind == self.object.kind || *plural == called.plural);
+        let is_policy = UNPOLICED
+            .iter()
+            .any(|(kind, plural)| *kind == self.object.kind || *plural == called.plural);
         self.how == How::Previewed && self.object.group() == ADMISSION && is_policy
     }
 }
@@ -297,15 +384,24 @@ impl ObjectUse {
 /// What an action does with which objects; nothing where it is for a host.
 pub fn of_action(action: &Action) -> Vec<(ObjectName, ApiVerb)> {
     match action {
-        Action::ApplyObject { object, .. } | Action::UnmarkObject { object, .. } => vec![(object.clone(), ApiVerb::Patch)],
-        Action::EditConfigMap { object, .. } | Action::MarkPodTemplate { object, .. } => vec![(object.clone(), ApiVerb::Patch)],
-        Action::DeleteObject { object, .. } => vec![(object.clone(), ApiVerb::Delete)],
-        Action::UninstallRelease { deletes, .. } => {
-            deletes.iter().flat_map(|object| [ApiVerb::Get, ApiVerb::Delete].map(|verb| (object.clone(), verb))).collect()
+        Action::ApplyObject { object, .. } | Action::UnmarkObject { object, .. } => {
+            vec![(object.clone(), ApiVerb::Patch)]
         }
+        Action::EditConfigMap { object, .. } | Action::MarkPodTemplate { object, .. } => {
+            vec![(object.clone(), ApiVerb::Patch)]
+        }
+        Action::DeleteObject { object, .. } => vec![(object.clone(), ApiVerb::Delete)],
+        Action::UninstallRelease { deletes, .. } => deletes
+            .iter()
+            .flat_map(|object| [ApiVerb::Get, ApiVerb::Delete].map(|verb| (object.clone(), verb)))
+            .collect(),
         Action::EditNodes { edits, .. } => {
             let nodes = edits.iter().flat_map(|edit| &edit.nodes);
-            nodes.flat_map(|name| [ApiVerb::Get, ApiVerb::Patch].map(|verb| (build_node_object_name(name), verb))).collect()
+            nodes
+                .flat_map(|name| {
+                    [ApiVerb::Get, ApiVerb::Patch].map(|verb| (build_node_object_name(name), verb))
+                })
+                .collect()
         }
         _ => Vec::new(),
     }
@@ -321,32 +417,56 @@ pub fn of_drain(node: &str) -> Vec<(Right, String)> {
 
 /// What giving a node back takes, which a run may have left cordoned.
 pub fn of_uncordon(node: &str) -> Vec<(Right, String)> {
-    let cordon = "nodes that are cordoned before their hosts are disturbed, and given back".to_owned();
-    [ApiVerb::Get, ApiVerb::Patch].map(|verb| (of_core("nodes", Some(node), verb), cordon.clone())).into()
+    let cordon =
+        "nodes that are cordoned before their hosts are disturbed, and given back".to_owned();
+    [ApiVerb::Get, ApiVerb::Patch]
+        .map(|verb| (of_core("nodes", Some(node), verb), cordon.clone()))
+        .into()
 }
 
 /// What a plan needs to know which hosts are nodes.
 pub fn of_nodes() -> (Right, String) {
     (
         of_core("nodes", None, ApiVerb::List),
-        "which hosts are nodes, to be emptied before they are disturbed, and which are to be given back".to_owned(),
+        "which hosts are nodes, to be emptied before they are disturbed, and which are to be given \
+         back".to_owned(),
     )
 }
 
 fn of_core(resource: &str, name: Option<&str>, verb: ApiVerb) -> Right {
-    Right { namespace: None, group: String::new(), resource: resource.to_owned(), name: name.map(str::to_owned), verb }
+    Right {
+        namespace: None,
+        group: String::new(),
+        resource: resource.to_owned(),
+        name: name.map(str::to_owned),
+        verb,
+    }
 }
 
 /// The lock and the record of a spec's cluster.
 pub fn of_keeper(cluster: &str, level: AccessLevel) -> Vec<(Right, String)> {
     let name = build_cluster_object_name(cluster);
     let (lease, secret) = (build_lease_right(&name), build_secret_right(&name));
-    let (lock, record) = (format!("Lease {name}, the lock of a run"), format!("Secret {name}, the record of what was applied"));
-    // A namespace itself is asked for in the namespace (kubernetes/apiserver: pkg/endpoints/request/requestinfo.go).
-    let which = (build_own_right(NAMESPACE, "", "namespaces")(ApiVerb::Get), "whose UID tells which cluster it is".to_owned());
-    let mut out = vec![which, (lease(ApiVerb::Get), lock.clone()), (secret(ApiVerb::Get), record.clone())];
+    let (lock, record) = (
+        format!("Lease {name}, the lock of a run"),
+        format!("Secret {name}, the record of what was applied"),
+    );
+    // A namespace itself is asked for in the namespace (kubernetes/apiserver:
+    // pkg/endpoints/request/requestinfo.go).
+    let which = (
+        build_own_right(NAMESPACE, "", "namespaces")(ApiVerb::Get),
+        "whose UID tells which cluster it is".to_owned(),
+    );
+    let mut out = vec![
+        which,
+        (lease(ApiVerb::Get), lock.clone()),
+        (secret(ApiVerb::Get), record.clone()),
+    ];
     if level == AccessLevel::Apply {
-        out.extend([ApiVerb::Patch, ApiVerb::Create, ApiVerb::Update].map(|verb| (lease(verb), lock.clone())));
+        out.extend(
+            [ApiVerb::Patch, ApiVerb::Create, ApiVerb::Update]
+                .map(|verb| (lease(verb), lock.clone())),
+        );
         out.extend([ApiVerb::Patch, ApiVerb::Create].map(|verb| (secret(verb), record.clone())));
     }
     out
@@ -362,7 +482,11 @@ pub fn build_secret_right(name: &str) -> impl Fn(ApiVerb) -> Right {
     build_own_right(name, "", "secrets")
 }
 
-fn build_own_right(name: &str, group: &'static str, resource: &'static str) -> impl Fn(ApiVerb) -> Right {
+fn build_own_right(
+    name: &str,
+    group: &'static str,
+    resource: &'static str,
+) -> impl Fn(ApiVerb) -> Right {
     let (namespace, name) = (NAMESPACE.to_owned(), name.to_owned());
     move |verb| Right {
         namespace: Some(namespace.clone()),

@@ -7,20 +7,40 @@ use serde_json::json;
 
 fn wish(manifest: Value) -> DesiredResource {
     let address = "kube/prod/X.core/-/a".parse::<Address>().unwrap();
-    let mut wish = DesiredResource::of(address, "kubernetes_object", json!({ "manifest": manifest, "cluster": "train" }));
+    let mut wish = DesiredResource::of(
+        address,
+        "kubernetes_object",
+        json!({ "manifest": manifest, "cluster": "train" }),
+    );
     std::sync::Arc::make_mut(&mut wish.want).module = "own/a".to_owned();
     wish
 }
 
 fn called(plural: &str, namespaced: bool) -> ApiResourceName {
-    ApiResourceName { plural: plural.to_owned(), namespaced }
+    ApiResourceName {
+        plural: plural.to_owned(),
+        namespaced,
+    }
 }
 
 fn told(rights: Vec<(Right, String)>) -> Vec<String> {
-    let verbs = |rule: &RbacRule| rule.verbs.iter().map(|verb| verb.word()).collect::<Vec<_>>().join(",");
+    let verbs = |rule: &RbacRule| {
+        rule.verbs
+            .iter()
+            .map(|verb| verb.word())
+            .collect::<Vec<_>>()
+            .join(",")
+    };
     let names = |rule: &RbacRule| rule.names.iter().cloned().collect::<Vec<_>>().join(",");
-    let line =
-        |rule: RbacRule| format!("{} {} [{}] {}", rule.namespace.clone().unwrap_or_default(), rule.resource, names(&rule), verbs(&rule));
+    let line = |rule: RbacRule| {
+        format!(
+            "{} {} [{}] {}",
+            rule.namespace.clone().unwrap_or_default(),
+            rule.resource,
+            names(&rule),
+            verbs(&rule)
+        )
+    };
     build_rbac_rules(rights).into_iter().map(line).collect()
 }
 
@@ -28,14 +48,36 @@ fn told(rights: Vec<(Right, String)>) -> Vec<String> {
 fn each_level_allows_what_it_does_and_no_more() {
     let object = |name: &str| json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name, "namespace": "n" } });
     let of = |level: AccessLevel, wished: bool| {
-        let all: Vec<ObjectUse> = ["a", "b"].iter().flat_map(|name| list_object_uses(&wish(object(name)), wished)).collect();
-        told(all.iter().flat_map(|one| one.rights(level, &called("configmaps", true))).collect())
+        let all: Vec<ObjectUse> = ["a", "b"]
+            .iter()
+            .flat_map(|name| list_object_uses(&wish(object(name)), wished))
+            .collect();
+        told(
+            all.iter()
+                .flat_map(|one| one.rights(level, &called("configmaps", true)))
+                .collect(),
+        )
     };
-    assert_eq!(of(AccessLevel::Observe, true), ["n configmaps [a,b] get,list,watch"]);
-    assert_eq!(of(AccessLevel::Preview, true), ["n configmaps [a,b] get,list,watch,create,patch"]);
-    assert_eq!(of(AccessLevel::Apply, true), ["n configmaps [a,b] get,list,watch,create,patch,delete"]);
-    assert_eq!(of(AccessLevel::Preview, false), ["n configmaps [a,b] get,list,watch"]);
-    assert_eq!(of(AccessLevel::Apply, false), ["n configmaps [a,b] get,list,watch,delete"]);
+    assert_eq!(
+        of(AccessLevel::Observe, true),
+        ["n configmaps [a,b] get,list,watch"]
+    );
+    assert_eq!(
+        of(AccessLevel::Preview, true),
+        ["n configmaps [a,b] get,list,watch,create,patch"]
+    );
+    assert_eq!(
+        of(AccessLevel::Apply, true),
+        ["n configmaps [a,b] get,list,watch,create,patch,delete"]
+    );
+    assert_eq!(
+        of(AccessLevel::Preview, false),
+        ["n configmaps [a,b] get,list,watch"]
+    );
+    assert_eq!(
+        of(AccessLevel::Apply, false),
+        ["n configmaps [a,b] get,list,watch,delete"]
+    );
     let reason = list_object_uses(&wish(object("a")), true).remove(0).reason;
     assert_eq!(reason, "ConfigMap n/a of module own");
 }
@@ -43,9 +85,19 @@ fn each_level_allows_what_it_does_and_no_more() {
 #[test]
 fn what_is_never_deleted_needs_no_leave_for_it() {
     let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "n" } });
-    let of = |wish: &DesiredResource| told(list_object_uses(wish, true)[0].rights(AccessLevel::Apply, &called("namespaces", false)));
-    assert_eq!(of(&wish(namespace)), [" namespaces [n] get,list,watch,create,patch"]);
-    let mut adopted = wish(json!({ "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": { "name": "p" } }));
+    let of = |wish: &DesiredResource| {
+        told(
+            list_object_uses(wish, true)[0]
+                .rights(AccessLevel::Apply, &called("namespaces", false)),
+        )
+    };
+    assert_eq!(
+        of(&wish(namespace)),
+        [" namespaces [n] get,list,watch,create,patch"]
+    );
+    let mut adopted = wish(
+        json!({ "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": { "name": "p" } }),
+    );
     assert!(of(&adopted)[0].ends_with("delete"));
     std::sync::Arc::make_mut(&mut adopted.want).body["adopt"] = json!(true);
     assert!(!of(&adopted)[0].ends_with("delete"));
@@ -57,8 +109,17 @@ fn roles_and_bindings_need_leave_to_give_away() {
                          "roleRef": { "kind": "ClusterRole", "name": "view" } });
     let binding = list_object_uses(&wish(object), true).remove(0);
     let of = |level| told(binding.rights(level, &called("rolebindings", true)));
-    assert_eq!(of(AccessLevel::Observe), ["n rolebindings [b] get,list,watch"]);
-    assert_eq!(of(AccessLevel::Preview), ["n clusterroles [view] bind", "n rolebindings [b] get,list,watch,create,patch"]);
+    assert_eq!(
+        of(AccessLevel::Observe),
+        ["n rolebindings [b] get,list,watch"]
+    );
+    assert_eq!(
+        of(AccessLevel::Preview),
+        [
+            "n clusterroles [view] bind",
+            "n rolebindings [b] get,list,watch,create,patch"
+        ]
+    );
     let object = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": { "name": "b", "namespace": "n" },
                          "roleRef": { "kind": "Role/x", "name": "view" } });
     let strange = list_object_uses(&wish(object), true).remove(0);
@@ -78,21 +139,35 @@ fn roles_and_bindings_need_leave_to_give_away() {
 /// No policy could hold a preview of these to dry runs.
 #[test]
 fn what_no_policy_sees_is_not_previewed() {
-    let object =
-        json!({ "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": { "name": "p" } });
+    let object = json!({ "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": { "name": "p" } });
     let policy = list_object_uses(&wish(object), true).remove(0);
     let of = |level| told(policy.rights(level, &called("policies", false)));
-    assert_eq!((policy.is_unpoliced(&called("policies", false)), of(AccessLevel::Preview)), (true, of(AccessLevel::Observe)));
-    assert_eq!(of(AccessLevel::Apply), [" policies [p] get,list,watch,create,patch,delete"]);
+    assert_eq!(
+        (
+            policy.is_unpoliced(&called("policies", false)),
+            of(AccessLevel::Preview)
+        ),
+        (true, of(AccessLevel::Observe))
+    );
+    assert_eq!(
+        of(AccessLevel::Apply),
+        [" policies [p] get,list,watch,create,patch,delete"]
+    );
 }
 
 #[test]
 fn what_no_policy_sees_is_known_by_its_resource_whatever_its_kind_is_called() {
     let object = json!({ "apiVersion": "admissionregistration.k8s.io/v1", "kind": "Rail", "metadata": { "name": "p" } });
     let rail = list_object_uses(&wish(object), true).remove(0);
-    for plural in ["validatingadmissionpolicies", "mutatingadmissionpolicybindings"] {
+    for plural in [
+        "validatingadmissionpolicies",
+        "mutatingadmissionpolicybindings",
+    ] {
         let verbs = [format!(" {plural} [p] get,list,watch")];
-        assert_eq!(told(rail.rights(AccessLevel::Preview, &called(plural, false))), verbs);
+        assert_eq!(
+            told(rail.rights(AccessLevel::Preview, &called(plural, false))),
+            verbs
+        );
     }
     assert!(!rail.is_unpoliced(&called("validatingwebhookconfigurations", false)));
 }
@@ -119,6 +194,14 @@ fn the_record_is_one_secret_and_no_other() {
 
 #[test]
 fn an_object_that_names_no_namespace_is_helped_by_no_rule() {
-    let object = ObjectName { api_version: "v1".to_owned(), kind: "ConfigMap".to_owned(), namespace: None, name: "a".to_owned() };
-    assert_eq!(Right::on(&object, &called("configmaps", true), ApiVerb::Get), None);
+    let object = ObjectName {
+        api_version: "v1".to_owned(),
+        kind: "ConfigMap".to_owned(),
+        namespace: None,
+        name: "a".to_owned(),
+    };
+    assert_eq!(
+        Right::on(&object, &called("configmaps", true), ApiVerb::Get),
+        None
+    );
 }

@@ -7,7 +7,9 @@ fn said(wish: Value, kind: &str, object: Value) -> String {
     let wanted = parse_readiness_criteria(&json!({ "ready": wish }), kind).expect("it is judged");
     match wanted.judge(&object, kind) {
         Readiness::Ready => "ready".to_owned(),
-        Readiness::Not { words, hopeless } => hopeless.map_or(words.clone(), |hopeless| format!("{words} | {}", hopeless.why)),
+        Readiness::Not { words, hopeless } => hopeless.map_or(words.clone(), |hopeless| {
+            format!("{words} | {}", hopeless.why)
+        }),
     }
 }
 
@@ -22,16 +24,30 @@ fn a_daemon_set_is_ready_with_all_its_pods_on_as_many_nodes_as_are_expected() {
     assert_eq!(of(json!({ "nodes": 4 }), set(4, 4, 4)), "ready");
     assert_eq!(of(json!({ "nodes": 4 }), set(5, 5, 5)), "ready");
     assert!(of(json!(true), set(0, 0, 0)).starts_with("it is to run on 0 of at least 1 node"));
-    assert!(of(json!({ "nodes": 4 }), set(3, 3, 3)).starts_with("it is to run on 3 of at least 4 nodes"));
-    assert_eq!(of(Value::Null, set(4, 1, 4)), "1 of 4 pods are of the new template");
+    assert!(
+        of(json!({ "nodes": 4 }), set(3, 3, 3))
+            .starts_with("it is to run on 3 of at least 4 nodes")
+    );
+    assert_eq!(
+        of(Value::Null, set(4, 1, 4)),
+        "1 of 4 pods are of the new template"
+    );
     assert_eq!(of(Value::Null, set(4, 4, 3)), "3 of 4 pods are ready");
     let mut early = set(4, 4, 4);
     early["metadata"]["generation"] = json!(4);
-    assert_eq!(of(Value::Null, early), "its controller has not seen the last change yet");
-    assert_eq!(of(Value::Null, json!({})), "its controller has not seen it yet");
+    assert_eq!(
+        of(Value::Null, early),
+        "its controller has not seen the last change yet"
+    );
+    assert_eq!(
+        of(Value::Null, json!({})),
+        "its controller has not seen it yet"
+    );
     let mut kept = set(4, 1, 4);
     kept["spec"] = json!({ "updateStrategy": { "type": "OnDelete" } });
-    assert!(of(Value::Null, kept).contains("| its pods are replaced only when somebody deletes them"));
+    assert!(
+        of(Value::Null, kept).contains("| its pods are replaced only when somebody deletes them")
+    );
 }
 
 #[test]
@@ -45,12 +61,25 @@ fn deployments_and_stateful_sets_say_why_not() {
         )
     };
     assert_eq!(deployment(2, 2, 2, json!([])), "ready");
-    assert_eq!(deployment(2, 3, 2, json!([])), "1 pods of the earlier template are still there");
-    assert_eq!(deployment(1, 3, 2, json!([])), "1 of 2 pods are of the new template");
-    let quota = json!([{ "type": "ReplicaFailure", "status": "True", "message": "exceeded quota" }]);
-    assert_eq!(deployment(2, 2, 1, quota), "1 of 2 pods are ready; exceeded quota");
+    assert_eq!(
+        deployment(2, 3, 2, json!([])),
+        "1 pods of the earlier template are still there"
+    );
+    assert_eq!(
+        deployment(1, 3, 2, json!([])),
+        "1 of 2 pods are of the new template"
+    );
+    let quota =
+        json!([{ "type": "ReplicaFailure", "status": "True", "message": "exceeded quota" }]);
+    assert_eq!(
+        deployment(2, 2, 1, quota),
+        "1 of 2 pods are ready; exceeded quota"
+    );
     let late = json!([{ "type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "timed out" }]);
-    assert_eq!(deployment(2, 2, 1, late), "1 of 2 pods are ready | timed out");
+    assert_eq!(
+        deployment(2, 2, 1, late),
+        "1 of 2 pods are ready | timed out"
+    );
     let stateful = |updated: u64, ready: u64, same: bool, partition: u64| {
         said(
             Value::Null,
@@ -60,26 +89,49 @@ fn deployments_and_stateful_sets_say_why_not() {
                     "updateRevision": if same { "a" } else { "b" } } }),
         )
     };
-    assert_eq!((stateful(0, 3, true, 0), stateful(1, 3, false, 2)), ("ready".to_owned(), "ready".to_owned()));
-    assert_eq!(stateful(1, 3, false, 0), "1 of 3 pods are of the new template");
+    assert_eq!(
+        (stateful(0, 3, true, 0), stateful(1, 3, false, 2)),
+        ("ready".to_owned(), "ready".to_owned())
+    );
+    assert_eq!(
+        stateful(1, 3, false, 0),
+        "1 of 3 pods are of the new template"
+    );
     assert_eq!(stateful(3, 2, true, 0), "2 of 3 pods are ready");
 }
 
 #[test]
 fn conditions_count_with_their_reason_and_generation_and_may_be_inverted() {
-    let of = |wish: Value, status: Value| said(wish, "X.example.org", json!({ "metadata": { "generation": 2 }, "status": status }));
-    let ready =
-        |status: &str, reason: &str| json!({ "conditions": [{ "type": "Ready", "status": status, "reason": reason, "message": "m" }] });
+    let of = |wish: Value, status: Value| {
+        said(
+            wish,
+            "X.example.org",
+            json!({ "metadata": { "generation": 2 }, "status": status }),
+        )
+    };
+    let ready = |status: &str, reason: &str| json!({ "conditions": [{ "type": "Ready", "status": status, "reason": reason, "message": "m" }] });
     let wish = json!({ "conditions": [{ "type": "Ready", "reason": "Reconciled" }] });
     assert_eq!(of(wish.clone(), ready("True", "Reconciled")), "ready");
-    assert_eq!(of(wish.clone(), ready("True", "NoGPUNodes")), "condition Ready is True (NoGPUNodes): m");
-    assert_eq!(of(wish.clone(), json!({})), "condition Ready is not there yet, and is to be True (Reconciled)");
+    assert_eq!(
+        of(wish.clone(), ready("True", "NoGPUNodes")),
+        "condition Ready is True (NoGPUNodes): m"
+    );
+    assert_eq!(
+        of(wish.clone(), json!({})),
+        "condition Ready is not there yet, and is to be True (Reconciled)"
+    );
     let mut old = ready("True", "Reconciled");
     old["conditions"][0]["observedGeneration"] = json!(1);
-    assert_eq!(of(wish.clone(), old), "condition Ready is of before the last change");
+    assert_eq!(
+        of(wish.clone(), old),
+        "condition Ready is of before the last change"
+    );
     let mut unseen = ready("True", "Reconciled");
     unseen["observedGeneration"] = json!(1);
-    assert_eq!(of(wish.clone(), unseen), "its controller has not seen the last change yet");
+    assert_eq!(
+        of(wish.clone(), unseen),
+        "its controller has not seen the last change yet"
+    );
     let inverted = json!({ "conditions": [{ "type": "Ready", "status": "False", "reason": "UpdateSuccessful" }] });
     assert_eq!(of(inverted, ready("False", "UpdateSuccessful")), "ready");
 }
@@ -87,19 +139,48 @@ fn conditions_count_with_their_reason_and_generation_and_may_be_inverted() {
 #[test]
 fn states_that_operators_write_are_fields_and_lists() {
     let of = |wish: Value, status: Value| said(wish, "X.example.org", json!({ "status": status }));
-    let state = json!({ "fields": { "status.state": "ready" }, "failed": { "status.state": "error" } });
+    let state =
+        json!({ "fields": { "status.state": "ready" }, "failed": { "status.state": "error" } });
     assert_eq!(of(state.clone(), json!({ "state": "ready" })), "ready");
-    assert_eq!(of(state.clone(), json!({ "state": "notReady" })), "status.state is notReady, and is to be ready");
-    let failed = of(state, json!({ "state": "error", "reason": "two policies select one node" }));
-    assert!(failed.ends_with("| status.state is error two policies select one node"), "{failed}");
+    assert_eq!(
+        of(state.clone(), json!({ "state": "notReady" })),
+        "status.state is notReady, and is to be ready"
+    );
+    let failed = of(
+        state,
+        json!({ "state": "error", "reason": "two policies select one node" }),
+    );
+    assert!(
+        failed.ends_with("| status.state is error two policies select one node"),
+        "{failed}"
+    );
     let each = json!({ "each": [{ "list": "status.devices", "field": "status", "equals": "Ready", "at_least": 2 }] });
     let device = |status: &str| json!({ "id": "x", "status": status, "message": "no such type" });
-    assert_eq!(of(each.clone(), json!({ "devices": [device("Ready"), device("Ready")] })), "ready");
-    assert_eq!(of(each.clone(), json!({ "devices": [device("Ready")] })), "1 of 2 in status.devices are Ready");
-    let failed = of(each, json!({ "devices": [device("Ready"), device("Failed")] }));
-    assert_eq!(failed, "1 of 2 in status.devices are Ready, one is Failed no such type");
+    assert_eq!(
+        of(
+            each.clone(),
+            json!({ "devices": [device("Ready"), device("Ready")] })
+        ),
+        "ready"
+    );
+    assert_eq!(
+        of(each.clone(), json!({ "devices": [device("Ready")] })),
+        "1 of 2 in status.devices are Ready"
+    );
+    let failed = of(
+        each,
+        json!({ "devices": [device("Ready"), device("Failed")] }),
+    );
+    assert_eq!(
+        failed,
+        "1 of 2 in status.devices are Ready, one is Failed no such type"
+    );
     let pointer = json!({ "fields": { "/status/allocatable/aliyun~1erdma": 200 } });
-    assert_eq!(of(pointer, json!({ "allocatable": { "aliyun/erdma": "200" } })), "ready", "quantities are texts");
+    assert_eq!(
+        of(pointer, json!({ "allocatable": { "aliyun/erdma": "200" } })),
+        "ready",
+        "quantities are texts"
+    );
 }
 
 #[test]
@@ -108,7 +189,13 @@ fn what_is_judged_and_what_is_wrong_with_a_wish() {
         parse_readiness_criteria(&json!({}), "ConfigMap.core").is_none()
             && parse_readiness_criteria(&json!({ "ready": false }), "DaemonSet.apps").is_none()
     );
-    assert!(parse_readiness_criteria(&json!({ "ready": { "fields": { "a": 1 } } }), "ConfigMap.core").is_some_and(|ready| ready.is_said()));
+    assert!(
+        parse_readiness_criteria(
+            &json!({ "ready": { "fields": { "a": 1 } } }),
+            "ConfigMap.core"
+        )
+        .is_some_and(|ready| ready.is_said())
+    );
     for wrong in [
         json!({ "ready": 3 }),
         json!({ "ready": { "node": 3 } }),
@@ -118,7 +205,10 @@ fn what_is_judged_and_what_is_wrong_with_a_wish() {
     ] {
         assert_eq!(check_ready_field(&wrong).len(), 1, "{wrong}");
     }
-    assert_eq!(check_ready_field(&json!({ "ready": { "nodes": 3, "within_s": 60 } })), []);
+    assert_eq!(
+        check_ready_field(&json!({ "ready": { "nodes": 3, "within_s": 60 } })),
+        []
+    );
 }
 
 /// KubeRay writes the generation that it has seen only together with something else of the status.
@@ -126,6 +216,12 @@ fn what_is_judged_and_what_is_wrong_with_a_wish() {
 fn an_older_generation_of_a_ray_cluster_means_nothing() {
     let object = json!({ "metadata": { "generation": 3 }, "status": { "observedGeneration": 1, "readyWorkerReplicas": 2 } });
     let wish = json!({ "fields": { "status.readyWorkerReplicas": 2 } });
-    assert_eq!(said(wish.clone(), "RayCluster.ray.io", object.clone()), "ready");
-    assert_eq!(said(wish, "NicClusterPolicy.mellanox.com", object), "its controller has not seen the last change yet");
+    assert_eq!(
+        said(wish.clone(), "RayCluster.ray.io", object.clone()),
+        "ready"
+    );
+    assert_eq!(
+        said(wish, "NicClusterPolicy.mellanox.com", object),
+        "its controller has not seen the last change yet"
+    );
 }

@@ -21,7 +21,12 @@ impl Nvue {
         let bad = || "the configuration makes no sense".to_owned();
         let mut said: Value = serde_json::from_str(text).map_err(|_| bad())?;
         let ports = said.get("ports").and_then(Value::as_array);
-        let ports = ports.map(|all| all.iter().filter_map(Value::as_str).map(str::to_owned).collect());
+        let ports = ports.map(|all| {
+            all.iter()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect()
+        });
         match said.get_mut("set").map(Value::take) {
             Some(set @ Value::Object(_)) => Ok(Nvue { ports, set }),
             _ => Err(bad()),
@@ -45,7 +50,9 @@ impl Nvue {
 
     /// True where the switch has the port, as far as it said.
     pub fn has_port(&self, port: &str) -> bool {
-        self.ports.as_ref().is_none_or(|ports| ports.iter().any(|known| known == port))
+        self.ports
+            .as_ref()
+            .is_none_or(|ports| ports.iter().any(|known| known == port))
     }
 
     /// The ports that it has.
@@ -55,7 +62,11 @@ impl Nvue {
 }
 
 /// Numbers are numbers, and texts where a release has them so.
-pub fn parse_number_value(what: impl Display, value: Option<&Value>, bounds: RangeInclusive<u64>) -> Fact<u64> {
+pub fn parse_number_value(
+    what: impl Display,
+    value: Option<&Value>,
+    bounds: RangeInclusive<u64>,
+) -> Fact<u64> {
     match value {
         Some(Value::String(text)) => parse_bounded_number(what, Some(text.trim()), bounds),
         value => parse_bounded_number(what, value.map(Value::to_string).as_deref(), bounds),
@@ -64,21 +75,32 @@ pub fn parse_number_value(what: impl Display, value: Option<&Value>, bounds: Ran
 
 /// What a word or an entry at a place makes no sense of is said as JSON.
 pub fn build_unreadable_value<T>(what: impl Display, value: &Value) -> Fact<T> {
-    build_unreadable_fact(what, &value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+    build_unreadable_fact(
+        what,
+        &value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned),
+    )
 }
 
-/// True for the words by which releases switch something off: `off` up to 5.8, `disable`, `disabled` (CumulusNetworks/docs:
-/// content/nvue-reference/Set-and-Unset-Commands/QoS.md).
+/// True for the words by which releases switch something off: `off` up to 5.8, `disable`,
+/// `disabled` (CumulusNetworks/docs: content/nvue-reference/Set-and-Unset-Commands/QoS.md).
 pub fn is_off(value: Option<&Value>) -> bool {
-    matches!(value.and_then(Value::as_str), Some("off" | "disable" | "disabled")) || value.and_then(Value::as_bool) == Some(false)
+    matches!(
+        value.and_then(Value::as_str),
+        Some("off" | "disable" | "disabled")
+    ) || value.and_then(Value::as_bool) == Some(false)
 }
 
-/// Whether something is on, by the words of all releases; what nobody says is on once its place is there.
+/// Whether something is on, by the words of all releases; what nobody says is on once its place is
+/// there.
 pub fn is_on(what: impl Display, value: Option<&Value>) -> Fact<bool> {
     match value {
         None | Some(Value::Bool(true)) => Fact::Is(true),
         value if is_off(value) => Fact::Is(false),
-        Some(Value::String(word)) if ["on", "enable", "enabled"].contains(&word.as_str()) => Fact::Is(true),
+        Some(Value::String(word)) if ["on", "enable", "enabled"].contains(&word.as_str()) => {
+            Fact::Is(true)
+        }
         Some(other) => build_unreadable_value(what, other),
     }
 }
@@ -90,7 +112,11 @@ pub fn parse_priority_keys(what: impl Display, value: Option<&Value>) -> Fact<BT
         Some(Value::Object(all)) => all,
         Some(other) => return build_unreadable_value(what, other),
     };
-    let number = |key: &str| parse_bounded_number("", Some(key), PRIORITIES).value().copied();
+    let number = |key: &str| {
+        parse_bounded_number("", Some(key), PRIORITIES)
+            .value()
+            .copied()
+    };
     match all.keys().find(|key| number(key).is_none()) {
         Some(key) => build_unreadable_fact(what, key),
         None => Fact::Is(all.keys().filter_map(|key| number(key)).collect()),

@@ -1,4 +1,5 @@
-//! A revision of NVUE as one configuration among those of other systems: which edits a wish comes to, and what is put back.
+//! A revision of NVUE as one configuration among those of other systems: which edits a wish comes
+//! to, and what is put back.
 
 use super::OURS;
 use super::config::Nvue;
@@ -7,7 +8,10 @@ use super::intent::{self, format_port_profile_name};
 use super::port_view::CumulusPortView;
 use super::profile::QosProfileKind;
 use crate::Reading;
-use crate::switch::configuration::{DesiredPortSetting, RestorableSetting, SwitchConfiguration, SwitchPortSettings, unlike_as_a_whole};
+use crate::switch::configuration::{
+    DesiredPortSetting, RestorableSetting, SwitchConfiguration, SwitchPortSettings,
+    unlike_as_a_whole,
+};
 use crate::switch::edit::SwitchEdit;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -16,8 +20,11 @@ use std::collections::BTreeSet;
 const SHARED: &str = "shared";
 
 /// What all ports share and we may come to set.
-const SHARED_PLACES: [&str; 3] =
-    ["qos traffic-pool default-lossless memory-percent", "qos pfc-watchdog polling-interval", "qos pfc-watchdog robustness"];
+const SHARED_PLACES: [&str; 3] = [
+    "qos traffic-pool default-lossless memory-percent",
+    "qos pfc-watchdog polling-interval",
+    "qos pfc-watchdog robustness",
+];
 
 impl SwitchConfiguration for Nvue {
     fn ports(&self) -> Vec<&str> {
@@ -30,33 +37,61 @@ impl SwitchConfiguration for Nvue {
 
     fn edits(&self, port: &str, wanted: &DesiredPortSetting) -> Result<Vec<SwitchEdit>, String> {
         let edits = match wanted {
-            DesiredPortSetting::Port { mtu, up } => intent::plan_cumulus_port_edits(self, port, *mtu, *up),
+            DesiredPortSetting::Port { mtu, up } => {
+                intent::plan_cumulus_port_edits(self, port, *mtu, *up)
+            }
             DesiredPortSetting::Qos(wanted) => intent::plan_cumulus_qos_edits(self, port, wanted)?,
-            DesiredPortSetting::Marking { queue, thresholds } => intent::plan_cumulus_marking_edits(self, port, *queue, *thresholds)?,
-            DesiredPortSetting::Cable { metres } => intent::plan_cumulus_cable_edits(self, port, *metres)?,
+            DesiredPortSetting::Marking { queue, thresholds } => {
+                intent::plan_cumulus_marking_edits(self, port, *queue, *thresholds)?
+            }
+            DesiredPortSetting::Cable { metres } => {
+                intent::plan_cumulus_cable_edits(self, port, *metres)?
+            }
         };
         Ok(wrap_cumulus_edits(edits))
     }
 
     fn before(&self, port: &str, wanted: &DesiredPortSetting) -> Value {
         let profile = format_port_profile_name(port);
-        let at = |path: String| (path.clone(), self.at(&path.split(' ').collect::<Vec<_>>()).map_or(Value::Null, wrap_tree_value));
-        let binding = |family: QosProfileKind| at(format!("interface {port} qos {} profile", family.word()));
+        let at = |path: String| {
+            (
+                path.clone(),
+                self.at(&path.split(' ').collect::<Vec<_>>())
+                    .map_or(Value::Null, wrap_tree_value),
+            )
+        };
+        let binding =
+            |family: QosProfileKind| at(format!("interface {port} qos {} profile", family.word()));
         // A port that is bound to its own profile already is put back to what that says.
         let is_own = |family: QosProfileKind| self.bound(port, family) == Some(&profile);
         let places: Vec<(String, Value)> = match wanted {
             // A port that we brought up is never taken down again: others may have come to use it.
-            DesiredPortSetting::Port { mtu, .. } => mtu.iter().map(|_| at(format!("interface {port} link mtu"))).collect(),
+            DesiredPortSetting::Port { mtu, .. } => mtu
+                .iter()
+                .map(|_| at(format!("interface {port} link mtu")))
+                .collect(),
             DesiredPortSetting::Cable { .. } => {
-                let cable = self.effective(port, QosProfileKind::Pfc).get("cable-length").cloned();
-                vec![(format!("qos pfc {profile} cable-length"), cable.unwrap_or_default())]
+                let cable = self
+                    .effective(port, QosProfileKind::Pfc)
+                    .get("cable-length")
+                    .cloned();
+                vec![(
+                    format!("qos pfc {profile} cable-length"),
+                    cable.unwrap_or_default(),
+                )]
             }
             DesiredPortSetting::Marking { queue, .. } if is_own(QosProfileKind::Marking) => {
-                vec![at(format!("qos {} {profile} traffic-class {queue}", QosProfileKind::Marking.word()))]
+                vec![at(format!(
+                    "qos {} {profile} traffic-class {queue}",
+                    QosProfileKind::Marking.word()
+                ))]
             }
             DesiredPortSetting::Marking { .. } => vec![binding(QosProfileKind::Marking)],
             DesiredPortSetting::Qos(wanted) => {
-                let mut places = vec![binding(QosProfileKind::Mapping), binding(QosProfileKind::Scheduler)];
+                let mut places = vec![
+                    binding(QosProfileKind::Mapping),
+                    binding(QosProfileKind::Scheduler),
+                ];
                 let pfc = if is_own(QosProfileKind::Pfc) {
                     at(format!("qos pfc {profile} switch-priority"))
                 } else {
@@ -66,7 +101,15 @@ impl SwitchConfiguration for Nvue {
                 if wanted.watchdog.is_some() {
                     places.push(at(format!("interface {port} qos pfc-watchdog")));
                 }
-                places.push((SHARED.to_owned(), Value::Object(SHARED_PLACES.map(|place| at(place.to_owned())).into_iter().collect())));
+                places.push((
+                    SHARED.to_owned(),
+                    Value::Object(
+                        SHARED_PLACES
+                            .map(|place| at(place.to_owned()))
+                            .into_iter()
+                            .collect(),
+                    ),
+                ));
                 places
             }
         };
@@ -75,8 +118,14 @@ impl SwitchConfiguration for Nvue {
 
     fn kept(&self, port: &str, before: &Value) -> Vec<RestorableSetting> {
         let kept = |(path, was): (Vec<&str>, &Value)| {
-            let is = self.at(&path).map_or(Reading::Absent, |is| build_setting_reading(port, is));
-            RestorableSetting { called: describe_setting_path(port, &path), was: build_setting_reading(port, was), is }
+            let is = self
+                .at(&path)
+                .map_or(Reading::Absent, |is| build_setting_reading(port, is));
+            RestorableSetting {
+                called: describe_setting_path(port, &path),
+                was: build_setting_reading(port, was),
+                is,
+            }
         };
         self.places(port, before).into_iter().map(kept).collect()
     }
@@ -105,10 +154,18 @@ impl SwitchConfiguration for Nvue {
     }
 
     fn stays(&self, before: &Value) -> Vec<String> {
-        let places = before.get(SHARED).and_then(Value::as_object).into_iter().flatten();
+        let places = before
+            .get(SHARED)
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten();
         let stays = places.filter_map(|(path, was)| {
-            let is = self.at(&path.split(' ').collect::<Vec<_>>()).filter(|is| *is != was)?;
-            Some(format!("{path} stays {is}: other ports may need it (`nv unset {path}`)"))
+            let is = self
+                .at(&path.split(' ').collect::<Vec<_>>())
+                .filter(|is| *is != was)?;
+            Some(format!(
+                "{path} stays {is}: other ports may need it (`nv unset {path}`)"
+            ))
         });
         stays.collect()
     }
@@ -121,12 +178,28 @@ impl SwitchConfiguration for Nvue {
 impl Nvue {
     /// What `before` has of the port alone, without what went with a profile.
     fn places<'a>(&self, port: &str, before: &'a Value) -> Vec<(Vec<&'a str>, &'a Value)> {
-        let places = before.as_object().into_iter().flatten().filter(|(path, _)| *path != SHARED);
-        let places = places.map(|(path, was)| (path.split(' ').collect::<Vec<_>>(), was.get(0).unwrap_or(was)));
-        // A profile that came with a binding goes with it, whatever a later wish of the port found in it.
-        let goes = |family: &str| before.get(format!("interface {port} qos {family} profile")).is_some();
+        let places = before
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter(|(path, _)| *path != SHARED);
+        let places = places.map(|(path, was)| {
+            (
+                path.split(' ').collect::<Vec<_>>(),
+                was.get(0).unwrap_or(was),
+            )
+        });
+        // A profile that came with a binding goes with it, whatever a later wish of the port found
+        // in it.
+        let goes = |family: &str| {
+            before
+                .get(format!("interface {port} qos {family} profile"))
+                .is_some()
+        };
         let is_there = |path: &[&str]| match path {
-            ["qos", family, profile, ..] if *profile == format_port_profile_name(port) => self.at(&path[..3]).is_some() && !goes(family),
+            ["qos", family, profile, ..] if *profile == format_port_profile_name(port) => {
+                self.at(&path[..3]).is_some() && !goes(family)
+            }
             ["interface", ..] => true,
             _ => false,
         };
@@ -136,17 +209,32 @@ impl Nvue {
 
 /// A tree is remembered as one: a later wish of the port adds nothing to it.
 fn wrap_tree_value(value: &Value) -> Value {
-    if value.is_object() { Value::Array(vec![value.clone()]) } else { value.clone() }
+    if value.is_object() {
+        Value::Array(vec![value.clone()])
+    } else {
+        value.clone()
+    }
 }
 
 /// A place as it was, and nothing beside.
-fn build_subtree_restore_edits(nvue: &Nvue, path: &[&str], was: &Map<String, Value>) -> Vec<CumulusEdit> {
+fn build_subtree_restore_edits(
+    nvue: &Nvue,
+    path: &[&str],
+    was: &Map<String, Value>,
+) -> Vec<CumulusEdit> {
     let mut edits = CumulusEditBuilder::of(nvue);
     if was.is_empty() {
         edits.set(path, Leaf::Entry {});
     }
     edits.copy(path, was, &[]);
-    edits.finish().into_iter().map(|edit| CumulusEdit { copied: false, ..edit }).collect()
+    edits
+        .finish()
+        .into_iter()
+        .map(|edit| CumulusEdit {
+            copied: false,
+            ..edit
+        })
+        .collect()
 }
 
 fn wrap_cumulus_edits(edits: Vec<CumulusEdit>) -> Vec<SwitchEdit> {
@@ -156,7 +244,9 @@ fn wrap_cumulus_edits(edits: Vec<CumulusEdit>) -> Vec<SwitchEdit> {
 /// A value, or the names of what is there; alike for all ports.
 fn build_setting_reading(port: &str, value: &Value) -> Reading {
     match value {
-        Value::String(name) if *name == format_port_profile_name(port) => Reading::is(format!("{OURS}'s own")),
+        Value::String(name) if *name == format_port_profile_name(port) => {
+            Reading::is(format!("{OURS}'s own"))
+        }
         Value::Null => Reading::Absent,
         Value::Object(map) if map.is_empty() => Reading::is("there"),
         Value::Object(map) => Reading::is(map.keys().cloned().collect::<Vec<_>>().join(", ")),
@@ -166,6 +256,15 @@ fn build_setting_reading(port: &str, value: &Value) -> Reading {
 
 /// What a place is called, alike for all ports.
 fn describe_setting_path(port: &str, path: &[&str]) -> String {
-    let words = path.iter().filter(|word| !["interface", "qos", "link", port, &format_port_profile_name(port)].contains(word));
+    let words = path.iter().filter(|word| {
+        ![
+            "interface",
+            "qos",
+            "link",
+            port,
+            &format_port_profile_name(port),
+        ]
+        .contains(word)
+    });
     words.copied().collect::<Vec<_>>().join(" ")
 }

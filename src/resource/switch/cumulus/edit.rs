@@ -1,4 +1,5 @@
-//! Edits of NVUE's tree as values, as the lines of `nv set` and `nv unset`, and as the documents that `nv config patch` takes.
+//! Edits of NVUE's tree as values, as the lines of `nv set` and `nv unset`, and as the documents
+//! that `nv config patch` takes.
 
 use super::OURS;
 use super::config::{Nvue, parse_number_value};
@@ -9,7 +10,9 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// What stands at the end of a path.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(untagged)]
 pub enum Leaf {
     /// A number.
@@ -50,14 +53,17 @@ impl Leaf {
 }
 
 /// One place that gets another value.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct CumulusEdit {
     /// The words of the path: `interface`, `swp1`, `link`, `mtu`.
     pub path: Vec<String>,
     /// The value; nothing takes away what is there, and all below it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Leaf>,
-    /// Only carried over from the profile before: what another wish says of the place goes before it.
+    /// Only carried over from the profile before: what another wish says of the place goes before
+    /// it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub copied: bool,
     /// Is not there, and is not to come: it keeps away what another wish carries over.
@@ -88,7 +94,10 @@ pub struct CumulusEditBuilder<'a> {
 impl<'a> CumulusEditBuilder<'a> {
     /// None yet.
     pub fn of(nvue: &'a Nvue) -> Self {
-        CumulusEditBuilder { nvue, edits: Vec::new() }
+        CumulusEditBuilder {
+            nvue,
+            edits: Vec::new(),
+        }
     }
 
     /// Sets a place.
@@ -124,10 +133,25 @@ impl<'a> CumulusEditBuilder<'a> {
                 .collect()
         };
         let wanted = kept(from);
-        let there = self.nvue.at(path).and_then(Value::as_object).map(kept).unwrap_or_default();
-        let whole = |rest: &'_ [String]| path.iter().map(|word| (*word).to_owned()).chain(rest.iter().cloned()).collect::<Vec<String>>();
-        let edits = there.keys().filter(|rest| !wanted.contains_key(*rest)).map(|rest| (whole(rest), None));
-        let edits: Vec<_> = edits.chain(wanted.iter().map(|(rest, leaf)| (whole(rest), Some(leaf)))).collect();
+        let there = self
+            .nvue
+            .at(path)
+            .and_then(Value::as_object)
+            .map(kept)
+            .unwrap_or_default();
+        let whole = |rest: &'_ [String]| {
+            path.iter()
+                .map(|word| (*word).to_owned())
+                .chain(rest.iter().cloned())
+                .collect::<Vec<String>>()
+        };
+        let edits = there
+            .keys()
+            .filter(|rest| !wanted.contains_key(*rest))
+            .map(|rest| (whole(rest), None));
+        let edits: Vec<_> = edits
+            .chain(wanted.iter().map(|(rest, leaf)| (whole(rest), Some(leaf))))
+            .collect();
         for (path, leaf) in edits {
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
             match leaf {
@@ -138,7 +162,12 @@ impl<'a> CumulusEditBuilder<'a> {
     }
 
     fn push(&mut self, path: &[&str], value: Option<Leaf>, copied: bool, missing: bool) {
-        self.edits.push(CumulusEdit { path: path.iter().map(|word| (*word).to_owned()).collect(), value, copied, missing });
+        self.edits.push(CumulusEdit {
+            path: path.iter().map(|word| (*word).to_owned()).collect(),
+            value,
+            copied,
+            missing,
+        });
     }
 
     /// The edits, each once.
@@ -154,23 +183,34 @@ fn collect_leaf_values(name: &str, value: &Value) -> Vec<(Vec<String>, Leaf)> {
     match (Leaf::of(value), value.as_object()) {
         (Some(leaf), _) => vec![(vec![name.to_owned()], leaf)],
         (None, Some(map)) => {
-            let below = map.iter().flat_map(|(name, value)| collect_leaf_values(name, value));
-            below.map(|(path, leaf)| ([vec![name.to_owned()], path].concat(), leaf)).collect()
+            let below = map
+                .iter()
+                .flat_map(|(name, value)| collect_leaf_values(name, value));
+            below
+                .map(|(path, leaf)| ([vec![name.to_owned()], path].concat(), leaf))
+                .collect()
         }
         _ => Vec::new(),
     }
 }
 
-/// What is really told, of all edits of a step: what is wished goes before what is carried over, and both before what is only not to come.
+/// What is really told, of all edits of a step: what is wished goes before what is carried over,
+/// and both before what is only not to come.
 pub fn select_effective_edits(edits: &[CumulusEdit]) -> Vec<&CumulusEdit> {
     let mut places: BTreeMap<&[String], &CumulusEdit> = BTreeMap::new();
     for edit in edits {
-        let stands = |there: &CumulusEdit| (there.copied, there.value.is_none()) <= (edit.copied, edit.value.is_none());
-        if !places.get(edit.path.as_slice()).is_some_and(|there| stands(there)) {
+        let stands = |there: &CumulusEdit| {
+            (there.copied, there.value.is_none()) <= (edit.copied, edit.value.is_none())
+        };
+        if !places
+            .get(edit.path.as_slice())
+            .is_some_and(|there| stands(there))
+        {
             places.insert(&edit.path, edit);
         }
     }
-    // What is taken away as a whole takes along what is below it; a map in order has that right behind it.
+    // What is taken away as a whole takes along what is below it; a map in order has that right
+    // behind it.
     let mut gone: Option<&[String]> = None;
     let mut told = Vec::new();
     for edit in places.into_values().filter(|edit| !edit.missing) {
@@ -185,8 +225,9 @@ pub fn select_effective_edits(edits: &[CumulusEdit]) -> Vec<&CumulusEdit> {
     told
 }
 
-/// The documents of all edits of a step, one to be patched after the other: NVUE takes no `unset` and `set` of the same object in one
-/// patch (CumulusNetworks/docs: content/cumulus-linux-516/System-Configuration/NVIDIA-User-Experience-NVUE/NVUE-CLI.md).
+/// The documents of all edits of a step, one to be patched after the other: NVUE takes no `unset`
+/// and `set` of the same object in one patch (CumulusNetworks/docs:
+/// content/cumulus-linux-516/System-Configuration/NVIDIA-User-Experience-NVUE/NVUE-CLI.md).
 pub fn build_patch_documents(edits: &[CumulusEdit]) -> Vec<Value> {
     let (mut gone, mut set) = (Map::new(), Map::new());
     for edit in select_effective_edits(edits) {
@@ -195,8 +236,13 @@ pub fn build_patch_documents(edits: &[CumulusEdit]) -> Vec<Value> {
             Some(leaf) => insert_tree_value(&mut set, &edit.path, json!(leaf)),
         }
     }
-    let document = |(word, tree): (&str, Map<String, Value>)| (!tree.is_empty()).then(|| json!([{ word: tree }]));
-    [("unset", gone), ("set", set)].into_iter().filter_map(document).collect()
+    let document = |(word, tree): (&str, Map<String, Value>)| {
+        (!tree.is_empty()).then(|| json!([{ word: tree }]))
+    };
+    [("unset", gone), ("set", set)]
+        .into_iter()
+        .filter_map(document)
+        .collect()
 }
 
 /// An entry may have more below it.
@@ -209,7 +255,9 @@ fn insert_tree_value(tree: &mut Map<String, Value>, path: &[String], value: Valu
         }
         return;
     }
-    let below = tree.entry(word.clone()).or_insert_with(|| Value::Object(Map::new()));
+    let below = tree
+        .entry(word.clone())
+        .or_insert_with(|| Value::Object(Map::new()));
     if !below.is_object() {
         *below = Value::Object(Map::new());
     }
@@ -218,17 +266,32 @@ fn insert_tree_value(tree: &mut Map<String, Value>, path: &[String], value: Valu
     }
 }
 
-/// What edits do to a port: NVUE has switchd read its files again, which changes nothing for packets on their way but where buffers change
-/// (the manual, switchd and QoS).
+/// What edits do to a port: NVUE has switchd read its files again, which changes nothing for
+/// packets on their way but where buffers change (the manual, switchd and QoS).
 pub fn compute_cumulus_disruption(edits: &[CumulusEdit], port: &str, is_up: bool) -> Disturbance {
     let told = select_effective_edits(edits);
-    let touches = |words: &[&str]| told.iter().any(|edit| words.iter().all(|word| edit.path.iter().any(|there| there == word)));
+    let touches = |words: &[&str]| {
+        told.iter().any(|edit| {
+            words
+                .iter()
+                .all(|word| edit.path.iter().any(|there| there == word))
+        })
+    };
     let mut interrupts = Vec::new();
     if is_up && touches(&["qos", "pfc"]) {
-        interrupts.push(format!("{port} may lose packets for a moment: switchd changes its buffers for PFC"));
+        interrupts.push(format!(
+            "{port} may lose packets for a moment: switchd changes its buffers for PFC"
+        ));
     }
     if touches(&["qos", "traffic-pool"]) {
-        interrupts.push("all ports may lose packets for a moment: switchd divides the buffers of the switch anew".to_owned());
+        interrupts.push(
+            "all ports may lose packets for a moment: switchd divides the buffers of the switch \
+             anew"
+                .to_owned(),
+        );
     }
-    Disturbance { disruption: Disruption::Reload, interrupts }
+    Disturbance {
+        disruption: Disruption::Reload,
+        interrupts,
+    }
 }

@@ -1,4 +1,5 @@
-//! What NVUE has to be told for a wish: edits against the applied revision. The errors say why a wish cannot be had.
+//! What NVUE has to be told for a wish: edits against the applied revision. The errors say why a
+//! wish cannot be had.
 
 use super::config::Nvue;
 use super::edit::{CumulusEdit, CumulusEditBuilder, Leaf};
@@ -13,10 +14,12 @@ use crate::switch::{EcnMarkingThresholds, PfcWatchdogSettings};
 use railwright_base::text::one_line;
 use serde_json::{Map, Value, json};
 
-/// The shares of the buffers where nobody divided them: those of the manual's example (Flow Control Buffers).
+/// The shares of the buffers where nobody divided them: those of the manual's example (Flow Control
+/// Buffers).
 const POOLS: [(&str, u64); 2] = [("default-lossless", 50), ("default-lossy", 50)];
 
-/// The profile of one port alone: the cable and the thresholds are the port's own, and it goes with what is taken back.
+/// The profile of one port alone: the cable and the thresholds are the port's own, and it goes with
+/// what is taken back.
 pub fn format_port_profile_name(port: &str) -> String {
     format!("{OURS}_{port}")
 }
@@ -34,14 +37,29 @@ fn new_word_leaf(text: &str) -> Leaf {
     Leaf::Word(text.to_owned())
 }
 
-fn bind_port_profile(edits: &mut CumulusEditBuilder, port: &str, family: QosProfileKind, profile: &str) {
-    edits.set(&["interface", port, "qos", family.word(), "profile"], new_word_leaf(profile));
+fn bind_port_profile(
+    edits: &mut CumulusEditBuilder,
+    port: &str,
+    family: QosProfileKind,
+    profile: &str,
+) {
+    edits.set(
+        &["interface", port, "qos", family.word(), "profile"],
+        new_word_leaf(profile),
+    );
 }
 
 /// MTU and whether the port is up.
-pub fn plan_cumulus_port_edits(nvue: &Nvue, port: &str, mtu: Option<u64>, up: Option<bool>) -> Vec<CumulusEdit> {
+pub fn plan_cumulus_port_edits(
+    nvue: &Nvue,
+    port: &str,
+    mtu: Option<u64>,
+    up: Option<bool>,
+) -> Vec<CumulusEdit> {
     let mut edits = CumulusEditBuilder::of(nvue);
-    let Some(view) = CumulusPortView::of(nvue, port) else { return Vec::new() };
+    let Some(view) = CumulusPortView::of(nvue, port) else {
+        return Vec::new();
+    };
     if let Some(mtu) = mtu.filter(|mtu| view.mtu() != Fact::Is(*mtu)) {
         edits.set(&["interface", port, "link", "mtu"], Leaf::Number(mtu));
     }
@@ -63,44 +81,66 @@ pub fn plan_cumulus_port_edits(nvue: &Nvue, port: &str, mtu: Option<u64>, up: Op
 fn check_roce_mode(nvue: &Nvue, wants_pfc: bool) -> Result<(), String> {
     match nvue.roce() {
         Roce::Other(words) => Err(format!(
-            "`qos roce {words}` rules the classes of all ports of this switch: unset it (`nv unset qos roce {}`), or take the port out of the spec",
+            "`qos roce {words}` rules the classes of all ports of this switch: unset it (`nv unset \
+             qos roce {}`), or take the port out of the spec",
             words.split(' ').next().unwrap_or_default()
         )),
-        Roce::Lossy if wants_pfc => {
-            Err("`qos roce mode lossy` pauses nothing, on all ports of this switch: `nv set qos roce mode lossless` \
-                                         changes it, and `nv unset qos roce` leaves the classes to railwright"
-                .to_owned())
-        }
+        Roce::Lossy if wants_pfc => Err(
+            "`qos roce mode lossy` pauses nothing, on all ports of this switch: `nv set qos roce \
+             mode lossless` changes it, and `nv unset qos roce` leaves the classes to railwright"
+                .to_owned(),
+        ),
         _ => Ok(()),
     }
 }
 
 /// The length of the cable, by which the switch sizes the buffer of a paused priority.
-pub fn plan_cumulus_cable_edits(nvue: &Nvue, port: &str, metres: u64) -> Result<Vec<CumulusEdit>, String> {
+pub fn plan_cumulus_cable_edits(
+    nvue: &Nvue,
+    port: &str,
+    metres: u64,
+) -> Result<Vec<CumulusEdit>, String> {
     let mut edits = CumulusEditBuilder::of(nvue);
     check_roce_mode(nvue, false)?;
     if CumulusPortView::of(nvue, port).is_some_and(|view| view.cable_m() != Fact::Is(metres)) {
         let profile = format_port_profile_name(port);
-        edits.copy(&["qos", "pfc", &profile], &nvue.effective(port, QosProfileKind::Pfc), &["cable-length"]);
-        edits.set(&["qos", "pfc", &profile, "cable-length"], Leaf::Number(metres));
+        edits.copy(
+            &["qos", "pfc", &profile],
+            &nvue.effective(port, QosProfileKind::Pfc),
+            &["cable-length"],
+        );
+        edits.set(
+            &["qos", "pfc", &profile, "cable-length"],
+            Leaf::Number(metres),
+        );
         bind_port_profile(&mut edits, port, QosProfileKind::Pfc, &profile);
     }
     Ok(edits.finish())
 }
 
 /// Marking of a queue.
-pub fn plan_cumulus_marking_edits(nvue: &Nvue, port: &str, queue: u64, wanted: EcnMarkingThresholds) -> Result<Vec<CumulusEdit>, String> {
+pub fn plan_cumulus_marking_edits(
+    nvue: &Nvue,
+    port: &str,
+    queue: u64,
+    wanted: EcnMarkingThresholds,
+) -> Result<Vec<CumulusEdit>, String> {
     let mut edits = CumulusEditBuilder::of(nvue);
     check_roce_mode(nvue, false)?;
     if CumulusPortView::of(nvue, port).is_some_and(|view| view.marking(queue) != Fact::Is(wanted)) {
         let (profile, queue) = (format_port_profile_name(port), queue.to_string());
         let path = ["qos", QosProfileKind::Marking.word(), &profile];
         let mut others = nvue.effective(port, QosProfileKind::Marking);
-        // What is wished stands in the copy too: a place that is so already is told to nobody, and the copy would take it away.
-        if let Some(all) = others.get_mut("traffic-class").and_then(Value::as_object_mut) {
-            let red = all.remove(&queue).and_then(|class| class.get("red").cloned());
-            let mut class =
-                json!({ "min-threshold": wanted.min_bytes, "max-threshold": wanted.max_bytes, "probability": wanted.probability_percent });
+        // What is wished stands in the copy too: a place that is so already is told to nobody, and
+        // the copy would take it away.
+        if let Some(all) = others
+            .get_mut("traffic-class")
+            .and_then(Value::as_object_mut)
+        {
+            let red = all
+                .remove(&queue)
+                .and_then(|class| class.get("red").cloned());
+            let mut class = json!({ "min-threshold": wanted.min_bytes, "max-threshold": wanted.max_bytes, "probability": wanted.probability_percent });
             if let Some(red) = red {
                 class["red"] = red;
             }
@@ -108,9 +148,11 @@ pub fn plan_cumulus_marking_edits(nvue: &Nvue, port: &str, queue: u64, wanted: E
         }
         edits.copy(&path, &others, &[]);
         let class = [&path[..], &["traffic-class", &queue]].concat();
-        for (name, value) in
-            [("min-threshold", wanted.min_bytes), ("max-threshold", wanted.max_bytes), ("probability", wanted.probability_percent)]
-        {
+        for (name, value) in [
+            ("min-threshold", wanted.min_bytes),
+            ("max-threshold", wanted.max_bytes),
+            ("probability", wanted.probability_percent),
+        ] {
             edits.set(&[&class[..], &[name]].concat(), Leaf::Number(value));
         }
         bind_port_profile(&mut edits, port, QosProfileKind::Marking, &profile);
@@ -119,21 +161,29 @@ pub fn plan_cumulus_marking_edits(nvue: &Nvue, port: &str, queue: u64, wanted: E
 }
 
 /// Classes of a port.
-pub fn plan_cumulus_qos_edits(nvue: &Nvue, port: &str, wanted: &Qos) -> Result<Vec<CumulusEdit>, String> {
-    let Some(view) = CumulusPortView::of(nvue, port) else { return Ok(Vec::new()) };
+pub fn plan_cumulus_qos_edits(
+    nvue: &Nvue,
+    port: &str,
+    wanted: &Qos,
+) -> Result<Vec<CumulusEdit>, String> {
+    let Some(view) = CumulusPortView::of(nvue, port) else {
+        return Ok(Vec::new());
+    };
     check_roce_mode(nvue, !wanted.pfc().is_empty())?;
     for class in &wanted.classes {
         match view.queue(class.priority) {
             Fact::Is(queue) if queue != class.priority => {
                 return Err(format!(
-                    "packets of priority {} leave by queue {queue} (qos egress-queue-mapping, one for all ports of the switch): take a priority \
-                     that has the queue of its number, or change the map for all ports",
+                    "packets of priority {} leave by queue {queue} (qos egress-queue-mapping, one \
+                     for all ports of the switch): take a priority that has the queue of its \
+                     number, or change the map for all ports",
                     class.priority
                 ));
             }
             Fact::Unknown(why) => {
                 return Err(format!(
-                    "by which queue packets of priority {} leave is not known, on all ports of the switch: {why}",
+                    "by which queue packets of priority {} leave is not known, on all ports of the \
+                     switch: {why}",
                     class.priority
                 ));
             }
@@ -151,17 +201,36 @@ pub fn plan_cumulus_qos_edits(nvue: &Nvue, port: &str, wanted: &Qos) -> Result<V
     if let Some(watchdog) = &wanted.watchdog {
         add_watchdog_edits(nvue, &mut edits, port, watchdog)?;
     }
-    let strict: Vec<u64> = wanted.classes.iter().filter(|class| class.strict).map(|class| class.priority).collect();
-    if strict.iter().any(|queue| view.is_strict(*queue) != Fact::Is(true)) {
+    let strict: Vec<u64> = wanted
+        .classes
+        .iter()
+        .filter(|class| class.strict)
+        .map(|class| class.priority)
+        .collect();
+    if strict
+        .iter()
+        .any(|queue| view.is_strict(*queue) != Fact::Is(true))
+    {
         add_scheduler_edits(nvue, &mut edits, port, &strict);
     }
     Ok(edits.finish())
 }
 
-/// Which priority packets have. A profile that says something of one DSCP says it of all 64, because nothing says what it does with the
-/// others; the VLAN tag counts for packets without a DSCP where it counted before.
-fn add_dscp_map_edits(nvue: &Nvue, edits: &mut CumulusEditBuilder, port: &str, wanted: &Qos) -> Result<(), String> {
-    let dscps = || wanted.classes.iter().flat_map(|class| class.dscp.iter().map(|dscp| (*dscp, class.priority)));
+/// Which priority packets have. A profile that says something of one DSCP says it of all 64,
+/// because nothing says what it does with the others; the VLAN tag counts for packets without a
+/// DSCP where it counted before.
+fn add_dscp_map_edits(
+    nvue: &Nvue,
+    edits: &mut CumulusEditBuilder,
+    port: &str,
+    wanted: &Qos,
+) -> Result<(), String> {
+    let dscps = || {
+        wanted
+            .classes
+            .iter()
+            .flat_map(|class| class.dscp.iter().map(|dscp| (*dscp, class.priority)))
+    };
     if dscps().all(|(dscp, priority)| nvue.priority(port, dscp) == Fact::Is(priority)) {
         return Ok(());
     }
@@ -169,12 +238,22 @@ fn add_dscp_map_edits(nvue: &Nvue, edits: &mut CumulusEditBuilder, port: &str, w
     let path = ["qos", "mapping", &profile];
     let now = nvue.effective(port, QosProfileKind::Mapping);
     let own = nvue.at(&path).and_then(Value::as_object);
-    let trust = |profile: &Map<String, Value>| profile.get("trust").and_then(Value::as_str).map(str::to_owned);
+    let trust = |profile: &Map<String, Value>| {
+        profile
+            .get("trust")
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
     if own.is_none() {
         let is_wished = |dscp: u64| dscps().any(|(wished, _)| wished == dscp);
         let entry = |dscp: u64| match nvue.priority(port, dscp) {
-            Fact::Unknown(why) if !is_wished(dscp) => Err(format!("the map that {port} has cannot be copied: {why}")),
-            found => Ok((dscp.to_string(), json!({ "switch-priority": found.value().copied().unwrap_or(dscp / 8) }))),
+            Fact::Unknown(why) if !is_wished(dscp) => {
+                Err(format!("the map that {port} has cannot be copied: {why}"))
+            }
+            found => Ok((
+                dscp.to_string(),
+                json!({ "switch-priority": found.value().copied().unwrap_or(dscp / 8) }),
+            )),
         };
         let all: Map<String, Value> = (0..64).map(entry).collect::<Result<_, _>>()?;
         let mut copy = now.clone();
@@ -182,19 +261,31 @@ fn add_dscp_map_edits(nvue: &Nvue, edits: &mut CumulusEditBuilder, port: &str, w
         edits.copy(&path, &copy, &["trust"]);
     }
     let by_tag = matches!(trust(own.unwrap_or(&now)).as_deref(), Some("l2" | "both"));
-    edits.set(&[&path[..], &["trust"]].concat(), new_word_leaf(if by_tag { "both" } else { "l3" }));
+    edits.set(
+        &[&path[..], &["trust"]].concat(),
+        new_word_leaf(if by_tag { "both" } else { "l3" }),
+    );
     for (dscp, priority) in dscps() {
-        edits.set(&[&path[..], &["dscp", &dscp.to_string(), "switch-priority"]].concat(), Leaf::Number(priority));
+        edits.set(
+            &[&path[..], &["dscp", &dscp.to_string(), "switch-priority"]].concat(),
+            Leaf::Number(priority),
+        );
     }
     bind_port_profile(edits, port, QosProfileKind::Mapping, &profile);
     Ok(())
 }
 
 /// Which priorities pause, and no others. Both ways are on where nothing is said (the manual, PFC).
-fn add_pfc_edits(nvue: &Nvue, edits: &mut CumulusEditBuilder, port: &str, wanted: &Qos) -> Result<(), String> {
+fn add_pfc_edits(
+    nvue: &Nvue,
+    edits: &mut CumulusEditBuilder,
+    port: &str,
+    wanted: &Qos,
+) -> Result<(), String> {
     if let Some(profile) = nvue.text(&["interface", port, "qos", "link-pause", "profile"]) {
         return Err(format!(
-            "{port} has link pause (profile {}), and a port has that or PFC: `nv unset interface {port} qos link-pause` takes it away",
+            "{port} has link pause (profile {}), and a port has that or PFC: `nv unset interface \
+             {port} qos link-pause` takes it away",
             one_line(profile, 40)
         ));
     }
@@ -207,60 +298,95 @@ fn add_pfc_edits(nvue: &Nvue, edits: &mut CumulusEditBuilder, port: &str, wanted
         let all = profile.and_then(|profile| profile.get("switch-priority")?.as_object());
         all.into_iter().flat_map(Map::keys).cloned().collect()
     };
-    let is_wanted = |priority: &String| priority.parse().is_ok_and(|priority| wanted.pfc().contains(&priority));
-    for priority in [of(Some(&now)), of(owned)].concat().into_iter().filter(|priority| !is_wanted(priority)) {
+    let is_wanted = |priority: &String| {
+        priority
+            .parse()
+            .is_ok_and(|priority| wanted.pfc().contains(&priority))
+    };
+    for priority in [of(Some(&now)), of(owned)]
+        .concat()
+        .into_iter()
+        .filter(|priority| !is_wanted(priority))
+    {
         edits.never(&[&path[..], &["switch-priority", &priority]].concat());
     }
     for way in ["tx", "rx"] {
         edits.never(&[&path[..], &[way]].concat());
     }
     for priority in wanted.pfc() {
-        edits.set(&[&path[..], &["switch-priority", &priority.to_string()]].concat(), Leaf::Entry {});
+        edits.set(
+            &[&path[..], &["switch-priority", &priority.to_string()]].concat(),
+            Leaf::Entry {},
+        );
     }
     bind_port_profile(edits, port, QosProfileKind::Pfc, &profile);
     Ok(())
 }
 
-/// Sets buffers aside for paused packets where nobody divided them: all are for the others then (the manual, Flow Control Buffers).
+/// Sets buffers aside for paused packets where nobody divided them: all are for the others then
+/// (the manual, Flow Control Buffers).
 fn add_buffer_pool_edits(nvue: &Nvue, edits: &mut CumulusEditBuilder) -> Result<(), String> {
     let pools = nvue.at(&["qos", "traffic-pool"]).and_then(Value::as_object);
-    let divided = pools.into_iter().flatten().any(|(_, pool)| pool.get("memory-percent").is_some());
+    let divided = pools
+        .into_iter()
+        .flatten()
+        .any(|(_, pool)| pool.get("memory-percent").is_some());
     let advanced = nvue.at(&["qos", "advance-buffer-config"]).is_some();
     if divided || advanced || nvue.roce() != Roce::Off {
-        let at = if advanced { "qos advance-buffer-config" } else { "qos traffic-pool" };
+        let at = if advanced {
+            "qos advance-buffer-config"
+        } else {
+            "qos traffic-pool"
+        };
         return Err(format!(
-            "the buffers of this switch are divided already ({at}), and none are set aside for paused packets: give the lossless pool its \
-             share (`nv set qos traffic-pool default-lossless memory-percent ...`, 100 with the others at most)"
+            "the buffers of this switch are divided already ({at}), and none are set aside for \
+             paused packets: give the lossless pool its share (`nv set qos traffic-pool \
+             default-lossless memory-percent ...`, 100 with the others at most)"
         ));
     }
     for (pool, percent) in POOLS {
-        edits.set(&["qos", "traffic-pool", pool, "memory-percent"], Leaf::Number(percent));
+        edits.set(
+            &["qos", "traffic-pool", pool, "memory-percent"],
+            Leaf::Number(percent),
+        );
     }
     Ok(())
 }
 
-/// The times are for all ports of the switch, and the action is not to be chosen (the manual, PFC Watchdog).
-fn add_watchdog_edits(nvue: &Nvue, edits: &mut CumulusEditBuilder, port: &str, watchdog: &PfcWatchdogSettings) -> Result<(), String> {
+/// The times are for all ports of the switch, and the action is not to be chosen (the manual, PFC
+/// Watchdog).
+fn add_watchdog_edits(
+    nvue: &Nvue,
+    edits: &mut CumulusEditBuilder,
+    port: &str,
+    watchdog: &PfcWatchdogSettings,
+) -> Result<(), String> {
     let (detection, polling) = (watchdog.detection_ms, watchdog.restoration_ms);
     if watchdog.action != "drop" {
         return Err(format!(
-            "the watchdog of Cumulus Linux drops, and cannot be told to {}: take `action` out of `watchdog`",
+            "the watchdog of Cumulus Linux drops, and cannot be told to {}: take `action` out of \
+             `watchdog`",
             watchdog.action
         ));
     }
     if polling == 0 || detection < polling || !detection.is_multiple_of(polling) {
         return Err(format!(
-            "the watchdog of Cumulus Linux comes back after one look without a pause, and acts after some of them: {polling} ms do not go into \
-             {detection} ms; leave `restoration_ms` out, or let it go into `detection_ms`"
+            "the watchdog of Cumulus Linux comes back after one look without a pause, and acts \
+             after some of them: {polling} ms do not go into {detection} ms; leave \
+             `restoration_ms` out, or let it go into `detection_ms`"
         ));
     }
-    let is_on = CumulusPortView::of(nvue, port).is_some_and(|view| view.watchdog().value().is_some());
+    let is_on =
+        CumulusPortView::of(nvue, port).is_some_and(|view| view.watchdog().value().is_some());
     let path = ["interface", port, "qos", "pfc-watchdog"];
     if !is_on {
         edits.unset(&[&path[..], &["state"]].concat());
         edits.set(&path, Leaf::Entry {});
     }
-    for (name, default, value) in [("polling-interval", POLLING_MS, polling), ("robustness", ROBUSTNESS, detection / polling)] {
+    for (name, default, value) in [
+        ("polling-interval", POLLING_MS, polling),
+        ("robustness", ROBUSTNESS, detection / polling),
+    ] {
         let path = ["qos", "pfc-watchdog", name];
         if nvue.number(&path, ANY).or(default) != Fact::Is(value) {
             edits.set(&path, Leaf::Number(value));
@@ -276,7 +402,9 @@ fn add_scheduler_edits(nvue: &Nvue, edits: &mut CumulusEditBuilder, port: &str, 
     if nvue.at(&path).is_none_or(|own| !own.is_object()) {
         let mut copy = nvue.effective(port, QosProfileKind::Scheduler);
         for queue in strict {
-            copy.get_mut("traffic-class").and_then(Value::as_object_mut).map(|all| all.remove(&queue.to_string()));
+            copy.get_mut("traffic-class")
+                .and_then(Value::as_object_mut)
+                .map(|all| all.remove(&queue.to_string()));
         }
         edits.copy(&path, &copy, &[]);
     }

@@ -1,10 +1,14 @@
-//! NVIDIA Cumulus Linux: its configuration is a tree that NVUE keeps in revisions (`applied` runs, `startup` is what a boot begins with);
-//! only what somebody set is in it. Names of its places: CumulusNetworks/docs, content/nvue-reference/Set-and-Unset-Commands, and
-//! content/cumulus-linux-512/Layer-1-and-Switch-Ports/Quality-of-Service/_index.md, which is "the manual" below.
+//! NVIDIA Cumulus Linux: its configuration is a tree that NVUE keeps in revisions (`applied` runs,
+//! `startup` is what a boot begins with); only what somebody set is in it. Names of its places:
+//! CumulusNetworks/docs, content/nvue-reference/Set-and-Unset-Commands, and
+//! content/cumulus-linux-512/Layer-1-and-Switch-Ports/Quality-of-Service/_index.md, which is "the
+//! manual" below.
 //!
-//! A port has profiles (`config`, `profile`), which come to classes, PFC and marking (`port_view`); what a wish takes is worked out in
-//! `intent`, told as `nv set` and `nv unset` (`edit`) and patched into a revision of our own, which is applied (`script`, `nvue.py`).
-//! Profiles of others, `default-global` and `qos roce` are never edited: ours begin as a copy, and the port is bound to ours.
+//! A port has profiles (`config`, `profile`), which come to classes, PFC and marking (`port_view`);
+//! what a wish takes is worked out in `intent`, told as `nv set` and `nv unset` (`edit`) and
+//! patched into a revision of our own, which is applied (`script`, `nvue.py`). Profiles of others,
+//! `default-global` and `qos roce` are never edited: ours begin as a copy, and the port is bound to
+//! ours.
 
 pub mod config;
 mod configuration;

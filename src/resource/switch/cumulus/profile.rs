@@ -1,4 +1,5 @@
-//! Profiles of a port: the one that it is bound to, or `default-global` on top of what the switch has from the start or by `qos roce`.
+//! Profiles of a port: the one that it is bound to, or `default-global` on top of what the switch
+//! has from the start or by `qos roce`.
 
 use super::config::{Nvue, build_unreadable_value, is_on, parse_number_value};
 use crate::Fact;
@@ -48,11 +49,20 @@ pub enum Roce {
 }
 
 impl Nvue {
-    /// `nv set qos roce` alone switches it on, as lossless (CumulusNetworks/docs: content/cumulus-linux-512/Layer-1-and-Switch-Ports/
-    /// Quality-of-Service/RDMA-over-Converged-Ethernet-RoCE.md); `enable` became `state` with 5.15 (nvue-reference, QoS.md).
+    /// `nv set qos roce` alone switches it on, as lossless (CumulusNetworks/docs:
+    /// content/cumulus-linux-512/Layer-1-and-Switch-Ports/
+    /// Quality-of-Service/RDMA-over-Converged-Ethernet-RoCE.md); `enable` became `state` with 5.15
+    /// (nvue-reference, QoS.md).
     pub fn roce(&self) -> Roce {
-        let Some(roce) = self.at(&["qos", "roce"]) else { return Roce::Off };
-        let other = |word: &str, said: &Value| Roce::Other(format!("{word} {}", one_line(&said.to_string().replace('"', ""), 40)));
+        let Some(roce) = self.at(&["qos", "roce"]) else {
+            return Roce::Off;
+        };
+        let other = |word: &str, said: &Value| {
+            Roce::Other(format!(
+                "{word} {}",
+                one_line(&said.to_string().replace('"', ""), 40)
+            ))
+        };
         for word in ["enable", "state"] {
             match (is_on("", roce.get(word)), roce.get(word)) {
                 (Fact::Is(true), _) | (_, None) => {}
@@ -69,15 +79,18 @@ impl Nvue {
 
     /// The profile that a port is bound to by its own name.
     pub fn bound(&self, port: &str, family: QosProfileKind) -> Option<&str> {
-        self.text(&["interface", port, "qos", family.word(), "profile"]).filter(|name| *name != DEFAULT && !name.is_empty())
+        self.text(&["interface", port, "qos", family.word(), "profile"])
+            .filter(|name| *name != DEFAULT && !name.is_empty())
     }
 
-    /// What its profile comes to, where that is known: not where the macro has set classes that are not known, nor where what the port is
-    /// bound to is no name.
+    /// What its profile comes to, where that is known: not where the macro has set classes that are
+    /// not known, nor where what the port is bound to is no name.
     pub fn known(&self, port: &str, family: QosProfileKind) -> Fact<Map<String, Value>> {
         let path = ["interface", port, "qos", family.word(), "profile"];
         match (self.at(&path), self.bound(port, family), self.roce()) {
-            (Some(said), ..) if !said.is_string() => build_unreadable_value(format_args!("{} profile", family.word()), said),
+            (Some(said), ..) if !said.is_string() => {
+                build_unreadable_value(format_args!("{} profile", family.word()), said)
+            }
             (_, None, Roce::Other(words)) => Fact::Unknown(words_of_roce(&words)),
             _ => Fact::Is(self.effective(port, family)),
         }
@@ -85,7 +98,12 @@ impl Nvue {
 
     /// The same, to be copied.
     pub fn effective(&self, port: &str, family: QosProfileKind) -> Map<String, Value> {
-        let of = |name: &str| self.at(&["qos", family.word(), name]).and_then(Value::as_object).cloned().unwrap_or_default();
+        let of = |name: &str| {
+            self.at(&["qos", family.word(), name])
+                .and_then(Value::as_object)
+                .cloned()
+                .unwrap_or_default()
+        };
         match self.bound(port, family) {
             Some(name) => of(name),
             None => {
@@ -96,40 +114,57 @@ impl Nvue {
         }
     }
 
-    /// What `default-global` has where nobody said it: the manual, chapters Trust 802.1p Marking, Congestion Control, Egress Scheduler; with
-    /// RoCE: RDMA-over-Converged-Ethernet-RoCE.md, Default RoCE Configuration and Verify RoCE Configuration.
+    /// What `default-global` has where nobody said it: the manual, chapters Trust 802.1p Marking,
+    /// Congestion Control, Egress Scheduler; with RoCE: RDMA-over-Converged-Ethernet-RoCE.md,
+    /// Default RoCE Configuration and Verify RoCE Configuration.
     fn at_the_start(&self, family: QosProfileKind) -> Map<String, Value> {
-        let marking = json!({ "min-threshold": 150_000, "max-threshold": 1_500_000, "probability": 100 });
+        let marking =
+            json!({ "min-threshold": 150_000, "max-threshold": 1_500_000, "probability": 100 });
         let share = |percent: u64| json!({ "mode": "dwrr", "bw-percent": percent });
         let roce = self.roce();
         let with_roce = matches!(roce, Roce::Lossless | Roce::Lossy);
         let profile = match family {
             QosProfileKind::Mapping => json!({ "trust": if with_roce { "both" } else { "l2" } }),
             QosProfileKind::Pfc if roce == Roce::Lossless => {
-                let cable = self.at(&["qos", "roce", "cable-length"]).cloned().unwrap_or_else(|| json!(100));
+                let cable = self
+                    .at(&["qos", "roce", "cable-length"])
+                    .cloned()
+                    .unwrap_or_else(|| json!(100));
                 json!({ "switch-priority": { "3": {} }, "cable-length": cable })
             }
             QosProfileKind::Pfc => json!({}),
-            QosProfileKind::Marking if with_roce => json!({ "traffic-class": { "0": marking, "3": marking } }),
+            QosProfileKind::Marking if with_roce => {
+                json!({ "traffic-class": { "0": marking, "3": marking } })
+            }
             QosProfileKind::Marking => json!({ "traffic-class": { "0": marking } }),
             QosProfileKind::Scheduler if with_roce => {
                 json!({ "traffic-class": { "0": share(50), "3": share(50), "6": { "mode": "strict" } } })
             }
             QosProfileKind::Scheduler => {
-                let all: Map<String, Value> = (0..8).map(|n: u64| (n.to_string(), share(12 + n % 2))).collect();
+                let all: Map<String, Value> = (0..8)
+                    .map(|n: u64| (n.to_string(), share(12 + n % 2)))
+                    .collect();
                 json!({ "traffic-class": all })
             }
         };
-        if let Value::Object(profile) = profile { profile } else { Map::new() }
+        if let Value::Object(profile) = profile {
+            profile
+        } else {
+            Map::new()
+        }
     }
 
-    /// The priority of a DSCP in a profile; absent where the profile looks at no DSCP, or where it says nothing of this one among others.
+    /// The priority of a DSCP in a profile; absent where the profile looks at no DSCP, or where it
+    /// says nothing of this one among others.
     pub fn priority(&self, port: &str, dscp: u64) -> Fact<u64> {
-        self.known(port, QosProfileKind::Mapping).and_then(|profile| match profile.get("trust").map(|trust| (trust, trust.as_str())) {
-            Some((_, Some("l3" | "both"))) => self.by_dscp(port, &profile, dscp),
-            None | Some((_, Some("l2" | "port"))) => Fact::Absent,
-            Some((other, _)) => build_unreadable_value("trust", other),
-        })
+        self.known(port, QosProfileKind::Mapping)
+            .and_then(
+                |profile| match profile.get("trust").map(|trust| (trust, trust.as_str())) {
+                    Some((_, Some("l3" | "both"))) => self.by_dscp(port, &profile, dscp),
+                    None | Some((_, Some("l2" | "port"))) => Fact::Absent,
+                    Some((other, _)) => build_unreadable_value("trust", other),
+                },
+            )
     }
 
     fn by_dscp(&self, port: &str, profile: &Map<String, Value>, dscp: u64) -> Fact<u64> {
@@ -139,24 +174,41 @@ impl Nvue {
             Some(other) => return build_unreadable_value("dscp", other),
         };
         let own = match all.and_then(|all| all.get(&dscp.to_string())) {
-            Some(entry @ Value::Object(_)) => {
-                parse_number_value(format_args!("dscp {dscp} switch-priority"), entry.get("switch-priority"), PRIORITIES)
-            }
+            Some(entry @ Value::Object(_)) => parse_number_value(
+                format_args!("dscp {dscp} switch-priority"),
+                entry.get("switch-priority"),
+                PRIORITIES,
+            ),
             Some(other) => return build_unreadable_value(format_args!("dscp {dscp}"), other),
             None => Fact::Absent,
         };
-        // A profile that names no DSCP has the map from the start, and so has `default-global` for those that it does not name (the manual,
-        // Trust DSCP); what another one does with those is not said.
+        // A profile that names no DSCP has the map from the start, and so has `default-global` for
+        // those that it does not name (the manual, Trust DSCP); what another one does with those is
+        // not said.
         let from_the_start = all.is_none() || self.bound(port, QosProfileKind::Mapping).is_none();
-        if from_the_start { own.or(dscp / 8) } else { own }
+        if from_the_start {
+            own.or(dscp / 8)
+        } else {
+            own
+        }
     }
 
-    /// The queue of a priority. One map for all ports of the switch: "NVUE only supports the default-global profile" (the manual, Egress Queues).
+    /// The queue of a priority. One map for all ports of the switch: "NVUE only supports the
+    /// default-global profile" (the manual, Egress Queues).
     pub fn queue(&self, priority: u64) -> Fact<u64> {
-        let path = ["qos", "egress-queue-mapping", "default-global", "switch-priority", &priority.to_string(), "traffic-class"];
+        let path = [
+            "qos",
+            "egress-queue-mapping",
+            "default-global",
+            "switch-priority",
+            &priority.to_string(),
+            "traffic-class",
+        ];
         match (self.number(&path, ANY), self.roce()) {
             (Fact::Absent, Roce::Other(words)) => Fact::Unknown(words_of_roce(&words)),
-            (Fact::Absent, Roce::Lossless | Roce::Lossy) if ![3, 6].contains(&priority) => Fact::Is(0),
+            (Fact::Absent, Roce::Lossless | Roce::Lossy) if ![3, 6].contains(&priority) => {
+                Fact::Is(0)
+            }
             (said, _) => said.or(priority),
         }
     }

@@ -1,9 +1,11 @@
-//! The same configuration from the REST API of NVUE, whose trees are those of `nv config show` (CumulusNetworks/docs, NVUE-API.md: the CLI and the
-//! API are of one object model). Only `interface` and `qos` are asked for: what holds users and passwords never leaves the switch.
+//! The same configuration from the REST API of NVUE, whose trees are those of `nv config show`
+//! (CumulusNetworks/docs, NVUE-API.md: the CLI and the API are of one object model). Only
+//! `interface` and `qos` are asked for: what holds users and passwords never leaves the switch.
 
 use serde_json::{Map, Value, json};
 
-/// What is asked of a revision, below `/nvue_v1`: `applied` runs, `startup` is what a boot begins with; only what somebody set is in it.
+/// What is asked of a revision, below `/nvue_v1`: `applied` runs, `startup` is what a boot begins
+/// with; only what somebody set is in it.
 pub fn list_revision_paths(revision: &str) -> [String; 2] {
     ["interface", "qos"].map(|tree| format!("/{tree}?rev={revision}&filled=false"))
 }
@@ -24,7 +26,11 @@ pub fn render_revision_text(interfaces: &Value, qos: &Value, ports: Option<&Valu
 /// What of a revision is judged.
 pub fn select_compared_settings(interfaces: &Value, qos: &Value) -> Value {
     let mut set = Map::new();
-    let judged = interfaces.as_object().into_iter().flatten().filter_map(|(name, tree)| Some((name.clone(), of_interface(tree)?)));
+    let judged = interfaces
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter_map(|(name, tree)| Some((name.clone(), of_interface(tree)?)));
     let judged: Map<String, Value> = judged.collect();
     if !judged.is_empty() {
         set.insert("interface".to_owned(), judged.into());
@@ -38,9 +44,15 @@ pub fn select_compared_settings(interfaces: &Value, qos: &Value) -> Value {
 /// MTU and state of its link, and all of its QoS; nothing where none of it is set.
 fn of_interface(tree: &Value) -> Option<Value> {
     let mut kept = Map::new();
-    let link = tree.get("link").and_then(Value::as_object).into_iter().flatten();
-    let link: Map<String, Value> =
-        link.filter(|(key, _)| matches!(key.as_str(), "mtu" | "state")).map(|(key, value)| (key.clone(), without_null(value))).collect();
+    let link = tree
+        .get("link")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
+    let link: Map<String, Value> = link
+        .filter(|(key, _)| matches!(key.as_str(), "mtu" | "state"))
+        .map(|(key, value)| (key.clone(), without_null(value)))
+        .collect();
     if !link.is_empty() {
         kept.insert("link".to_owned(), link.into());
     }
@@ -53,7 +65,11 @@ fn of_interface(tree: &Value) -> Option<Value> {
 /// What is there and has no value is an empty tree, as the CLI's own reader has it.
 fn without_null(value: &Value) -> Value {
     match value {
-        Value::Object(tree) => tree.iter().map(|(key, value)| (key.clone(), without_null(value))).collect::<Map<_, _>>().into(),
+        Value::Object(tree) => tree
+            .iter()
+            .map(|(key, value)| (key.clone(), without_null(value)))
+            .collect::<Map<_, _>>()
+            .into(),
         Value::Null => json!({}),
         other => other.clone(),
     }
@@ -65,7 +81,13 @@ fn front_panel(interfaces: &Value) -> Vec<&str> {
         let number = name.strip_prefix("swp").unwrap_or_default();
         !number.is_empty() && number.chars().all(|c| c.is_ascii_digit() || c == 's')
     };
-    let mut names: Vec<&str> = interfaces.as_object().into_iter().flatten().map(|(name, _)| name.as_str()).filter(is_port).collect();
+    let mut names: Vec<&str> = interfaces
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| name.as_str())
+        .filter(is_port)
+        .collect();
     names.sort_unstable();
     names
 }
@@ -94,10 +116,16 @@ mod tests {
                 "swp2": { "link": { "state": { "up": {} } } },
             }))
         );
-        assert_eq!(nvue.at(&["qos", "pfc", "p", "switch-priority", "3"]), Some(&json!({})));
+        assert_eq!(
+            nvue.at(&["qos", "pfc", "p", "switch-priority", "3"]),
+            Some(&json!({}))
+        );
         // Whatever comes, nothing is made up of it.
         for odd in [json!(null), json!([1]), json!("x"), json!({ "swp1": [] })] {
-            assert!(!render_revision_text(&odd, &odd, None).contains("mtu"), "{odd}");
+            assert!(
+                !render_revision_text(&odd, &odd, None).contains("mtu"),
+                "{odd}"
+            );
         }
     }
 }

@@ -1,9 +1,11 @@
 //! Revisions over the REST API of NVUE, as values: what is sent, and how it stands with one.
 //!
-//! A revision is made (`POST /revision`), filled (`PATCH /?rev=N`) and applied (`PATCH /revision/N`): CumulusNetworks/docs, NVUE-API.md. That it is taken
-//! back unless it is confirmed in time (`state-controls`, `confirm`, in seconds), that it is confirmed by the state `confirm_yes`, and the names
-//! of its states: the programs gpncfg (`DeployCumuls`) and an adapter for NVOS (`ApplyOptions.with_confirm`), which agree; the manual names only the
-//! command (`nv config apply --confirm`).
+//! A revision is made (`POST /revision`), filled (`PATCH /?rev=N`) and applied (`PATCH
+//! /revision/N`): CumulusNetworks/docs, NVUE-API.md. That it is taken back unless it is confirmed
+//! in time (`state-controls`, `confirm`, in seconds), that it is confirmed by the state
+//! `confirm_yes`, and the names of its states: the programs gpncfg (`DeployCumuls`) and an adapter
+//! for NVOS (`ApplyOptions.with_confirm`), which agree; the manual names only the command (`nv
+//! config apply --confirm`).
 
 use super::edit::{CumulusEdit, build_patch_documents};
 use crate::Fact;
@@ -36,17 +38,21 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// Of the word that NVUE has for it; one that is not known is one that nobody can say what runs of.
+    /// Of the word that NVUE has for it; one that is not known is one that nobody can say what runs
+    /// of.
     pub fn of(state: &str) -> Self {
         match state {
             "pending" | "inactive" => Stage::Pending,
-            "apply" | "ays" | "ays_yes" | "checking" | "checked" | "readying" | "ready" | "verifying" | "verified" | "reloading"
-            | "reloaded" | "ignore_fail_yes" | "confirm_yes" | "auto_save" | "auto_saving" | "save" | "saving" => Stage::Moving,
+            "apply" | "ays" | "ays_yes" | "checking" | "checked" | "readying" | "ready"
+            | "verifying" | "verified" | "reloading" | "reloaded" | "ignore_fail_yes"
+            | "confirm_yes" | "auto_save" | "auto_saving" | "save" | "saving" => Stage::Moving,
             "confirm" => Stage::Waits,
             "confirm_no" => Stage::GoesBack,
             "applied" | "applied_and_saved" | "saved" => Stage::Applied,
             "confirm_fail" => Stage::TakenBack,
-            "invalid" | "ays_no" | "ays_fail" | "verify_error" | "ready_error" | "detached" => Stage::Refused,
+            "invalid" | "ays_no" | "ays_fail" | "verify_error" | "ready_error" | "detached" => {
+                Stage::Refused
+            }
             _ => Stage::Broken,
         }
     }
@@ -78,22 +84,40 @@ impl NvueRevision {
         // Some releases put the name around it once more (NVUE-API.md, `ays_fail`).
         let told = told.get(id).unwrap_or(told);
         let state = told.get("state")?.as_str()?;
-        let issues = told.pointer("/transition/issue").and_then(Value::as_object).into_iter().flatten();
-        let issues: Vec<&str> = issues.filter_map(|(_, issue)| issue.get("message")?.as_str()).map(str::trim).collect();
+        let issues = told
+            .pointer("/transition/issue")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten();
+        let issues: Vec<&str> = issues
+            .filter_map(|(_, issue)| issue.get("message")?.as_str())
+            .map(str::trim)
+            .collect();
         Some(NvueRevision {
             id: id.to_owned(),
             stage: Stage::of(state),
             state: one_line(state, 40),
-            message: told.get("message").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            message: told
+                .get("message")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned(),
             issues: one_line(&issues.join("; "), 300),
         })
     }
 
-    /// All of `GET /revision`; names that stand for another revision (`applied`, `startup`) are none.
+    /// All of `GET /revision`; names that stand for another revision (`applied`, `startup`) are
+    /// none.
     pub fn all(told: &Value) -> Vec<Self> {
         let named = ["applied", "startup", "operational", "pending", "empty"];
-        let revisions = told.as_object().into_iter().flatten().filter(|(id, _)| !named.contains(&id.as_str()));
-        revisions.filter_map(|(id, told)| NvueRevision::of(id, told)).collect()
+        let revisions = told
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter(|(id, _)| !named.contains(&id.as_str()));
+        revisions
+            .filter_map(|(id, told)| NvueRevision::of(id, told))
+            .collect()
     }
 
     /// The token of the guard that it carries; nothing where it is not ours.
@@ -103,7 +127,11 @@ impl NvueRevision {
 
     /// For people: which it is, and how it stands.
     pub fn described(&self) -> String {
-        let said = if self.message.is_empty() { String::new() } else { format!(", \"{}\"", one_line(&self.message, 60)) };
+        let said = if self.message.is_empty() {
+            String::new()
+        } else {
+            format!(", \"{}\"", one_line(&self.message, 60))
+        };
         format!("revision {} ({}{said})", one_line(&self.id, 60), self.state)
     }
 }
@@ -113,10 +141,14 @@ pub fn parse_created_revision_id(told: &Value) -> Option<String> {
     told.as_object()?.keys().next().cloned()
 }
 
-/// What is patched into a revision, one after the other: what is to go is there without a value (NVUE-API.md, Unset a Configuration Change).
+/// What is patched into a revision, one after the other: what is to go is there without a value
+/// (NVUE-API.md, Unset a Configuration Change).
 pub fn build_revision_patches(edits: &[CumulusEdit]) -> Vec<Value> {
     let tree = |document: Value| document.get(0)?.as_object()?.values().next().cloned();
-    build_patch_documents(edits).into_iter().filter_map(tree).collect()
+    build_patch_documents(edits)
+        .into_iter()
+        .filter_map(tree)
+        .collect()
 }
 
 /// Applies it, and has it taken back after so many seconds unless it is confirmed.
@@ -156,7 +188,11 @@ fn build_state_request(word: &str) -> Value {
 /// What has to be patched, one after the other, so that a configuration is again as it was.
 pub fn build_rollback_patches(now: &Value, was: &Value) -> Vec<Value> {
     let (gone, there) = diff_json_trees(now, was);
-    [gone, there].into_iter().filter(|tree| !tree.is_empty()).map(Value::Object).collect()
+    [gone, there]
+        .into_iter()
+        .filter(|tree| !tree.is_empty())
+        .map(Value::Object)
+        .collect()
 }
 
 /// What is there and was not, and what was there and is not.
@@ -183,11 +219,17 @@ fn diff_json_trees(now: &Value, was: &Value) -> (Map<String, Value>, Map<String,
     (gone, there)
 }
 
-/// Whether a port has a link, from what is asked without a revision. Newer releases have `oper-status`, older ones the state of the link
-/// (a program that reads both: 5.11 splits them; NVUE-API.md has the older form).
+/// Whether a port has a link, from what is asked without a revision. Newer releases have
+/// `oper-status`, older ones the state of the link (a program that reads both: 5.11 splits them;
+/// NVUE-API.md has the older form).
 pub fn has_link(ports: &Value, port: &str) -> Fact<bool> {
-    let Some(link) = ports.get(port).and_then(|port| port.get("link")) else { return Fact::Absent };
-    match (link.get("oper-status").and_then(Value::as_str), link.get("state")) {
+    let Some(link) = ports.get(port).and_then(|port| port.get("link")) else {
+        return Fact::Absent;
+    };
+    match (
+        link.get("oper-status").and_then(Value::as_str),
+        link.get("state"),
+    ) {
         (Some(status), _) => Fact::Is(status == "up"),
         (None, Some(Value::Object(state))) => Fact::Is(state.contains_key("up")),
         (None, Some(Value::String(state))) => Fact::Is(state == "up"),
@@ -227,7 +269,10 @@ mod tests {
     fn a_revision_is_read_in_both_forms_and_knows_whose_it_is() {
         let told = json!({ "state": "invalid", "transition": { "issue": { "0": { "message": "Config invalid at x: no\n" } } } });
         let one = NvueRevision::of("6", &told).unwrap();
-        assert_eq!((one.stage, one.issues.as_str(), one.token()), (Stage::Refused, "Config invalid at x: no", None));
+        assert_eq!(
+            (one.stage, one.issues.as_str(), one.token()),
+            (Stage::Refused, "Config invalid at x: no", None)
+        );
         assert_eq!(NvueRevision::of("6", &json!({ "6": told })).unwrap(), one);
         let applied = build_apply_request("run-3-1", 90);
         assert_eq!(applied["state-controls"]["confirm"], 90);
@@ -235,10 +280,23 @@ mod tests {
         let all = NvueRevision::all(&all);
         assert_eq!(all.len(), 1);
         assert_eq!((all[0].id.as_str(), all[0].token()), ("7", Some("run-3-1")));
-        assert_eq!(all[0].described(), "revision 7 (confirm, \"railwright guard run-3-1\")");
-        assert_eq!(parse_created_revision_id(&json!({ "changeset/cumulus/2026_1": {} })).unwrap(), "changeset/cumulus/2026_1");
+        assert_eq!(
+            all[0].described(),
+            "revision 7 (confirm, \"railwright guard run-3-1\")"
+        );
+        assert_eq!(
+            parse_created_revision_id(&json!({ "changeset/cumulus/2026_1": {} })).unwrap(),
+            "changeset/cumulus/2026_1"
+        );
         for odd in [json!(null), json!([1]), json!("x"), json!({ "state": 3 })] {
-            assert_eq!((NvueRevision::of("1", &odd), parse_created_revision_id(&json!(null))), (None, None), "{odd}");
+            assert_eq!(
+                (
+                    NvueRevision::of("1", &odd),
+                    parse_created_revision_id(&json!(null))
+                ),
+                (None, None),
+                "{odd}"
+            );
         }
     }
 
@@ -250,8 +308,17 @@ mod tests {
             copied: false,
             missing: false,
         };
-        let edits = [edit(&["interface", "swp1", "link", "mtu"], Some(Leaf::Number(9000))), edit(&["qos", "pfc", "p"], None)];
-        let expected = [json!({ "qos": { "pfc": { "p": null } } }), json!({ "interface": { "swp1": { "link": { "mtu": 9000 } } } })];
+        let edits = [
+            edit(
+                &["interface", "swp1", "link", "mtu"],
+                Some(Leaf::Number(9000)),
+            ),
+            edit(&["qos", "pfc", "p"], None),
+        ];
+        let expected = [
+            json!({ "qos": { "pfc": { "p": null } } }),
+            json!({ "interface": { "swp1": { "link": { "mtu": 9000 } } } }),
+        ];
         assert_eq!(build_revision_patches(&edits), expected);
     }
 
@@ -276,8 +343,21 @@ mod tests {
             "swp1": { "link": { "oper-status": "up", "admin-status": "up" } }, "swp2": { "link": { "oper-status": "down", "state": { "up": {} } } },
             "swp3": { "link": { "state": { "up": {} } } }, "swp4": { "link": { "state": { "down": {} } } }, "swp5": { "link": {} }, "swp6": {},
         });
-        let found: Vec<Fact<bool>> = (1..=7).map(|n| has_link(&ports, &format!("swp{n}"))).collect();
+        let found: Vec<Fact<bool>> = (1..=7)
+            .map(|n| has_link(&ports, &format!("swp{n}")))
+            .collect();
         let (up, down) = (Fact::Is(true), Fact::Is(false));
-        assert_eq!(found, [up.clone(), down.clone(), up, down, Fact::Absent, Fact::Absent, Fact::Absent]);
+        assert_eq!(
+            found,
+            [
+                up.clone(),
+                down.clone(),
+                up,
+                down,
+                Fact::Absent,
+                Fact::Absent,
+                Fact::Absent
+            ]
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What is asked of Cumulus Linux and done to it, as POSIX sh. Its own commands are Python programs, so that Python is there.
+//! What is asked of Cumulus Linux and done to it, as POSIX sh. Its own commands are Python
+//! programs, so that Python is there.
 
 use super::edit::{CumulusEdit, build_patch_documents, select_effective_edits};
 use crate::complaint::{SAY, UNAVAILABLE};
@@ -17,111 +18,153 @@ fn render_cumulus_python_call(words: &str) -> String {
     format!("python3 -c {} {words}", quote_for_shell(PROGRAM))
 }
 
-/// What of a revision is judged, as one line of JSON. `nv config show -r REVISION` and its `-o json`: CumulusNetworks/docs,
-/// content/cumulus-linux-516/.../NVUE-CLI.md; that the keys of `nv show interface -o json` are the ports: the driver napalm-cumulus
-/// (`get_facts`). Exit 69 where the host is no switch with NVUE; 1 where nothing is saved.
+/// What of a revision is judged, as one line of JSON. `nv config show -r REVISION` and its `-o
+/// json`: CumulusNetworks/docs, content/cumulus-linux-516/.../NVUE-CLI.md; that the keys of `nv
+/// show interface -o json` are the ports: the driver napalm-cumulus (`get_facts`). Exit 69 where
+/// the host is no switch with NVUE; 1 where nothing is saved.
 pub fn read_script(read: SwitchRead) -> String {
     let there = "command -v nv >/dev/null || exit 69\n";
     match read {
         SwitchRead::Running => {
             format!(
-                "{there}{{ nv config show -r applied -o json && nv show interface -o json; }} | {}\n",
+                "{there}{{ nv config show -r applied -o json && nv show interface -o json; }} | \
+                 {}\n",
                 render_cumulus_python_call("read")
             )
         }
         SwitchRead::Saved => {
-            format!("{there}[ -s \"$R{SAVED}\" ] || exit 1\nnv config show -r startup -o json | {}\n", render_cumulus_python_call("read"))
+            format!(
+                "{there}[ -s \"$R{SAVED}\" ] || exit 1\nnv config show -r startup -o json | {}\n",
+                render_cumulus_python_call("read")
+            )
         }
     }
 }
 
 const LAST_LINES: &str = "last() { printf %s \"$1\" | tail -n 3 | tr '\\n' ' '; }\n";
 
-/// Patches a revision of our own, looks at what is in it, and applies it. A revision that waits to be applied is attached to the user, and
-/// `nv config patch` adds to it: one that holds anything of somebody else's is left alone, one of ours that an earlier try left is dropped.
-/// `nv config diff` ends with 1 where there is a difference (githedgehog/fabric: pkg/agent/cmls/cumulus.go), so that its words count.
-/// What is applied says `applied [rev_id: 5]` or `applied_and_saved [rev_id: 5]`, what is refused `Invalid config [rev_id: 5]`
-/// (CumulusNetworks/docs: content/knowledge-base, breakout syntax after an upgrade). Ports are netdevs of the kernel, whose flags say whether there is a
-/// carrier (`LOWER_UP`: netdevice(7); so does the manual look at ports, Monitoring and Troubleshooting, `ip link`).
+/// Patches a revision of our own, looks at what is in it, and applies it. A revision that waits to
+/// be applied is attached to the user, and `nv config patch` adds to it: one that holds anything of
+/// somebody else's is left alone, one of ours that an earlier try left is dropped. `nv config diff`
+/// ends with 1 where there is a difference (githedgehog/fabric: pkg/agent/cmls/cumulus.go), so that
+/// its words count. What is applied says `applied [rev_id: 5]` or `applied_and_saved [rev_id: 5]`,
+/// what is refused `Invalid config [rev_id: 5]` (CumulusNetworks/docs: content/knowledge-base,
+/// breakout syntax after an upgrade). Ports are netdevs of the kernel, whose flags say whether
+/// there is a carrier (`LOWER_UP`: netdevice(7); so does the manual look at ports, Monitoring and
+/// Troubleshooting, `ip link`).
 pub fn edit_script(edits: &[CumulusEdit]) -> String {
-    let places: Vec<&Vec<String>> = select_effective_edits(edits).into_iter().map(|edit| &edit.path).collect();
+    let places: Vec<&Vec<String>> = select_effective_edits(edits)
+        .into_iter()
+        .map(|edit| &edit.path)
+        .collect();
     let patch = |(n, document): (usize, serde_json::Value)| {
         format!(
-            "printf %s {document} >\"$d/{n}.yaml\" || exit 74\n\
-             o=$(nv config patch \"$d/{n}.yaml\" </dev/null 2>&1) && case $o in *Error*) false ;; esac || drop 65 \"Cumulus Linux does not take the change, and nothing was changed: $(last \"$o\")\"\n",
+            "printf %s {document} >\"$d/{n}.yaml\" || exit 74\no=$(nv config patch \"$d/{n}.yaml\" \
+             </dev/null 2>&1) && case $o in *Error*) false ;; esac || drop 65 \"Cumulus Linux does \
+             not take the change, and nothing was changed: $(last \"$o\")\"\n",
             document = quote_for_shell(&document.to_string())
         )
     };
-    let patches: String = build_patch_documents(edits).into_iter().enumerate().map(patch).collect();
+    let patches: String = build_patch_documents(edits)
+        .into_iter()
+        .enumerate()
+        .map(patch)
+        .collect();
     format!(
-        "{SAY}{LAST_LINES}command -v nv >/dev/null || say {UNAVAILABLE} 'nv of Cumulus Linux is not on this host'\n\
-         up_of() {{ for i do case $(ip -o link show dev \"$i\" 2>/dev/null) in *[\\<,]LOWER_UP[\\>,]*) printf '%s\\n' \"$i\" ;; esac; done; }}\n{was}\
-         umask 077; d=/run/railwright-nvue.$$; mkdir \"$d\" || exit 74; trap 'rm -rf \"$d\"' EXIT\n\
-         drop() {{ nv config detach </dev/null >/dev/null 2>&1; say \"$@\"; }}\n\
-         waits() {{ nv config diff -o json </dev/null >\"$d/diff\" 2>\"$d/said\"; s=$?; {ours} <\"$d/diff\" >\"$d/waits\" 2>/dev/null && [ \"$s\" -le 1 ] && [ -s \"$d/diff\" -o \"$s\" -eq 0 ] || say 1 \"nv config diff failed: $(last \"$(cat \"$d/said\" \"$d/diff\")\")\"; }}\n\
-         waits\n\
-         ! grep -q '^not ours' \"$d/waits\" || say 65 \"somebody's changes wait to be applied on this switch, and nothing was changed: $(grep '^not ours' \"$d/waits\" | cut -c11- | tr '\\n' ';') apply them or drop them first (nv config diff, nv config detach)\"\n\
-         [ ! -s \"$d/waits\" ] || nv config detach </dev/null >/dev/null 2>&1\n\
-         {patches}\
-         waits\n\
-         ! grep -q '^not ours' \"$d/waits\" || drop 65 \"somebody else changes this switch at the same time, and nothing was changed: $(grep '^not ours' \"$d/waits\" | cut -c11- | tr '\\n' ';')\"\n\
-         o=$(timeout -k 5 540 nv config apply --assume-yes </dev/null 2>&1); s=$?\n\
-         case $o in\n\
-         *'Invalid config'*) drop 65 \"Cumulus Linux does not take the change, and nothing was changed: $(last \"$o\")\" ;;\n\
-         *applied*|*'no config diff'*) [ \"$s\" -eq 0 ] || say 1 \"nv config apply failed: $(last \"$o\")\" ;;\n\
-         *) drop 1 \"nv config apply failed: $(last \"$o\")\" ;;\n\
-         esac\n{again}",
+        "{SAY}{LAST_LINES}command -v nv >/dev/null || say {UNAVAILABLE} 'nv of Cumulus Linux is \
+         not on this host'\nup_of() {{ for i do case $(ip -o link show dev \"$i\" 2>/dev/null) in \
+         *[\\<,]LOWER_UP[\\>,]*) printf '%s\\n' \"$i\" ;; esac; done; }}\n{was}umask 077; \
+         d=/run/railwright-nvue.$$; mkdir \"$d\" || exit 74; trap 'rm -rf \"$d\"' EXIT\ndrop() {{ \
+         nv config detach </dev/null >/dev/null 2>&1; say \"$@\"; }}\nwaits() {{ nv config diff -o \
+         json </dev/null >\"$d/diff\" 2>\"$d/said\"; s=$?; {ours} <\"$d/diff\" >\"$d/waits\" \
+         2>/dev/null && [ \"$s\" -le 1 ] && [ -s \"$d/diff\" -o \"$s\" -eq 0 ] || say 1 \"nv \
+         config diff failed: $(last \"$(cat \"$d/said\" \"$d/diff\")\")\"; }}\nwaits\n! grep -q \
+         '^not ours' \"$d/waits\" || say 65 \"somebody's changes wait to be applied on this \
+         switch, and nothing was changed: $(grep '^not ours' \"$d/waits\" | cut -c11- | tr '\\n' \
+         ';') apply them or drop them first (nv config diff, nv config detach)\"\n[ ! -s \
+         \"$d/waits\" ] || nv config detach </dev/null >/dev/null 2>&1\n{patches}waits\n! grep -q \
+         '^not ours' \"$d/waits\" || drop 65 \"somebody else changes this switch at the same time, \
+         and nothing was changed: $(grep '^not ours' \"$d/waits\" | cut -c11- | tr '\\n' \
+         ';')\"\no=$(timeout -k 5 540 nv config apply --assume-yes </dev/null 2>&1); s=$?\ncase $o \
+         in\n*'Invalid config'*) drop 65 \"Cumulus Linux does not take the change, and nothing was \
+         changed: $(last \"$o\")\" ;;\n*applied*|*'no config diff'*) [ \"$s\" -eq 0 ] || say 1 \
+         \"nv config apply failed: $(last \"$o\")\" ;;\n*) drop 1 \"nv config apply failed: $(last \
+         \"$o\")\" ;;\nesac\n{again}",
         was = links::render_link_state_capture(&ports_of(edits)),
         again = links::render_link_recovery_wait(),
-        ours = render_cumulus_python_call(&format!("ours {}", quote_for_shell(&json!(places).to_string()))),
+        ours = render_cumulus_python_call(&format!(
+            "ours {}",
+            quote_for_shell(&json!(places).to_string())
+        )),
     )
 }
 
 /// Ports whose own settings change, and that are to be up afterwards.
 pub fn ports_of(edits: &[CumulusEdit]) -> BTreeSet<&str> {
     let told = select_effective_edits(edits);
-    let is_off = |edit: &&&CumulusEdit| match edit.path.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+    let is_off = |edit: &&&CumulusEdit| match edit
+        .path
+        .iter()
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .as_slice()
+    {
         ["interface", _, "link", "state", "down"] => edit.value.is_some(),
-        ["interface", _, "link", "state"] => edit.value.as_ref().is_some_and(|leaf| leaf.word() == "down"),
+        ["interface", _, "link", "state"] => edit
+            .value
+            .as_ref()
+            .is_some_and(|leaf| leaf.word() == "down"),
         _ => false,
     };
-    let off: BTreeSet<&str> = told.iter().filter(is_off).filter_map(|edit| edit.port()).collect();
-    told.iter().filter_map(|edit| edit.port()).filter(|port| !off.contains(port)).collect()
+    let off: BTreeSet<&str> = told
+        .iter()
+        .filter(is_off)
+        .filter_map(|edit| edit.port())
+        .collect();
+    told.iter()
+        .filter_map(|edit| edit.port())
+        .filter(|port| !off.contains(port))
+        .collect()
 }
 
 /// Saves the applied revision.
 pub fn save_script() -> String {
     format!(
-        "{SAY}{LAST_LINES}command -v nv >/dev/null || say {UNAVAILABLE} 'nv of Cumulus Linux is not on this host'\n\
-         o=$(nv config save </dev/null 2>&1) && case $o in *Error*) false ;; esac || say 1 \"nv config save failed: $(last \"$o\")\"\n"
+        "{SAY}{LAST_LINES}command -v nv >/dev/null || say {UNAVAILABLE} 'nv of Cumulus Linux is \
+         not on this host'\no=$(nv config save </dev/null 2>&1) && case $o in *Error*) false ;; \
+         esac || say 1 \"nv config save failed: $(last \"$o\")\"\n"
     )
 }
 
-/// Keeps what of the applied revision we may come to change, in the folder of a guard, and whether all of it is saved.
+/// Keeps what of the applied revision we may come to change, in the folder of a guard, and whether
+/// all of it is saved.
 pub fn keep_script(name: &str) -> String {
     format!(
-        "nv config show -r applied -o json | {} >\"$k/{name}\" && [ -s \"$k/{name}\" ] || exit 74\n\
-         [ \"$(nv config show -r applied -o json)\" != \"$(nv config show -r startup -o json)\" ] || : >\"$k/{name}.saved\"",
+        "nv config show -r applied -o json | {} >\"$k/{name}\" && [ -s \"$k/{name}\" ] || exit \
+         74\n[ \"$(nv config show -r applied -o json)\" != \"$(nv config show -r startup -o \
+         json)\" ] || : >\"$k/{name}.saved\"",
         render_cumulus_python_call("read")
     )
 }
 
-/// Makes it so again, where it is not. The revision from before is not applied again: it holds all of the switch, what others
-/// applied elsewhere since included, and NVUE drops old ones. Where that fails, twice, what was saved is applied, but
-/// not where others had not saved what they applied. `ports` is one word of the shell.
+/// Makes it so again, where it is not. The revision from before is not applied again: it holds all
+/// of the switch, what others applied elsewhere since included, and NVUE drops old ones. Where that
+/// fails, twice, what was saved is applied, but not where others had not saved what they applied.
+/// `ports` is one word of the shell.
 pub fn restore_script(name: &str, ports: &str) -> String {
     format!(
-        "is_so() {{ nv config show -r applied -o json | {read} >\"$k/now\" && {back} && [ ! -s \"$k/unset.yaml\" ] && [ ! -s \"$k/set.yaml\" ]; }}\n\
-         n=0; until nv config show -r applied -o json >/dev/null 2>&1 || [ \"$n\" = 60 ]; do sleep 5; n=$((n + 1)); done\n\
-         ! is_so || exit 0\n\
-         again() {{ nv config detach </dev/null\n\
-         for f in unset set; do [ ! -s \"$k/$f.yaml\" ] || nv config patch \"$k/$f.yaml\" </dev/null || return; done\n\
-         nv config apply --assume-yes </dev/null; }}\n\
-         again; ! is_so || exit 0\n\
-         sleep 5; again; ! is_so || exit 0\n\
-         [ -e \"$k/{name}.saved\" ] && cp -a \"$k/{name}.file\" {SAVED}.new && mv -f {SAVED}.new {SAVED} || exit 1\n\
-         nv config detach </dev/null; nv config apply startup --assume-yes </dev/null; is_so\n",
+        "is_so() {{ nv config show -r applied -o json | {read} >\"$k/now\" && {back} && [ ! -s \
+         \"$k/unset.yaml\" ] && [ ! -s \"$k/set.yaml\" ]; }}\nn=0; until nv config show -r applied \
+         -o json >/dev/null 2>&1 || [ \"$n\" = 60 ]; do sleep 5; n=$((n + 1)); done\n! is_so || \
+         exit 0\nagain() {{ nv config detach </dev/null\nfor f in unset set; do [ ! -s \
+         \"$k/$f.yaml\" ] || nv config patch \"$k/$f.yaml\" </dev/null || return; done\nnv config \
+         apply --assume-yes </dev/null; }}\nagain; ! is_so || exit 0\nsleep 5; again; ! is_so || \
+         exit 0\n[ -e \"$k/{name}.saved\" ] && cp -a \"$k/{name}.file\" {SAVED}.new && mv -f \
+         {SAVED}.new {SAVED} || exit 1\nnv config detach </dev/null; nv config apply startup \
+         --assume-yes </dev/null; is_so\n",
         read = render_cumulus_python_call("read"),
-        back = render_cumulus_python_call(&format!("back \"$k/now\" \"$k/{name}\" \"$k/unset.yaml\" \"$k/set.yaml\" {ports}")),
+        back = render_cumulus_python_call(&format!(
+            "back \"$k/now\" \"$k/{name}\" \"$k/unset.yaml\" \"$k/set.yaml\" {ports}"
+        )),
     )
 }

@@ -23,13 +23,18 @@ fn ecn(min: u64, max: u64, probability: u64) -> DesiredResource {
 }
 
 fn buffer(cable_m: u64) -> DesiredResource {
-    wish(&SwitchBuffer, json!({ "system": "cumulus", "port": "swp1", "cable_m": cable_m, "priority": 3 }))
+    wish(
+        &SwitchBuffer,
+        json!({ "system": "cumulus", "port": "swp1", "cable_m": cable_m, "priority": 3 }),
+    )
 }
 
 fn answers(wish: &DesiredResource, running: &Value, saved: Option<&Value>) -> ReadResults {
     let reads = SwitchPort.reads(wish);
     let running = json!({ "ports": ["swp1", "swp2"], "set": running }).to_string();
-    let saved = saved.map_or((1, String::new()), |saved| (0, json!({ "set": saved }).to_string()));
+    let saved = saved.map_or((1, String::new()), |saved| {
+        (0, json!({ "set": saved }).to_string())
+    });
     answered(&[(&reads[0], 0, &running), (&reads[1], saved.0, &saved.1)])
 }
 
@@ -40,8 +45,16 @@ fn assess(kind: &dyn ResourceKind, wish: &DesiredResource, running: &Value) -> A
 fn unset(tree: &mut Value, gone: &Value) {
     for (key, below) in gone.as_object().unwrap() {
         match below.is_object() {
-            true => unset(tree.get_mut(key).unwrap_or_else(|| panic!("{key} is not there")), below),
-            false => assert!(tree.as_object_mut().is_some_and(|tree| tree.remove(key).is_some()), "{key} is not there"),
+            true => unset(
+                tree.get_mut(key)
+                    .unwrap_or_else(|| panic!("{key} is not there")),
+                below,
+            ),
+            false => assert!(
+                tree.as_object_mut()
+                    .is_some_and(|tree| tree.remove(key).is_some()),
+                "{key} is not there"
+            ),
         }
     }
 }
@@ -77,19 +90,29 @@ fn pruned(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
             let kept = map.iter().map(|(key, value)| (key.clone(), pruned(value)));
-            Value::Object(kept.filter(|(key, value)| value != &json!({}) || key.parse::<u64>().is_ok() || key == "up").collect())
+            Value::Object(
+                kept.filter(|(key, value)| {
+                    value != &json!({}) || key.parse::<u64>().is_ok() || key == "up"
+                })
+                .collect(),
+            )
         }
         other => other.clone(),
     }
 }
 
-/// As planned, then done, then saved: met; and taken back it is as it was, but for what the switch has for all its ports.
+/// As planned, then done, then saved: met; and taken back it is as it was, but for what the switch
+/// has for all its ports.
 fn round(kind: &dyn ResourceKind, wish: &DesiredResource, config: &Value) -> Value {
     let first = assess(kind, wish, config);
     assert_eq!(first.refusal, None);
     let done = patched(config, &edits(&first));
     let unsaved = kind.assess(wish, &answers(wish, &done, Some(config)));
-    assert!(matches!(unsaved.actions.as_slice(), [Action::SaveSwitch { .. }]), "{:?}", unsaved.actions);
+    assert!(
+        matches!(unsaved.actions.as_slice(), [Action::SaveSwitch { .. }]),
+        "{:?}",
+        unsaved.actions
+    );
     let saved = assess(kind, wish, &done);
     assert!(saved.is_met() && saved.actions.is_empty(), "{saved:?}");
     let undo = kind.undo(wish, &first.before, &answers(wish, &done, Some(&done)));
@@ -103,7 +126,9 @@ fn round(kind: &dyn ResourceKind, wish: &DesiredResource, config: &Value) -> Val
 fn lines(assessment: &Assessment) -> String {
     let edits = SwitchEdit::cumulus(&edits(assessment));
     let line = |edit: &&super::edit::CumulusEdit| match &edit.value {
-        Some(leaf) => format!("nv set {} {}", edit.path.join(" "), leaf.word()).trim_end().to_owned(),
+        Some(leaf) => format!("nv set {} {}", edit.path.join(" "), leaf.word())
+            .trim_end()
+            .to_owned(),
         None => format!("nv unset {}", edit.path.join(" ")),
     };
     select_effective_edits(&edits)
@@ -119,26 +144,59 @@ fn the_class_of_the_fabric_on_a_port_as_it_is_delivered() {
     let config = json!({});
     let first = assess(&SwitchQos, &qos(), &config);
     insta::assert_snapshot!(lines(&first));
-    assert_eq!((first.disruption, first.transaction.as_deref()), (Disruption::Reload, Some("switch")));
+    assert_eq!(
+        (first.disruption, first.transaction.as_deref()),
+        (Disruption::Reload, Some("switch"))
+    );
     let back = round(&SwitchQos, &qos(), &config);
-    assert_eq!(back["qos"]["traffic-pool"]["default-lossless"]["memory-percent"], 50);
-    let shared = |family: &str, profile: &str| back["qos"].get(family).is_some_and(|all| all.get(profile).is_some());
-    assert!(shared("mapping", "railwright") && shared("egress-scheduler", "railwright"), "what other ports may use stays: {back}");
-    assert!(!shared("pfc", "railwright_swp1") && back.get("interface").is_none(), "what is the port's alone goes: {back}");
-    let undo = SwitchQos.undo(&qos(), &first.before, &answers(&qos(), &patched(&config, &edits(&first)), None));
+    assert_eq!(
+        back["qos"]["traffic-pool"]["default-lossless"]["memory-percent"],
+        50
+    );
+    let shared = |family: &str, profile: &str| {
+        back["qos"]
+            .get(family)
+            .is_some_and(|all| all.get(profile).is_some())
+    };
+    assert!(
+        shared("mapping", "railwright") && shared("egress-scheduler", "railwright"),
+        "what other ports may use stays: {back}"
+    );
+    assert!(
+        !shared("pfc", "railwright_swp1") && back.get("interface").is_none(),
+        "what is the port's alone goes: {back}"
+    );
+    let undo = SwitchQos.undo(
+        &qos(),
+        &first.before,
+        &answers(&qos(), &patched(&config, &edits(&first)), None),
+    );
     assert_eq!(undo.residue.len(), 1, "{:?}", undo.residue);
-    assert!(undo.residue[0].starts_with("qos traffic-pool default-lossless memory-percent stays 50"), "{:?}", undo.residue);
+    assert!(
+        undo.residue[0].starts_with("qos traffic-pool default-lossless memory-percent stays 50"),
+        "{:?}",
+        undo.residue
+    );
 }
 
 #[test]
 fn with_roce_the_class_is_there_and_only_what_differs_is_told() {
-    for roce in [json!({}), json!({ "enable": "on" }), json!({ "state": "enabled", "mode": "lossless-single-ipool" })] {
+    for roce in [
+        json!({}),
+        json!({ "enable": "on" }),
+        json!({ "state": "enabled", "mode": "lossless-single-ipool" }),
+    ] {
         let config = json!({ "qos": { "roce": roce }, "interface": { "swp1": { "qos": { "pfc-watchdog": {} } } } });
-        for (kind, wish) in
-            [(&SwitchQos as &dyn ResourceKind, qos()), (&SwitchEcn, ecn(150_000, 1_500_000, 100)), (&SwitchBuffer, buffer(100))]
-        {
+        for (kind, wish) in [
+            (&SwitchQos as &dyn ResourceKind, qos()),
+            (&SwitchEcn, ecn(150_000, 1_500_000, 100)),
+            (&SwitchBuffer, buffer(100)),
+        ] {
             let found = assess(kind, &wish, &config);
-            assert!(found.is_met() && found.actions.is_empty(), "{roce} {found:?}");
+            assert!(
+                found.is_met() && found.actions.is_empty(),
+                "{roce} {found:?}"
+            );
         }
         let marking = assess(&SwitchEcn, &ecn(1_000_000, 2_000_000, 10), &config);
         let cable = assess(&SwitchBuffer, &buffer(40), &config);
@@ -164,12 +222,22 @@ fn what_others_set_is_copied_and_never_edited() {
     insta::assert_snapshot!(lines(&first));
     let done = patched(&config, &edits(&first));
     assert_eq!(
-        (&done["qos"]["mapping"]["theirs"], &done["qos"]["pfc"]["theirs"]),
-        (&config["qos"]["mapping"]["theirs"], &config["qos"]["pfc"]["theirs"])
+        (
+            &done["qos"]["mapping"]["theirs"],
+            &done["qos"]["pfc"]["theirs"]
+        ),
+        (
+            &config["qos"]["mapping"]["theirs"],
+            &config["qos"]["pfc"]["theirs"]
+        )
     );
     let back = round(&SwitchQos, &qos(), &config);
     assert_eq!(back["interface"], config["interface"]);
-    assert!(first.interrupts[0].starts_with("swp1 may lose packets"), "{:?}", first.interrupts);
+    assert!(
+        first.interrupts[0].starts_with("swp1 may lose packets"),
+        "{:?}",
+        first.interrupts
+    );
 }
 
 /// The wishes of one port go out together: what one carries over gives way to what the other says.
@@ -177,20 +245,38 @@ fn what_others_set_is_copied_and_never_edited() {
 fn the_wishes_of_a_port_fit_together() {
     let config = json!({ "interface": { "swp1": { "qos": { "pfc": { "profile": "theirs" } } } },
         "qos": { "pfc": { "theirs": { "switch-priority": { "4": {} }, "rx": "disable", "cable-length": 5 } } } });
-    let firsts = [assess(&SwitchQos, &qos(), &config), assess(&SwitchBuffer, &buffer(40), &config)];
+    let firsts = [
+        assess(&SwitchQos, &qos(), &config),
+        assess(&SwitchBuffer, &buffer(40), &config),
+    ];
     for order in [[0, 1], [1, 0]] {
         let all: Vec<SwitchEdit> = order.iter().flat_map(|at| edits(&firsts[*at])).collect();
         let done = patched(&config, &all);
-        assert_eq!(done["qos"]["pfc"]["railwright_swp1"], json!({ "cable-length": 40, "switch-priority": { "3": {} } }));
-        for (kind, wish) in [(&SwitchQos as &dyn ResourceKind, qos()), (&SwitchBuffer, buffer(40))] {
+        assert_eq!(
+            done["qos"]["pfc"]["railwright_swp1"],
+            json!({ "cable-length": 40, "switch-priority": { "3": {} } })
+        );
+        for (kind, wish) in [
+            (&SwitchQos as &dyn ResourceKind, qos()),
+            (&SwitchBuffer, buffer(40)),
+        ] {
             assert!(assess(kind, &wish, &done).is_met());
         }
         // Taken back one after the other, the cable first.
         let mut back = done;
-        for (kind, wish, first) in [(&SwitchBuffer as &dyn ResourceKind, buffer(40), &firsts[1]), (&SwitchQos, qos(), &firsts[0])] {
-            back = patched(&back, &edits(&kind.undo(&wish, &first.before, &answers(&wish, &back, Some(&back)))));
+        for (kind, wish, first) in [
+            (&SwitchBuffer as &dyn ResourceKind, buffer(40), &firsts[1]),
+            (&SwitchQos, qos(), &firsts[0]),
+        ] {
+            back = patched(
+                &back,
+                &edits(&kind.undo(&wish, &first.before, &answers(&wish, &back, Some(&back)))),
+            );
         }
-        assert_eq!(back["interface"]["swp1"]["qos"]["pfc"], config["interface"]["swp1"]["qos"]["pfc"]);
+        assert_eq!(
+            back["interface"]["swp1"]["qos"]["pfc"],
+            config["interface"]["swp1"]["qos"]["pfc"]
+        );
         assert_eq!(back["qos"]["pfc"], config["qos"]["pfc"]);
     }
 }
@@ -202,36 +288,67 @@ fn other_thresholds_later_leave_nothing_behind() {
     let planned = assess(&SwitchEcn, &first, &json!({}));
     let done = patched(&json!({}), &edits(&planned));
     let changed = assess(&SwitchEcn, &second, &done);
-    assert_eq!(select_effective_edits(&SwitchEdit::cumulus(&edits(&changed))).len(), 1, "{changed:?}");
+    assert_eq!(
+        select_effective_edits(&SwitchEdit::cumulus(&edits(&changed))).len(),
+        1,
+        "{changed:?}"
+    );
     let before = SwitchEcn.remembered(&planned.before, &changed.before);
     let done = patched(&done, &edits(&changed));
-    let back = patched(&done, &edits(&SwitchEcn.undo(&second, &before, &answers(&second, &done, Some(&done)))));
+    let back = patched(
+        &done,
+        &edits(&SwitchEcn.undo(&second, &before, &answers(&second, &done, Some(&done)))),
+    );
     assert_eq!(pruned(&back), json!({}));
 }
 
 #[test]
 fn ports_go_round_and_stay_up() {
-    let port = wish(&SwitchPort, json!({ "system": "cumulus", "port": "swp1", "mtu": 9000, "up": true }));
-    let config = json!({ "interface": { "swp1": { "link": { "mtu": 1500, "state": { "down": {} } } } } });
+    let port = wish(
+        &SwitchPort,
+        json!({ "system": "cumulus", "port": "swp1", "mtu": 9000, "up": true }),
+    );
+    let config =
+        json!({ "interface": { "swp1": { "link": { "mtu": 1500, "state": { "down": {} } } } } });
     let back = round(&SwitchPort, &port, &config);
-    assert_eq!(back, json!({ "interface": { "swp1": { "link": { "mtu": 1500, "state": { "up": {} } } } } }));
-    assert_eq!(SwitchPort.check(&json!({ "system": "cumulus", "port": "swp1", "mtu": 551 })).len(), 1);
-    let largest = wish(&SwitchPort, json!({ "system": "cumulus", "port": "swp1", "mtu": 9216 }));
-    assert!(assess(&SwitchPort, &largest, &json!({})).is_met(), "a port that says none has it");
+    assert_eq!(
+        back,
+        json!({ "interface": { "swp1": { "link": { "mtu": 1500, "state": { "up": {} } } } } })
+    );
+    assert_eq!(
+        SwitchPort
+            .check(&json!({ "system": "cumulus", "port": "swp1", "mtu": 551 }))
+            .len(),
+        1
+    );
+    let largest = wish(
+        &SwitchPort,
+        json!({ "system": "cumulus", "port": "swp1", "mtu": 9216 }),
+    );
+    assert!(
+        assess(&SwitchPort, &largest, &json!({})).is_met(),
+        "a port that says none has it"
+    );
 }
 
 #[test]
 fn what_cannot_be_had_is_held_with_its_reason() {
-    let said = |kind: &dyn ResourceKind, wish: &DesiredResource, config: Value| assess(kind, wish, &config).refusal.unwrap_or_default();
+    let said = |kind: &dyn ResourceKind, wish: &DesiredResource, config: Value| {
+        assess(kind, wish, &config).refusal.unwrap_or_default()
+    };
     let of_qos = |config: Value| said(&SwitchQos, &qos(), config);
     let lossy = of_qos(json!({ "qos": { "roce": { "mode": "lossy" } } }));
     assert!(lossy.contains("mode lossy` pauses nothing"), "{lossy}");
-    assert!(of_qos(json!({ "qos": { "roce": { "mode": "lossy-multi-tc" } } })).contains("`qos roce mode lossy-multi-tc` rules"));
+    assert!(
+        of_qos(json!({ "qos": { "roce": { "mode": "lossy-multi-tc" } } }))
+            .contains("`qos roce mode lossy-multi-tc` rules")
+    );
     let queues = json!({ "qos": { "egress-queue-mapping": { "default-global": { "switch-priority": { "3": { "traffic-class": 0 } } } } } });
     assert!(of_qos(queues).starts_with("packets of priority 3 leave by queue 0"));
     let pause = json!({ "interface": { "swp1": { "qos": { "link-pause": { "profile": "p" } } } } });
     assert!(of_qos(pause).contains("link pause (profile p)"));
-    let pools = json!({ "qos": { "traffic-pool": { "default-lossy": { "memory-percent": 100 } } } });
+    let pools =
+        json!({ "qos": { "traffic-pool": { "default-lossy": { "memory-percent": 100 } } } });
     assert!(of_qos(pools).starts_with("the buffers of this switch are divided already"));
     let times = |detection: u64, restoration: u64, action: &str| {
         let body = json!({ "system": "cumulus", "port": "swp1", "priority": 3, "dscp": 26, "watchdog_detection_ms": detection,
@@ -243,11 +360,23 @@ fn what_cannot_be_had_is_held_with_its_reason() {
             && times(300, 100, "forward").contains("cannot be told to forward")
     );
     assert_eq!(times(400, 200, "drop"), "");
-    let other = wish(&SwitchPort, json!({ "system": "cumulus", "port": "swp3", "mtu": 9000 }));
-    assert_eq!(said(&SwitchPort, &other, json!({})), "the switch has no port swp3; it has swp[1-2]");
+    let other = wish(
+        &SwitchPort,
+        json!({ "system": "cumulus", "port": "swp3", "mtu": 9000 }),
+    );
+    assert_eq!(
+        said(&SwitchPort, &other, json!({})),
+        "the switch has no port swp3; it has swp[1-2]"
+    );
     let reads = SwitchPort.reads(&other);
-    let unknown = SwitchPort.assess(&other, &answered(&[(&reads[0], 69, ""), (&reads[1], 0, "{")]));
-    assert!(unknown.only_unknown() && unknown.actions.is_empty(), "{unknown:?}");
+    let unknown = SwitchPort.assess(
+        &other,
+        &answered(&[(&reads[0], 69, ""), (&reads[1], 0, "{")]),
+    );
+    assert!(
+        unknown.only_unknown() && unknown.actions.is_empty(),
+        "{unknown:?}"
+    );
 }
 
 fn pick<'a>(words: &[&'a str], n: u64) -> &'a str {
@@ -256,8 +385,19 @@ fn pick<'a>(words: &[&'a str], n: u64) -> &'a str {
 
 /// Any tree in the form of NVUE's.
 fn configs() -> impl Strategy<Value = Value> {
-    let family = proptest::sample::select(vec!["mapping", "pfc", "congestion-control", "egress-scheduler"]);
-    let profile = proptest::sample::select(vec!["default-global", "theirs", "railwright", "railwright_swp1", "railwright_theirs"]);
+    let family = proptest::sample::select(vec![
+        "mapping",
+        "pfc",
+        "congestion-control",
+        "egress-scheduler",
+    ]);
+    let profile = proptest::sample::select(vec![
+        "default-global",
+        "theirs",
+        "railwright",
+        "railwright_swp1",
+        "railwright_theirs",
+    ]);
     let place = (family, profile, 0u64..12, 0u64..9).prop_map(|(family, profile, kind, n)| {
         let number = n.to_string();
         let class = |name: &str, value: Value| json!({ "traffic-class": { &number: { name: value } } });
@@ -286,7 +426,8 @@ fn configs() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Whatever is there: the documents fit, what they make is as wished, and what is taken back is the port's as it was.
+    /// Whatever is there: the documents fit, what they make is as wished, and what is taken back is
+    /// the port's as it was.
     #[test]
     fn what_is_done_is_as_wished(config in configs()) {
         for (kind, wish) in [(&SwitchQos as &dyn ResourceKind, qos()), (&SwitchEcn, ecn(1_000_000, 2_000_000, 10)), (&SwitchBuffer, buffer(40))] {

@@ -1,20 +1,24 @@
-//! The text of a configuration, as `eos.py` prints what of it is judged: commands, indented where they stand in a section.
+//! The text of a configuration, as `eos.py` prints what of it is judged: commands, indented where
+//! they stand in a section.
 
 use crate::Fact;
 use crate::switch::unreadable;
 use std::collections::BTreeMap;
 
-/// What stands in the first line of what was asked of the configuration that runs, which names every port.
+/// What stands in the first line of what was asked of the configuration that runs, which names
+/// every port.
 const RUNNING: &str = "! railwright running";
 
 /// The same of the saved one, which may leave out ports that have nothing of their own.
 const SAVED: &str = "! railwright saved";
 
-/// The last line of every configuration of EOS (CLI of `show running-config`), by which one is told from the beginning of one.
+/// The last line of every configuration of EOS (CLI of `show running-config`), by which one is told
+/// from the beginning of one.
 const END: &str = "end";
 
 /// Why a configuration without it is not judged.
-const CUT_OFF: &str = "the configuration is cut off before its `end`, and is not judged by its beginning";
+const CUT_OFF: &str =
+    "the configuration is cut off before its `end`, and is not judged by its beginning";
 
 /// The code of its page.
 const CUT_OFF_CODE: &str = "RW0849";
@@ -32,10 +36,18 @@ pub struct Map {
 }
 
 /// The classes of DSCPs.
-pub const CLASSES: Map = Map { from: "qos map dscp ", to: " to traffic-class ", last: 63 };
+pub const CLASSES: Map = Map {
+    from: "qos map dscp ",
+    to: " to traffic-class ",
+    last: 63,
+};
 
 /// The queues of classes.
-pub const QUEUES: Map = Map { from: "qos map traffic-class ", to: " to tx-queue ", last: 7 };
+pub const QUEUES: Map = Map {
+    from: "qos map traffic-class ",
+    to: " to tx-queue ",
+    last: 7,
+};
 
 /// One configuration.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -53,10 +65,17 @@ impl EosConfig {
             Some(SAVED) => false,
             _ => return Err("the configuration makes no sense".to_owned()),
         };
-        let Some(text) = text.trim_end().strip_suffix(END).filter(|text| text.ends_with('\n')) else {
+        let Some(text) = text
+            .trim_end()
+            .strip_suffix(END)
+            .filter(|text| text.ends_with('\n'))
+        else {
             return Err(format!("{CUT_OFF} ({CUT_OFF_CODE})"));
         };
-        let mut config = EosConfig { names_ports, sections: BTreeMap::new() };
+        let mut config = EosConfig {
+            names_ports,
+            sections: BTreeMap::new(),
+        };
         let mut open: Vec<(usize, String)> = Vec::new();
         for line in text.lines() {
             let command = line.trim();
@@ -69,7 +88,11 @@ impl EosConfig {
             }
             if open.len() < DEEPEST {
                 let section = open.iter().map(|(_, command)| command.clone()).collect();
-                config.sections.entry(section).or_default().push(command.to_owned());
+                config
+                    .sections
+                    .entry(section)
+                    .or_default()
+                    .push(command.to_owned());
             }
             open.push((indent, command.to_owned()));
         }
@@ -79,12 +102,19 @@ impl EosConfig {
     /// The commands of a section.
     pub fn lines<'a>(&'a self, section: &[&str]) -> impl Iterator<Item = &'a str> + use<'a> {
         let section: Vec<String> = section.iter().map(|word| (*word).to_owned()).collect();
-        self.sections.get(&section).into_iter().flatten().map(String::as_str)
+        self.sections
+            .get(&section)
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
     }
 
     /// The ports that it names.
     pub fn port_names(&self) -> Vec<&str> {
-        self.lines(&[]).filter_map(|line| line.strip_prefix("interface ")).filter(|name| name.starts_with("Ethernet")).collect()
+        self.lines(&[])
+            .filter_map(|line| line.strip_prefix("interface "))
+            .filter(|name| name.starts_with("Ethernet"))
+            .collect()
     }
 
     /// True where the switch has the port, as far as it says.
@@ -92,33 +122,66 @@ impl EosConfig {
         !self.names_ports || self.port_names().contains(&port)
     }
 
-    /// What a map of the whole switch says of a number, with the command that says it: `qos map dscp 26 27 to traffic-class 3`. AVD writes
-    /// numbers one by one, and with ranges nothing is lost. What follows a target (`drop-precedence 1`) is no other class. A command that makes
-    /// no sense may be about any number.
+    /// What a map of the whole switch says of a number, with the command that says it: `qos map
+    /// dscp 26 27 to traffic-class 3`. AVD writes numbers one by one, and with ranges nothing is
+    /// lost. What follows a target (`drop-precedence 1`) is no other class. A command that makes no
+    /// sense may be about any number.
     pub fn mapped(&self, map: Map, number: u64) -> Option<(&str, Fact<u64>)> {
         let of = |line: &str| -> Option<Fact<u64>> {
             let (numbers, target) = line.strip_prefix(map.from)?.split_once(map.to)?;
-            let digits = |text: &str, last: u64| unreadable::parse_bounded_number("", Some(text), 0..=last).value().copied();
+            let digits = |text: &str, last: u64| {
+                unreadable::parse_bounded_number("", Some(text), 0..=last)
+                    .value()
+                    .copied()
+            };
             let range = |one: &str| -> Option<(u64, u64)> {
                 let (first, last) = one.split_once('-').unwrap_or((one, one));
-                Some((digits(first, map.last)?, digits(last, map.last)?)).filter(|(first, last)| first <= last)
+                Some((digits(first, map.last)?, digits(last, map.last)?))
+                    .filter(|(first, last)| first <= last)
             };
-            let all: Option<Vec<(u64, u64)>> = numbers.split([' ', ',']).filter(|one| !one.is_empty()).map(range).collect();
-            let target = target.split(' ').next().and_then(|target| digits(target, *unreadable::PRIORITIES.end()));
+            let all: Option<Vec<(u64, u64)>> = numbers
+                .split([' ', ','])
+                .filter(|one| !one.is_empty())
+                .map(range)
+                .collect();
+            let target = target
+                .split(' ')
+                .next()
+                .and_then(|target| digits(target, *unreadable::PRIORITIES.end()));
             match all.filter(|all| !all.is_empty()).zip(target) {
-                None => Some(unreadable::build_unreadable_fact("a map of the switch", line)),
-                Some((all, target)) => all.iter().any(|(first, last)| (*first..=*last).contains(&number)).then_some(Fact::Is(target)),
+                None => Some(unreadable::build_unreadable_fact(
+                    "a map of the switch",
+                    line,
+                )),
+                Some((all, target)) => all
+                    .iter()
+                    .any(|(first, last)| (*first..=*last).contains(&number))
+                    .then_some(Fact::Is(target)),
             }
         };
-        self.lines(&[]).filter_map(|line| Some((line, of(line)?))).last()
+        self.lines(&[])
+            .filter_map(|line| Some((line, of(line)?)))
+            .last()
     }
 
-    /// The word by which this switch has queues of a port: `uc-tx-queue` where those of unicast are apart (the guide, section 2: by the
-    /// chip). Nothing where no queue is told anything yet.
+    /// The word by which this switch has queues of a port: `uc-tx-queue` where those of unicast are
+    /// apart (the guide, section 2: by the chip). Nothing where no queue is told anything yet.
     pub fn queue_word(&self) -> Option<&'static str> {
-        let all = || self.sections.iter().filter(|(section, _)| section.len() == 1).flat_map(|(_, lines)| lines);
-        let has = |word: &str| all().any(|line| line.strip_prefix(word).is_some_and(|rest| rest.starts_with(' ')));
-        ["uc-tx-queue", "tx-queue"].into_iter().find(|word| has(word))
+        let all = || {
+            self.sections
+                .iter()
+                .filter(|(section, _)| section.len() == 1)
+                .flat_map(|(_, lines)| lines)
+        };
+        let has = |word: &str| {
+            all().any(|line| {
+                line.strip_prefix(word)
+                    .is_some_and(|rest| rest.starts_with(' '))
+            })
+        };
+        ["uc-tx-queue", "tx-queue"]
+            .into_iter()
+            .find(|word| has(word))
     }
 }
 
@@ -128,31 +191,57 @@ mod tests {
 
     #[test]
     fn sections_maps_and_ports() {
-        let text = "! railwright running\nqos map dscp 8-10 26 to traffic-class 4 drop-precedence 1\nqos map traffic-class 3 to tx-queue 1\n!\n\
-                    qos profile P\n   qos trust dscp\n   !\n   uc-tx-queue 3\n      priority strict\n   qos cos 2\ninterface Ethernet1/1\n\
-                    interface Ethernet1/2\n   mtu 9214\ninterface Management1\nend\n";
+        let text = "! railwright running\nqos map dscp 8-10 26 to traffic-class 4 drop-precedence \
+                    1\nqos map traffic-class 3 to tx-queue 1\n!\nqos profile P\n   qos trust \
+                    dscp\n   !\n   uc-tx-queue 3\n      priority strict\n   qos cos 2\ninterface \
+                    Ethernet1/1\ninterface Ethernet1/2\n   mtu 9214\ninterface Management1\nend\n";
         let config = EosConfig::parse(text).unwrap();
-        assert_eq!(config.lines(&["qos profile P"]).collect::<Vec<_>>(), ["qos trust dscp", "uc-tx-queue 3", "qos cos 2"]);
-        assert_eq!(config.lines(&["qos profile P", "uc-tx-queue 3"]).collect::<Vec<_>>(), ["priority strict"]);
-        assert_eq!((config.port_names(), config.queue_word()), (vec!["Ethernet1/1", "Ethernet1/2"], Some("uc-tx-queue")));
+        assert_eq!(
+            config.lines(&["qos profile P"]).collect::<Vec<_>>(),
+            ["qos trust dscp", "uc-tx-queue 3", "qos cos 2"]
+        );
+        assert_eq!(
+            config
+                .lines(&["qos profile P", "uc-tx-queue 3"])
+                .collect::<Vec<_>>(),
+            ["priority strict"]
+        );
+        assert_eq!(
+            (config.port_names(), config.queue_word()),
+            (vec!["Ethernet1/1", "Ethernet1/2"], Some("uc-tx-queue"))
+        );
         let class = |dscp| config.mapped(CLASSES, dscp).map(|(_, class)| class);
-        assert_eq!((class(9), class(26), class(11)), (Some(Fact::Is(4)), Some(Fact::Is(4)), None));
-        assert_eq!(config.mapped(QUEUES, 3).map(|(_, queue)| queue), Some(Fact::Is(1)));
-        assert!(!config.has_port("Ethernet2") && EosConfig::parse("! railwright saved\nend").unwrap().has_port("Ethernet2"));
+        assert_eq!(
+            (class(9), class(26), class(11)),
+            (Some(Fact::Is(4)), Some(Fact::Is(4)), None)
+        );
+        assert_eq!(
+            config.mapped(QUEUES, 3).map(|(_, queue)| queue),
+            Some(Fact::Is(1))
+        );
+        assert!(
+            !config.has_port("Ethernet2")
+                && EosConfig::parse("! railwright saved\nend")
+                    .unwrap()
+                    .has_port("Ethernet2")
+        );
         assert!(EosConfig::parse("% Invalid input").is_err() && EosConfig::parse("").is_err());
     }
 
     #[test]
     fn the_beginning_of_a_configuration_is_none() {
-        let whole = "! railwright running\ninterface Ethernet1/1\n   mtu 9214\n   qos trust dscp\nend\n";
+        let whole =
+            "! railwright running\ninterface Ethernet1/1\n   mtu 9214\n   qos trust dscp\nend\n";
         assert!(EosConfig::parse(whole).is_ok());
         for at in 0..whole.len() - "\n".len() {
             assert!(EosConfig::parse(&whole[..at]).is_err(), "{}", &whole[..at]);
         }
         // The word as a part of another command, or in a section, is not the end.
-        for text in
-            ["! railwright running\ninterface Ethernet1/1\n   end\n", "! railwright running\nlegend\n", "! railwright running end\n"]
-        {
+        for text in [
+            "! railwright running\ninterface Ethernet1/1\n   end\n",
+            "! railwright running\nlegend\n",
+            "! railwright running end\n",
+        ] {
             assert!(EosConfig::parse(text).is_err(), "{text}");
         }
     }

@@ -21,14 +21,16 @@ fn qos() -> DesiredResource {
 }
 
 fn ecn(min: u64, max: u64, probability: u64) -> DesiredResource {
-    let body =
-        json!({ "system": "eos", "port": PORT, "priority": 3, "min_bytes": min, "max_bytes": max, "probability_percent": probability });
+    let body = json!({ "system": "eos", "port": PORT, "priority": 3, "min_bytes": min, "max_bytes": max, "probability_percent": probability });
     wish(&SwitchEcn, body)
 }
 
 fn port(body: &Value) -> DesiredResource {
     let mut whole = json!({ "system": "eos", "port": PORT });
-    whole.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
+    whole
+        .as_object_mut()
+        .unwrap()
+        .extend(body.as_object().unwrap().clone());
     wish(&SwitchPort, whole)
 }
 
@@ -36,7 +38,13 @@ fn port(body: &Value) -> DesiredResource {
 type Model = BTreeMap<Vec<String>, Vec<String>>;
 
 fn model(lines: &[&str]) -> Model {
-    let mut model = Model::from([(Vec::new(), vec![format!("interface {PORT}"), "interface Ethernet1/2".to_owned()])]);
+    let mut model = Model::from([(
+        Vec::new(),
+        vec![
+            format!("interface {PORT}"),
+            "interface Ethernet1/2".to_owned(),
+        ],
+    )]);
     for line in lines {
         let mut words: Vec<String> = line.split(": ").map(str::to_owned).collect();
         let command = words.pop().unwrap();
@@ -55,7 +63,8 @@ fn put(model: &mut Model, section: &[String], command: &str) {
     lines.retain(|line| named(line) != named(command));
     // What is so from the start is not shown.
     let is_gone = command.starts_with("default ")
-        || (command.starts_with("no ") && !["no priority", "no qos trust", "no switchport"].contains(&command));
+        || (command.starts_with("no ")
+            && !["no priority", "no qos trust", "no switchport"].contains(&command));
     if !is_gone && command != "priority strict" {
         lines.push(command.to_owned());
     }
@@ -63,16 +72,37 @@ fn put(model: &mut Model, section: &[String], command: &str) {
 
 /// What a command is about, whatever it says of it.
 fn named(line: &str) -> String {
-    let bare = line.strip_prefix("no ").or_else(|| line.strip_prefix("default ")).unwrap_or(line);
+    let bare = line
+        .strip_prefix("no ")
+        .or_else(|| line.strip_prefix("default "))
+        .unwrap_or(line);
     let watchdog = "priority-flow-control pause watchdog";
-    let families =
-        ["mtu", "shutdown", "qos trust", "random-detect ecn count", "random-detect ecn", "bandwidth guaranteed", "bandwidth percent"];
+    let families = [
+        "mtu",
+        "shutdown",
+        "qos trust",
+        "random-detect ecn count",
+        "random-detect ecn",
+        "bandwidth guaranteed",
+        "bandwidth percent",
+    ];
     match bare {
-        bare if bare.starts_with("priority-flow-control priority") => bare.split(' ').take(3).collect::<Vec<_>>().join(" "),
-        bare if bare.starts_with(watchdog) => bare.split(' ').take(5).filter(|word| *word != "on").collect::<Vec<_>>().join(" "),
+        bare if bare.starts_with("priority-flow-control priority") => {
+            bare.split(' ').take(3).collect::<Vec<_>>().join(" ")
+        }
+        bare if bare.starts_with(watchdog) => bare
+            .split(' ')
+            .take(5)
+            .filter(|word| *word != "on")
+            .collect::<Vec<_>>()
+            .join(" "),
         bare if bare.starts_with("priority-flow-control") => "priority-flow-control".to_owned(),
         "priority strict" | "priority" => "priority".to_owned(),
-        bare => families.iter().find(|family| bare.starts_with(**family)).map_or(bare, |family| family).to_owned(),
+        bare => families
+            .iter()
+            .find(|family| bare.starts_with(**family))
+            .map_or(bare, |family| family)
+            .to_owned(),
     }
 }
 
@@ -88,7 +118,8 @@ fn text(model: &Model, word: &str) -> String {
     out + "end\n"
 }
 
-/// What the switch makes of a configuration by the commands of a session, one whose unicast queues are apart.
+/// What the switch makes of a configuration by the commands of a session, one whose unicast queues
+/// are apart.
 fn patched(config: &Model, edits: &[SwitchEdit]) -> Model {
     let mut out = config.clone();
     for chunk in render_command_chunks(&SwitchEdit::eos(edits)) {
@@ -96,7 +127,9 @@ fn patched(config: &Model, edits: &[SwitchEdit]) -> Model {
         for line in chunk.replace(ANY_QUEUE, "uc-tx-queue").lines() {
             match line {
                 "exit" => drop(section.pop()),
-                _ if line.starts_with("interface ") || line.contains("tx-queue ") && !line.contains(" to ") => {
+                _ if line.starts_with("interface ")
+                    || line.contains("tx-queue ") && !line.contains(" to ") =>
+                {
                     section.push(line.to_owned())
                 }
                 command => put(&mut out, &section, command),
@@ -110,7 +143,10 @@ fn patched(config: &Model, edits: &[SwitchEdit]) -> Model {
 fn answers(wish: &DesiredResource, running: &Model, saved: Option<&Model>) -> ReadResults {
     let reads = SwitchPort.reads(wish);
     let saved = saved.map_or((1, String::new()), |saved| (0, text(saved, "saved")));
-    answered(&[(&reads[0], 0, &text(running, "running")), (&reads[1], saved.0, &saved.1)])
+    answered(&[
+        (&reads[0], 0, &text(running, "running")),
+        (&reads[1], saved.0, &saved.1),
+    ])
 }
 
 fn assess(kind: &dyn ResourceKind, wish: &DesiredResource, running: &Model) -> Assessment {
@@ -125,20 +161,34 @@ fn pruned(model: &Model) -> Model {
         let is_queue = line.contains("tx-queue ") && !line.contains(" to ");
         is_queue && !out.contains_key(&[section, std::slice::from_ref(line)].concat())
     };
-    let mut out: Model =
-        out.iter().map(|(at, all)| (at.clone(), all.iter().filter(|line| !is_empty(at, line)).cloned().collect())).collect();
+    let mut out: Model = out
+        .iter()
+        .map(|(at, all)| {
+            (
+                at.clone(),
+                all.iter()
+                    .filter(|line| !is_empty(at, line))
+                    .cloned()
+                    .collect(),
+            )
+        })
+        .collect();
     out.retain(|_, lines| !lines.is_empty());
     out.values_mut().for_each(|lines| lines.sort());
     out
 }
 
-/// As planned, then done, then saved: met; and taken back it is as it was, but for what the switch has for all its ports.
+/// As planned, then done, then saved: met; and taken back it is as it was, but for what the switch
+/// has for all its ports.
 fn round(kind: &dyn ResourceKind, wish: &DesiredResource, config: &Model) -> Model {
     let first = assess(kind, wish, config);
     assert_eq!(first.refusal, None);
     let done = patched(config, &edits(&first));
     let unsaved = kind.assess(wish, &answers(wish, &done, Some(config)));
-    assert!(matches!(unsaved.actions.as_slice(), [Action::SaveSwitch { .. }]), "{unsaved:?}");
+    assert!(
+        matches!(unsaved.actions.as_slice(), [Action::SaveSwitch { .. }]),
+        "{unsaved:?}"
+    );
     let saved = assess(kind, wish, &done);
     assert!(saved.is_met() && saved.actions.is_empty(), "{saved:?}");
     let undo = kind.undo(wish, &first.before, &answers(wish, &done, Some(&done)));
@@ -152,9 +202,15 @@ fn lines(assessment: &Assessment) -> Vec<String> {
     let edits = SwitchEdit::eos(&edits(assessment));
     let of = |(section, lines): (&[String], Vec<&str>)| {
         let below = section.get(1..).unwrap_or_default().join(": ");
-        lines.into_iter().map(|line| format!("{below} {line}").trim().to_owned()).collect::<Vec<_>>()
+        lines
+            .into_iter()
+            .map(|line| format!("{below} {line}").trim().to_owned())
+            .collect::<Vec<_>>()
     };
-    group_commands_by_section(&edits).into_iter().flat_map(of).collect()
+    group_commands_by_section(&edits)
+        .into_iter()
+        .flat_map(of)
+        .collect()
 }
 
 #[test]
@@ -165,19 +221,35 @@ fn the_class_of_the_fabric_on_a_port_as_it_is_delivered() {
         "priority-flow-control on",
         "priority-flow-control pause watchdog",
         "priority-flow-control pause watchdog port action drop",
-        "priority-flow-control pause watchdog port timer timeout 0.2 polling-interval auto recovery-time 0.2",
+        "priority-flow-control pause watchdog port timer timeout 0.2 polling-interval auto \
+         recovery-time 0.2",
         "priority-flow-control priority 3 no-drop",
         "qos trust dscp",
         "[uc-]tx-queue 3 bandwidth guaranteed 100",
     ];
     assert_eq!(lines(&first), wanted);
-    assert_eq!((first.disruption, first.transaction.as_deref()), (Disruption::Reload, Some("switch")));
-    assert!(first.interrupts[0].starts_with("Ethernet1/1 may lose packets"), "{:?}", first.interrupts);
+    assert_eq!(
+        (first.disruption, first.transaction.as_deref()),
+        (Disruption::Reload, Some("switch"))
+    );
+    assert!(
+        first.interrupts[0].starts_with("Ethernet1/1 may lose packets"),
+        "{:?}",
+        first.interrupts
+    );
     assert_eq!(pruned(&round(&SwitchQos, &qos(), &config)), pruned(&config));
-    // A routed port trusts DSCP from the start, and a switch that has queues by one word is told by that.
-    let routed = model(&["interface Ethernet1/1: no switchport", "interface Ethernet1/2: tx-queue 1: bandwidth percent 5"]);
+    // A routed port trusts DSCP from the start, and a switch that has queues by one word is told by
+    // that.
+    let routed = model(&[
+        "interface Ethernet1/1: no switchport",
+        "interface Ethernet1/2: tx-queue 1: bandwidth percent 5",
+    ]);
     let said = lines(&assess(&SwitchQos, &qos(), &routed));
-    assert!(!said.contains(&"qos trust dscp".to_owned()) && said.contains(&"tx-queue 3 bandwidth guaranteed 100".to_owned()), "{said:?}");
+    assert!(
+        !said.contains(&"qos trust dscp".to_owned())
+            && said.contains(&"tx-queue 3 bandwidth guaranteed 100".to_owned()),
+        "{said:?}"
+    );
 }
 
 #[test]
@@ -188,28 +260,49 @@ fn what_a_profile_says_counts_and_is_never_edited() {
         "qos profile ROCE: priority-flow-control on",
         "qos profile ROCE: priority-flow-control priority 3 no-drop",
         "qos profile ROCE: uc-tx-queue 3: bandwidth guaranteed 100",
-        "qos profile ROCE: uc-tx-queue 3: random-detect ecn minimum-threshold 1000000 bytes maximum-threshold 2000000 bytes max-mark-probability 10 weight 0",
+        "qos profile ROCE: uc-tx-queue 3: random-detect ecn minimum-threshold 1000000 bytes \
+         maximum-threshold 2000000 bytes max-mark-probability 10 weight 0",
         "priority-flow-control pause watchdog default timeout 0.20",
         "priority-flow-control pause watchdog default recovery-time 0.20",
         "priority-flow-control pause watchdog action drop",
     ];
     let config = model(&profile);
-    for (kind, wish) in [(&SwitchQos as &dyn ResourceKind, qos()), (&SwitchEcn, ecn(1_000_000, 2_000_000, 10))] {
+    for (kind, wish) in [
+        (&SwitchQos as &dyn ResourceKind, qos()),
+        (&SwitchEcn, ecn(1_000_000, 2_000_000, 10)),
+    ] {
         let found = assess(kind, &wish, &config);
         assert!(found.is_met() && found.actions.is_empty(), "{found:?}");
     }
-    let held = assess(&SwitchEcn, &ecn(1, 2, 3), &config).refusal.unwrap_or_default();
-    assert!(held.contains("has the QoS profile ROCE, which says `random-detect ecn minimum-threshold 1000000"), "{held}");
+    let held = assess(&SwitchEcn, &ecn(1, 2, 3), &config)
+        .refusal
+        .unwrap_or_default();
     assert!(
-        held.contains("say `random-detect ecn minimum-threshold 1 bytes maximum-threshold 2 bytes max-mark-probability 3` there"),
+        held.contains(
+            "has the QoS profile ROCE, which says `random-detect ecn minimum-threshold 1000000"
+        ),
+        "{held}"
+    );
+    assert!(
+        held.contains(
+            "say `random-detect ecn minimum-threshold 1 bytes maximum-threshold 2 bytes \
+             max-mark-probability 3` there"
+        ),
         "{held}"
     );
     // In kilobytes nobody knows how many bytes are meant.
     let kilo = model(&[
-        "interface Ethernet1/1: uc-tx-queue 3: random-detect ecn minimum-threshold 256 kbytes maximum-threshold 512 kbytes max-mark-probability 100",
+        "interface Ethernet1/1: uc-tx-queue 3: random-detect ecn minimum-threshold 256 kbytes \
+         maximum-threshold 512 kbytes max-mark-probability 100",
     ]);
-    assert_eq!(lines(&assess(&SwitchEcn, &ecn(256_000, 512_000, 100), &kilo)).len(), 1);
-    assert_eq!(pruned(&round(&SwitchEcn, &ecn(256_000, 512_000, 100), &kilo)), pruned(&kilo));
+    assert_eq!(
+        lines(&assess(&SwitchEcn, &ecn(256_000, 512_000, 100), &kilo)).len(),
+        1
+    );
+    assert_eq!(
+        pruned(&round(&SwitchEcn, &ecn(256_000, 512_000, 100), &kilo)),
+        pruned(&kilo)
+    );
 }
 
 /// The wishes of one port go out together, and are taken back one after the other.
@@ -220,15 +313,26 @@ fn the_wishes_of_a_port_fit_together() {
         "interface Ethernet1/1: priority-flow-control priority 4 no-drop",
         "interface Ethernet1/1: uc-tx-queue 6: no priority",
     ]);
-    let wishes =
-        [(&SwitchPort as &dyn ResourceKind, port(&json!({ "mtu": 9000 }))), (&SwitchQos, qos()), (&SwitchEcn, ecn(1000, 2000, 10))];
-    let firsts = wishes.clone().map(|(kind, wish)| assess(kind, &wish, &config));
+    let wishes = [
+        (
+            &SwitchPort as &dyn ResourceKind,
+            port(&json!({ "mtu": 9000 })),
+        ),
+        (&SwitchQos, qos()),
+        (&SwitchEcn, ecn(1000, 2000, 10)),
+    ];
+    let firsts = wishes
+        .clone()
+        .map(|(kind, wish)| assess(kind, &wish, &config));
     let all: Vec<SwitchEdit> = firsts.iter().flat_map(edits).collect();
     let done = patched(&config, &all);
     let mut back = done.clone();
     for ((kind, wish), first) in wishes.iter().zip(&firsts) {
         assert!(assess(*kind, wish, &done).is_met());
-        back = patched(&back, &edits(&kind.undo(wish, &first.before, &answers(wish, &back, Some(&back)))));
+        back = patched(
+            &back,
+            &edits(&kind.undo(wish, &first.before, &answers(wish, &back, Some(&back)))),
+        );
     }
     assert_eq!(pruned(&back), pruned(&config));
 }
@@ -239,48 +343,128 @@ fn a_map_that_nobody_set_is_told_and_stays() {
     let wish = wish(&SwitchQos, body);
     let first = assess(&SwitchQos, &wish, &model(&[]));
     assert_eq!(lines(&first)[0], "qos map dscp 10 to traffic-class 5");
-    assert!(first.interrupts.iter().any(|line| line.starts_with("all ports that trust DSCP go by the new map")), "{:?}", first.interrupts);
+    assert!(
+        first
+            .interrupts
+            .iter()
+            .any(|line| line.starts_with("all ports that trust DSCP go by the new map")),
+        "{:?}",
+        first.interrupts
+    );
     let done = patched(&model(&[]), &edits(&first));
     let undo = SwitchQos.undo(&wish, &first.before, &answers(&wish, &done, Some(&done)));
-    assert_eq!(undo.residue, ["qos map dscp 10 to traffic-class 5 stays: other ports may need it (`no qos map dscp 10`)"]);
-    let held = assess(&SwitchQos, &wish, &model(&["qos map dscp 9 10 to traffic-class 1"])).refusal.unwrap_or_default();
-    assert!(held.starts_with("DSCP 10 has class 1 on all ports of this switch (`qos map dscp 9 10 to traffic-class 1`)"), "{held}");
+    assert_eq!(
+        undo.residue,
+        [
+            "qos map dscp 10 to traffic-class 5 stays: other ports may need it (`no qos map dscp \
+             10`)"
+        ]
+    );
+    let held = assess(
+        &SwitchQos,
+        &wish,
+        &model(&["qos map dscp 9 10 to traffic-class 1"]),
+    )
+    .refusal
+    .unwrap_or_default();
+    assert!(
+        held.starts_with(
+            "DSCP 10 has class 1 on all ports of this switch (`qos map dscp 9 10 to traffic-class \
+             1`)"
+        ),
+        "{held}"
+    );
 }
 
 #[test]
 fn ports_go_round_and_stay_up() {
-    let config = model(&["interface Ethernet1/1: shutdown", "interface defaults: mtu 9000"]);
-    let done = round(&SwitchPort, &port(&json!({ "mtu": 9214, "up": true })), &config);
-    assert_eq!(pruned(&done), pruned(&model(&["interface defaults: mtu 9000"])), "it stays up");
-    assert!(assess(&SwitchPort, &port(&json!({ "mtu": 9000 })), &config).is_met(), "the default of all counts");
-    assert_eq!(SwitchPort.check(&json!({ "system": "eos", "port": PORT, "mtu": 9216 })).len(), 1);
+    let config = model(&[
+        "interface Ethernet1/1: shutdown",
+        "interface defaults: mtu 9000",
+    ]);
+    let done = round(
+        &SwitchPort,
+        &port(&json!({ "mtu": 9214, "up": true })),
+        &config,
+    );
+    assert_eq!(
+        pruned(&done),
+        pruned(&model(&["interface defaults: mtu 9000"])),
+        "it stays up"
+    );
+    assert!(
+        assess(&SwitchPort, &port(&json!({ "mtu": 9000 })), &config).is_met(),
+        "the default of all counts"
+    );
+    assert_eq!(
+        SwitchPort
+            .check(&json!({ "system": "eos", "port": PORT, "mtu": 9216 }))
+            .len(),
+        1
+    );
 }
 
 #[test]
 fn what_cannot_be_had_is_held_with_its_reason() {
-    let said =
-        |kind: &dyn ResourceKind, wish: &DesiredResource, lines: &[&str]| assess(kind, wish, &model(lines)).refusal.unwrap_or_default();
+    let said = |kind: &dyn ResourceKind, wish: &DesiredResource, lines: &[&str]| {
+        assess(kind, wish, &model(lines))
+            .refusal
+            .unwrap_or_default()
+    };
     let of_qos = |line: &str| said(&SwitchQos, &qos(), &[line]);
-    assert!(of_qos("qos map traffic-class 3 to tx-queue 1").starts_with("packets of class 3 leave by queue 1"));
-    assert!(of_qos("priority-flow-control all off").starts_with("PFC is off on all ports of this switch"));
-    assert!(of_qos("interface Ethernet1/1: service-policy type qos input P").starts_with("`service-policy type qos input P` decides"));
-    assert!(of_qos("interface Ethernet1/1: uc-tx-queue 7: no priority").starts_with("queue 7 of Ethernet1/1 is served in turn"));
-    let forward =
-        json!({ "system": "eos", "port": PORT, "priority": 3, "dscp": 26, "watchdog_detection_ms": 200, "watchdog_action": "forward" });
-    assert!(said(&SwitchQos, &wish(&SwitchQos, forward), &[]).contains("cannot be told to forward"));
+    assert!(
+        of_qos("qos map traffic-class 3 to tx-queue 1")
+            .starts_with("packets of class 3 leave by queue 1")
+    );
+    assert!(
+        of_qos("priority-flow-control all off")
+            .starts_with("PFC is off on all ports of this switch")
+    );
+    assert!(
+        of_qos("interface Ethernet1/1: service-policy type qos input P")
+            .starts_with("`service-policy type qos input P` decides")
+    );
+    assert!(
+        of_qos("interface Ethernet1/1: uc-tx-queue 7: no priority")
+            .starts_with("queue 7 of Ethernet1/1 is served in turn")
+    );
+    let forward = json!({ "system": "eos", "port": PORT, "priority": 3, "dscp": 26, "watchdog_detection_ms": 200, "watchdog_action": "forward" });
+    assert!(
+        said(&SwitchQos, &wish(&SwitchQos, forward), &[]).contains("cannot be told to forward")
+    );
     let mtu = port(&json!({ "mtu": 9000 }));
-    assert!(said(&SwitchPort, &mtu, &["interface Ethernet1/1: l2 mtu 1500"]).starts_with("`l2 mtu 1500` of Ethernet1/1 lets no packet"));
-    let other = wish(&SwitchPort, json!({ "system": "eos", "port": "Ethernet9/1", "mtu": 9000 }));
-    assert_eq!(said(&SwitchPort, &other, &[]), "the switch has no port Ethernet9/1; it has Ethernet1/[1-2]");
-    let cable = SwitchBuffer.check(&json!({ "system": "eos", "port": PORT, "cable_m": 5, "priority": 3 }));
-    assert_eq!(cable[0].message, "EOS has no setting for the length of a cable");
+    assert!(
+        said(&SwitchPort, &mtu, &["interface Ethernet1/1: l2 mtu 1500"])
+            .starts_with("`l2 mtu 1500` of Ethernet1/1 lets no packet")
+    );
+    let other = wish(
+        &SwitchPort,
+        json!({ "system": "eos", "port": "Ethernet9/1", "mtu": 9000 }),
+    );
+    assert_eq!(
+        said(&SwitchPort, &other, &[]),
+        "the switch has no port Ethernet9/1; it has Ethernet1/[1-2]"
+    );
+    let cable =
+        SwitchBuffer.check(&json!({ "system": "eos", "port": PORT, "cable_m": 5, "priority": 3 }));
+    assert_eq!(
+        cable[0].message,
+        "EOS has no setting for the length of a cable"
+    );
     let reads = SwitchPort.reads(&mtu);
     let unknown = SwitchPort.assess(&mtu, &answered(&[(&reads[0], 69, ""), (&reads[1], 0, "%")]));
-    assert!(unknown.only_unknown() && unknown.actions.is_empty(), "{unknown:?}");
+    assert!(
+        unknown.only_unknown() && unknown.actions.is_empty(),
+        "{unknown:?}"
+    );
 }
 
 fn configs() -> impl Strategy<Value = Model> {
-    let section = proptest::sample::select(vec!["interface Ethernet1/1", "interface Ethernet1/2", "qos profile P"]);
+    let section = proptest::sample::select(vec![
+        "interface Ethernet1/1",
+        "interface Ethernet1/2",
+        "qos profile P",
+    ]);
     let queue = proptest::sample::select(vec!["QUEUE 3", "QUEUE 6", "QUEUE 7"]);
     let own = proptest::sample::select(vec![
         "qos trust dscp",
@@ -296,11 +480,13 @@ fn configs() -> impl Strategy<Value = Model> {
         "mtu 9214",
         "l2 mtu 9000",
         "shutdown",
-        "priority-flow-control pause watchdog port timer timeout 0.2 polling-interval auto recovery-time 1.11 forced",
+        "priority-flow-control pause watchdog port timer timeout 0.2 polling-interval auto \
+         recovery-time 1.11 forced",
         "service-policy type qos input X",
     ]);
     let of_queue = proptest::sample::select(vec![
-        "random-detect ecn minimum-threshold 1 bytes maximum-threshold 2 bytes max-mark-probability 3",
+        "random-detect ecn minimum-threshold 1 bytes maximum-threshold 2 bytes \
+         max-mark-probability 3",
         "random-detect ecn count",
         "random-detect ecn minimum-threshold 1 segments maximum-threshold 2 segments",
         "bandwidth guaranteed percent 10",
@@ -316,22 +502,27 @@ fn configs() -> impl Strategy<Value = Model> {
         "priority-flow-control pause watchdog action drop",
         "interface Ethernet1/1: service-profile P",
     ]);
-    let line = (section, queue, own, of_queue, global, 0u8..8).prop_map(|(section, queue, own, of_queue, global, kind)| match kind {
-        0..4 => format!("{section}: {own}"),
-        4..7 => format!("{section}: {queue}: {of_queue}"),
-        _ => global.to_owned(),
-    });
+    let line = (section, queue, own, of_queue, global, 0u8..8).prop_map(
+        |(section, queue, own, of_queue, global, kind)| match kind {
+            0..4 => format!("{section}: {own}"),
+            4..7 => format!("{section}: {queue}: {of_queue}"),
+            _ => global.to_owned(),
+        },
+    );
     // One chip has one word for its queues.
     let word = proptest::sample::select(vec!["uc-tx-queue", "tx-queue"]);
     (proptest::collection::vec(line, 0..10), word).prop_map(|(lines, word)| {
-        let lines: Vec<String> = lines.iter().map(|line| line.replace("QUEUE", word)).collect();
+        let lines: Vec<String> = lines
+            .iter()
+            .map(|line| line.replace("QUEUE", word))
+            .collect();
         model(&lines.iter().map(String::as_str).collect::<Vec<_>>())
     })
 }
 
 proptest! {
-    /// Whatever the configuration holds: what is told fits it and makes what is wished, nothing of others is touched, and what is taken back
-    /// is the port's as it was.
+    /// Whatever the configuration holds: what is told fits it and makes what is wished, nothing of
+    /// others is touched, and what is taken back is the port's as it was.
     #[test]
     fn what_is_done_is_as_wished(config in configs()) {
         let wishes = [(&SwitchQos as &dyn ResourceKind, qos()), (&SwitchEcn, ecn(1000, 2000, 10)), (&SwitchPort, port(&json!({ "mtu": 9000, "up": true })))];

@@ -1,4 +1,5 @@
-//! CONFIG_DB as `sonic-cfggen -d --print-data` prints it: a map of tables, of rows, of fields, all text.
+//! CONFIG_DB as `sonic-cfggen -d --print-data` prints it: a map of tables, of rows, of fields, all
+//! text.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -19,13 +20,22 @@ impl ConfigDb {
     /// The configuration in a text; the error fits after "unknown:".
     pub fn parse(text: &str) -> Result<Self, String> {
         let bad = || "the configuration makes no sense".to_owned();
-        let Ok(Value::Object(tables)) = serde_json::from_str::<Value>(text) else { return Err(bad()) };
+        let Ok(Value::Object(tables)) = serde_json::from_str::<Value>(text) else {
+            return Err(bad());
+        };
         let table = |(name, rows): (String, Value)| match rows {
-            Value::Object(rows) => Some((name, rows.into_iter().filter_map(|(key, row)| Some((key, parse_row_fields(row)?))).collect())),
+            Value::Object(rows) => Some((
+                name,
+                rows.into_iter()
+                    .filter_map(|(key, row)| Some((key, parse_row_fields(row)?)))
+                    .collect(),
+            )),
             // `bgpraw` and the like are no tables.
             _ => None,
         };
-        Ok(ConfigDb { tables: tables.into_iter().filter_map(table).collect() })
+        Ok(ConfigDb {
+            tables: tables.into_iter().filter_map(table).collect(),
+        })
     }
 
     /// The names of its tables.
@@ -48,38 +58,58 @@ impl ConfigDb {
         self.row(table, key)?.get(field).map(|value| value.trim())
     }
 
-    /// What a field of a row refers to. Up to schema 3.0.1 a reference was `[SCHEDULER|scheduler.0]`, from 3.0.3 on it is the key alone
-    /// (sonic-net/sonic-utilities: scripts/db_migrator.py).
+    /// What a field of a row refers to. Up to schema 3.0.1 a reference was
+    /// `[SCHEDULER|scheduler.0]`, from 3.0.3 on it is the key alone (sonic-net/sonic-utilities:
+    /// scripts/db_migrator.py).
     pub fn reference(&self, table: &str, key: &str, field: &str) -> Option<&str> {
         let value = self.field(table, key, field)?;
-        let bare = value.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).and_then(|rest| rest.split_once('|'));
+        let bare = value
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+            .and_then(|rest| rest.split_once('|'));
         Some(bare.map_or(value, |(_, key)| key)).filter(|key| !key.is_empty())
     }
 
     /// The row of cable lengths that has the port, with its key.
     pub fn cable_row(&self, port: &str) -> Option<(&str, &Row)> {
         let mut rows = self.table("CABLE_LENGTH").into_iter().flatten();
-        rows.find(|(_, row)| row.contains_key(port)).map(|(key, row)| (key.as_str(), row))
+        rows.find(|(_, row)| row.contains_key(port))
+            .map(|(key, row)| (key.as_str(), row))
     }
 
     /// The names of the ports.
     pub fn port_names(&self) -> Vec<&str> {
-        self.table("PORT").into_iter().flat_map(BTreeMap::keys).map(String::as_str).collect()
+        self.table("PORT")
+            .into_iter()
+            .flat_map(BTreeMap::keys)
+            .map(String::as_str)
+            .collect()
     }
 }
 
-/// Lists are joined by commas, as fields hold them elsewhere; a row without fields is kept as `NULL`. What is neither is kept as it was
-/// printed: a field that makes no sense is not one that is absent.
+/// Lists are joined by commas, as fields hold them elsewhere; a row without fields is kept as
+/// `NULL`. What is neither is kept as it was printed: a field that makes no sense is not one that
+/// is absent.
 fn parse_row_fields(row: Value) -> Option<Row> {
-    let Value::Object(fields) = row else { return None };
+    let Value::Object(fields) = row else {
+        return None;
+    };
     let text = |value: Value| match value {
         Value::String(text) => text,
-        Value::Array(all) => {
-            all.iter().map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned)).collect::<Vec<_>>().join(",")
-        }
+        Value::Array(all) => all
+            .iter()
+            .map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned))
+            .collect::<Vec<_>>()
+            .join(","),
         other => other.to_string(),
     };
-    Some(fields.into_iter().filter(|(name, _)| name != "NULL").map(|(name, value)| (name, text(value))).collect())
+    Some(
+        fields
+            .into_iter()
+            .filter(|(name, _)| name != "NULL")
+            .map(|(name, value)| (name, text(value)))
+            .collect(),
+    )
 }
 
 #[cfg(test)]
@@ -92,12 +122,24 @@ mod tests {
             "BUFFER_POOL": { "p": { "size": " 166912" } }, "PORT": { "Ethernet4": { "NULL": "NULL" }, "Ethernet0": { "members": ["a", "b"], "mtu": null } },
             "FLEX": {}, "bgpraw": "x" }"#;
         let db = ConfigDb::parse(text).unwrap();
-        assert_eq!(db.reference("QUEUE", "Ethernet0|3", "scheduler"), Some("scheduler.1"));
-        assert_eq!(db.reference("QUEUE", "Ethernet0|3", "wred_profile"), Some("AZURE"));
+        assert_eq!(
+            db.reference("QUEUE", "Ethernet0|3", "scheduler"),
+            Some("scheduler.1")
+        );
+        assert_eq!(
+            db.reference("QUEUE", "Ethernet0|3", "wred_profile"),
+            Some("AZURE")
+        );
         assert_eq!(db.field("BUFFER_POOL", "p", "size"), Some("166912"));
-        assert_eq!((db.port_names(), db.field("PORT", "Ethernet0", "members")), (vec!["Ethernet0", "Ethernet4"], Some("a,b")));
+        assert_eq!(
+            (db.port_names(), db.field("PORT", "Ethernet0", "members")),
+            (vec!["Ethernet0", "Ethernet4"], Some("a,b"))
+        );
         assert_eq!(db.field("PORT", "Ethernet0", "mtu"), Some("null"));
-        assert_eq!((db.row("PORT", "Ethernet4"), db.table("FLEX")), (Some(&Row::new()), None));
+        assert_eq!(
+            (db.row("PORT", "Ethernet4"), db.table("FLEX")),
+            (Some(&Row::new()), None)
+        );
         assert!(ConfigDb::parse("[]").is_err() && ConfigDb::parse("{").is_err());
     }
 }

@@ -7,8 +7,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// What of a field's place was there when the edit was made: a patch adds a table or a row as a whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+/// What of a field's place was there when the edit was made: a patch adds a table or a row as a
+/// whole.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum There {
     /// Not even the table.
@@ -22,7 +35,9 @@ pub enum There {
 }
 
 /// One field that gets another value.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct SonicEdit {
     /// The table.
     pub table: String,
@@ -38,14 +53,21 @@ pub struct SonicEdit {
 }
 
 impl SonicEdit {
-    /// The ports that it is about: a row is of one or of some, or a field of it is; a map is of none.
+    /// The ports that it is about: a row is of one or of some, or a field of it is; a map is of
+    /// none.
     pub fn ports(&self) -> Vec<String> {
         let names = match self.table.as_str() {
-            "PORT" | "PORT_QOS_MAP" | "QUEUE" | "BUFFER_PG" | "PFC_WD" => self.key.split('|').next().unwrap_or_default(),
+            "PORT" | "PORT_QOS_MAP" | "QUEUE" | "BUFFER_PG" | "PFC_WD" => {
+                self.key.split('|').next().unwrap_or_default()
+            }
             "CABLE_LENGTH" => &self.field,
             _ => "",
         };
-        names.split(',').filter(|name| !name.is_empty() && *name != "GLOBAL").map(str::to_owned).collect()
+        names
+            .split(',')
+            .filter(|name| !name.is_empty() && *name != "GLOBAL")
+            .map(str::to_owned)
+            .collect()
     }
 }
 
@@ -58,7 +80,10 @@ pub struct SonicEditBuilder<'a> {
 impl<'a> SonicEditBuilder<'a> {
     /// None yet.
     pub fn of(db: &'a ConfigDb) -> Self {
-        SonicEditBuilder { db, edits: Vec::new() }
+        SonicEditBuilder {
+            db,
+            edits: Vec::new(),
+        }
     }
 
     /// Sets a field.
@@ -90,7 +115,13 @@ impl<'a> SonicEditBuilder<'a> {
             _ => There::Row,
         };
         let text = str::to_owned;
-        self.edits.push(SonicEdit { table: text(table), key: text(key), field: text(field), there, value: value.map(text) });
+        self.edits.push(SonicEdit {
+            table: text(table),
+            key: text(key),
+            field: text(field),
+            there,
+            value: value.map(text),
+        });
     }
 
     /// The edits, each once.
@@ -101,8 +132,8 @@ impl<'a> SonicEditBuilder<'a> {
     }
 }
 
-/// Tables in an order in which nothing is referred to before it is there. `config apply-patch` sorts by itself; whoever reads a plan is
-/// helped by it.
+/// Tables in an order in which nothing is referred to before it is there. `config apply-patch`
+/// sorts by itself; whoever reads a plan is helped by it.
 const ORDER: [&str; 11] = [
     "PORT",
     "CABLE_LENGTH",
@@ -121,13 +152,28 @@ const ORDER: [&str; 11] = [
 pub fn build_json_patch(edits: &[SonicEdit]) -> Value {
     let mut tables: BTreeMap<(usize, &str), BTreeMap<&str, Vec<&SonicEdit>>> = BTreeMap::new();
     for edit in edits {
-        let place = ORDER.iter().position(|table| *table == edit.table).unwrap_or(ORDER.len());
-        tables.entry((place, &edit.table)).or_default().entry(&edit.key).or_default().push(edit);
+        let place = ORDER
+            .iter()
+            .position(|table| *table == edit.table)
+            .unwrap_or(ORDER.len());
+        tables
+            .entry((place, &edit.table))
+            .or_default()
+            .entry(&edit.key)
+            .or_default()
+            .push(edit);
     }
     let mut out = Vec::new();
     for ((_, table), rows) in tables {
-        if rows.values().flatten().all(|edit| edit.there == There::Nothing) {
-            let rows: Map<String, Value> = rows.iter().map(|(key, edits)| ((*key).to_owned(), build_row_value(edits))).collect();
+        if rows
+            .values()
+            .flatten()
+            .all(|edit| edit.there == There::Nothing)
+        {
+            let rows: Map<String, Value> = rows
+                .iter()
+                .map(|(key, edits)| ((*key).to_owned(), build_row_value(edits)))
+                .collect();
             out.push(json!({ "op": "add", "path": format_json_pointer(&[table]), "value": rows }));
             continue;
         }
@@ -148,25 +194,40 @@ fn of_field(table: &str, key: &str, edit: &SonicEdit) -> Value {
     let path = format_json_pointer(&[table, key, &edit.field]);
     match &edit.value {
         None => json!({ "op": "remove", "path": path }),
-        Some(value) if edit.there == There::Field => json!({ "op": "replace", "path": path, "value": value }),
+        Some(value) if edit.there == There::Field => {
+            json!({ "op": "replace", "path": path, "value": value })
+        }
         Some(value) => json!({ "op": "add", "path": path, "value": value }),
     }
 }
 
 fn build_row_value(edits: &[&SonicEdit]) -> Value {
-    let row: Row = edits.iter().filter_map(|edit| Some((edit.field.clone(), edit.value.clone()?))).collect();
+    let row: Row = edits
+        .iter()
+        .filter_map(|edit| Some((edit.field.clone(), edit.value.clone()?)))
+        .collect();
     json!(row)
 }
 
 /// A JSON pointer (RFC 6901).
 fn format_json_pointer(words: &[&str]) -> String {
-    words.iter().map(|word| format!("/{}", word.replace('~', "~0").replace('/', "~1"))).collect()
+    words
+        .iter()
+        .map(|word| format!("/{}", word.replace('~', "~0").replace('/', "~1")))
+        .collect()
 }
 
-/// What is done with the ports that a change of these tables is about while they are up: they go down and come back
-/// (sonic-net/sonic-utilities: generic_config_updater/patch_sorter.py, `RequiredValueIdentifier`).
-const DOWN_TABLES: [&str; 6] =
-    ["PORT_QOS_MAP", "QUEUE", "BUFFER_PG", "BUFFER_QUEUE", "BUFFER_PORT_INGRESS_PROFILE_LIST", "BUFFER_PORT_EGRESS_PROFILE_LIST"];
+/// What is done with the ports that a change of these tables is about while they are up: they go
+/// down and come back (sonic-net/sonic-utilities: generic_config_updater/patch_sorter.py,
+/// `RequiredValueIdentifier`).
+const DOWN_TABLES: [&str; 6] = [
+    "PORT_QOS_MAP",
+    "QUEUE",
+    "BUFFER_PG",
+    "BUFFER_QUEUE",
+    "BUFFER_PORT_INGRESS_PROFILE_LIST",
+    "BUFFER_PORT_EGRESS_PROFILE_LIST",
+];
 
 /// True when the edit takes its port down for a moment.
 pub fn takes_port_down(edit: &SonicEdit) -> bool {
@@ -175,14 +236,27 @@ pub fn takes_port_down(edit: &SonicEdit) -> bool {
 
 /// What edits do to a port.
 pub fn compute_sonic_disruption(edits: &[SonicEdit], port: &str, is_up: bool) -> Disturbance {
-    let mut tables: Vec<&str> = edits.iter().filter(|edit| takes_port_down(edit)).map(|edit| edit.table.as_str()).collect();
+    let mut tables: Vec<&str> = edits
+        .iter()
+        .filter(|edit| takes_port_down(edit))
+        .map(|edit| edit.table.as_str())
+        .collect();
     tables.sort_unstable();
     tables.dedup();
     if !is_up || tables.is_empty() {
-        return Disturbance { disruption: Disruption::Reload, interrupts: Vec::new() };
+        return Disturbance {
+            disruption: Disruption::Reload,
+            interrupts: Vec::new(),
+        };
     }
-    let why = format!("{port} goes down and comes back: SONiC changes {} of a port that is down", tables.join(" and "));
-    Disturbance { disruption: Disruption::LinkBlip, interrupts: vec![why] }
+    let why = format!(
+        "{port} goes down and comes back: SONiC changes {} of a port that is down",
+        tables.join(" and ")
+    );
+    Disturbance {
+        disruption: Disruption::LinkBlip,
+        interrupts: vec![why],
+    }
 }
 
 #[cfg(test)]
@@ -193,14 +267,25 @@ mod tests {
     fn a_row_of_a_map_is_of_no_port() {
         for (table, key, field, ports) in [
             ("PORT", "Ethernet0", "mtu", &["Ethernet0"][..]),
-            ("QUEUE", "Ethernet0,Ethernet4|3", "scheduler", &["Ethernet0", "Ethernet4"]),
+            (
+                "QUEUE",
+                "Ethernet0,Ethernet4|3",
+                "scheduler",
+                &["Ethernet0", "Ethernet4"],
+            ),
             ("CABLE_LENGTH", "AZURE", "Ethernet8", &["Ethernet8"]),
             ("DSCP_TO_TC_MAP", "AZURE", "26", &[]),
             ("PFC_WD", "GLOBAL", "POLL_INTERVAL", &[]),
             // Its own row of the whole switch comes back as one of a port does.
             ("PORT_QOS_MAP", "global", "dscp_to_tc_map", &["global"]),
         ] {
-            let edit = SonicEdit { table: table.into(), key: key.into(), field: field.into(), there: There::Field, value: None };
+            let edit = SonicEdit {
+                table: table.into(),
+                key: key.into(),
+                field: field.into(),
+                there: There::Field,
+                value: None,
+            };
             assert_eq!(edit.ports(), ports, "{table}");
         }
     }

@@ -14,14 +14,21 @@ use std::collections::BTreeMap;
 /// The name of our maps.
 const OURS: &str = "railwright";
 
-/// The maps that SONiC's templates bring (sonic-net/sonic-buildimage: files/build_templates/qos_config.j2).
+/// The maps that SONiC's templates bring (sonic-net/sonic-buildimage:
+/// files/build_templates/qos_config.j2).
 const SHIPPED: &str = "AZURE";
 
-/// How often the watchdog looks, in milliseconds, where nobody said it (sonic-net/sonic-utilities: pfcwd/main.py).
+/// How often the watchdog looks, in milliseconds, where nobody said it (sonic-net/sonic-utilities:
+/// pfcwd/main.py).
 const POLL_MS: u64 = 200;
 
 /// MTU and whether the port is up.
-pub fn plan_sonic_port_edits(db: &ConfigDb, port: &str, mtu: Option<u64>, up: Option<bool>) -> Vec<SonicEdit> {
+pub fn plan_sonic_port_edits(
+    db: &ConfigDb,
+    port: &str,
+    mtu: Option<u64>,
+    up: Option<bool>,
+) -> Vec<SonicEdit> {
     let mut edits = SonicEditBuilder::of(db);
     if let Some(mtu) = mtu {
         edits.set("PORT", port, "mtu", &mtu.to_string());
@@ -35,7 +42,12 @@ pub fn plan_sonic_port_edits(db: &ConfigDb, port: &str, mtu: Option<u64>, up: Op
 /// The length of the cable, by which the switch sizes the buffer of a paused priority.
 pub fn plan_sonic_cable_edits(db: &ConfigDb, port: &str, cable_m: u64) -> Vec<SonicEdit> {
     let mut edits = SonicEditBuilder::of(db);
-    edits.set("CABLE_LENGTH", cable_row(db, port), port, &format!("{cable_m}m"));
+    edits.set(
+        "CABLE_LENGTH",
+        cable_row(db, port),
+        port,
+        &format!("{cable_m}m"),
+    );
     edits.finish()
 }
 
@@ -44,10 +56,17 @@ pub fn cable_row<'a>(db: &'a ConfigDb, port: &str) -> &'a str {
     db.cable_row(port).map_or(SHIPPED, |(key, _)| key)
 }
 
-/// Marking of a queue. The profile is of all ports of one speed, so that other thresholds later are an edit of it, and no port goes down.
-/// The error says why the row of the queue cannot be bound.
-pub fn plan_sonic_marking_edits(db: &ConfigDb, port: &str, queue: u64, wanted: EcnMarkingThresholds) -> Result<Vec<SonicEdit>, String> {
-    let Some(view) = SonicPortView::of(db, port) else { return Ok(Vec::new()) };
+/// Marking of a queue. The profile is of all ports of one speed, so that other thresholds later are
+/// an edit of it, and no port goes down. The error says why the row of the queue cannot be bound.
+pub fn plan_sonic_marking_edits(
+    db: &ConfigDb,
+    port: &str,
+    queue: u64,
+    wanted: EcnMarkingThresholds,
+) -> Result<Vec<SonicEdit>, String> {
+    let Some(view) = SonicPortView::of(db, port) else {
+        return Ok(Vec::new());
+    };
     let mut edits = SonicEditBuilder::of(db);
     if view.marking(queue) == Fact::Is(wanted) {
         return Ok(Vec::new());
@@ -59,7 +78,10 @@ pub fn plan_sonic_marking_edits(db: &ConfigDb, port: &str, queue: u64, wanted: E
         ("wred_green_enable", "true".to_owned()),
         ("green_min_threshold", wanted.min_bytes.to_string()),
         ("green_max_threshold", wanted.max_bytes.to_string()),
-        ("green_drop_probability", wanted.probability_percent.to_string()),
+        (
+            "green_drop_probability",
+            wanted.probability_percent.to_string(),
+        ),
     ] {
         edits.set("WRED_PROFILE", &profile, field, &value);
     }
@@ -71,9 +93,10 @@ pub fn plan_sonic_marking_edits(db: &ConfigDb, port: &str, queue: u64, wanted: E
 fn own_row(view: &SonicPortView, port: &str, queue: u64) -> Result<String, String> {
     let own = format!("{port}|{queue}");
     match view.queue_row(queue) {
-        Some(row) if row != own => {
-            Err(format!("its queue {queue} is set together with others (QUEUE|{row}): give each a row of its own first"))
-        }
+        Some(row) if row != own => Err(format!(
+            "its queue {queue} is set together with others (QUEUE|{row}): give each a row of its \
+             own first"
+        )),
         _ => Ok(own),
     }
 }
@@ -89,8 +112,14 @@ struct OwnMap<'a> {
 }
 
 /// Classes of a port: maps, bindings, PFC, the watchdog, what goes first.
-pub fn plan_sonic_qos_edits(db: &ConfigDb, port: &str, wanted: &Qos) -> Result<Vec<SonicEdit>, String> {
-    let Some(view) = SonicPortView::of(db, port) else { return Ok(Vec::new()) };
+pub fn plan_sonic_qos_edits(
+    db: &ConfigDb,
+    port: &str,
+    wanted: &Qos,
+) -> Result<Vec<SonicEdit>, String> {
+    let Some(view) = SonicPortView::of(db, port) else {
+        return Ok(Vec::new());
+    };
     let mut edits = SonicEditBuilder::of(db);
     for map in list_differing_maps(db, &view, &wanted.classes) {
         bind_own_map(db, &mut edits, &view, port, &map)?;
@@ -104,13 +133,19 @@ pub fn plan_sonic_qos_edits(db: &ConfigDb, port: &str, wanted: &Qos) -> Result<V
         let queue = class.priority;
         if view.is_strict(queue) != Fact::Is(true) {
             edits.set("SCHEDULER", &format!("{OURS}_strict"), "type", "STRICT");
-            edits.set("QUEUE", &own_row(&view, port, queue)?, "scheduler", &format!("{OURS}_strict"));
+            edits.set(
+                "QUEUE",
+                &own_row(&view, port, queue)?,
+                "scheduler",
+                &format!("{OURS}_strict"),
+            );
         }
     }
     Ok(edits.finish())
 }
 
-/// The error says why the times cannot be: SONiC looks no more often than its poll interval, which all ports share.
+/// The error says why the times cannot be: SONiC looks no more often than its poll interval, which
+/// all ports share.
 fn add_watchdog_edits(
     db: &ConfigDb,
     edits: &mut SonicEditBuilder,
@@ -119,87 +154,187 @@ fn add_watchdog_edits(
     priorities: &str,
 ) -> Result<(), String> {
     let shortest = watchdog.detection_ms.min(watchdog.restoration_ms);
-    match parse_bounded_number("PFC_WD|GLOBAL POLL_INTERVAL", db.field("PFC_WD", "GLOBAL", "POLL_INTERVAL"), ANY) {
+    match parse_bounded_number(
+        "PFC_WD|GLOBAL POLL_INTERVAL",
+        db.field("PFC_WD", "GLOBAL", "POLL_INTERVAL"),
+        ANY,
+    ) {
         Fact::Is(poll) if poll > shortest => {
             return Err(format!(
-                "the watchdog of this switch looks every {poll} ms (PFC_WD|GLOBAL POLL_INTERVAL), more seldom than the {shortest} ms that are wished: \
-                 state times of at least {poll} ms, or let it look more often"
+                "the watchdog of this switch looks every {poll} ms (PFC_WD|GLOBAL POLL_INTERVAL), \
+                 more seldom than the {shortest} ms that are wished: state times of at least \
+                 {poll} ms, or let it look more often"
             ));
         }
         Fact::Is(_) => {}
         Fact::Unknown(why) => {
             return Err(format!(
-                "how often the watchdog of this switch looks is not known: {why}; all ports share it: set it to milliseconds first"
+                "how often the watchdog of this switch looks is not known: {why}; all ports share \
+                 it: set it to milliseconds first"
             ));
         }
         Fact::Absent | Fact::NotApplicable(_) => {
-            edits.set("PFC_WD", "GLOBAL", "POLL_INTERVAL", &POLL_MS.min(shortest).to_string());
+            edits.set(
+                "PFC_WD",
+                "GLOBAL",
+                "POLL_INTERVAL",
+                &POLL_MS.min(shortest).to_string(),
+            );
         }
     }
     edits.set("PFC_WD", port, "action", &watchdog.action);
-    edits.set("PFC_WD", port, "detection_time", &watchdog.detection_ms.to_string());
-    edits.set("PFC_WD", port, "restoration_time", &watchdog.restoration_ms.to_string());
+    edits.set(
+        "PFC_WD",
+        port,
+        "detection_time",
+        &watchdog.detection_ms.to_string(),
+    );
+    edits.set(
+        "PFC_WD",
+        port,
+        "restoration_time",
+        &watchdog.restoration_ms.to_string(),
+    );
     edits.set("PORT_QOS_MAP", port, "pfcwd_sw_enable", priorities);
     Ok(())
 }
 
-/// The maps in which something is not as wished. The two ways to a queue, by DSCP and by a pause frame, have to end in the same one.
-fn list_differing_maps<'a>(db: &ConfigDb, view: &SonicPortView, classes: &[PortTrafficClass]) -> Vec<OwnMap<'a>> {
-    let by_dscp = classes.iter().flat_map(|class| class.dscp.iter().map(|dscp| (*dscp, class.priority))).collect::<BTreeMap<_, _>>();
+/// The maps in which something is not as wished. The two ways to a queue, by DSCP and by a pause
+/// frame, have to end in the same one.
+fn list_differing_maps<'a>(
+    db: &ConfigDb,
+    view: &SonicPortView,
+    classes: &[PortTrafficClass],
+) -> Vec<OwnMap<'a>> {
+    let by_dscp = classes
+        .iter()
+        .flat_map(|class| class.dscp.iter().map(|dscp| (*dscp, class.priority)))
+        .collect::<BTreeMap<_, _>>();
     let itself = |classes: &mut dyn Iterator<Item = &PortTrafficClass>| {
-        classes.map(|class| (class.priority, class.priority)).collect::<BTreeMap<_, _>>()
+        classes
+            .map(|class| (class.priority, class.priority))
+            .collect::<BTreeMap<_, _>>()
     };
     let lossless = || classes.iter().filter(|class| class.pfc);
     let identity: Vec<(u64, u64)> = (0..8).map(|n| (n, n)).collect();
-    let map = |table, binding, entries, rest| OwnMap { table, binding, entries, rest };
+    let map = |table, binding, entries, rest| OwnMap {
+        table,
+        binding,
+        entries,
+        rest,
+    };
     let mut out = Vec::new();
-    if by_dscp.iter().any(|(dscp, priority)| view.priority(*dscp) != Fact::Is(*priority)) {
-        out.push(map("DSCP_TO_TC_MAP", "dscp_to_tc_map", by_dscp, (0..64).map(|dscp| (dscp, 0)).collect()));
+    if by_dscp
+        .iter()
+        .any(|(dscp, priority)| view.priority(*dscp) != Fact::Is(*priority))
+    {
+        out.push(map(
+            "DSCP_TO_TC_MAP",
+            "dscp_to_tc_map",
+            by_dscp,
+            (0..64).map(|dscp| (dscp, 0)).collect(),
+        ));
     }
-    if classes.iter().any(|class| view.queue(class.priority) != Fact::Is(class.priority)) {
-        out.push(map("TC_TO_QUEUE_MAP", "tc_to_queue_map", itself(&mut classes.iter()), identity.clone()));
+    if classes
+        .iter()
+        .any(|class| view.queue(class.priority) != Fact::Is(class.priority))
+    {
+        out.push(map(
+            "TC_TO_QUEUE_MAP",
+            "tc_to_queue_map",
+            itself(&mut classes.iter()),
+            identity.clone(),
+        ));
     }
     if lossless().any(|class| view.group(class.priority) != Fact::Is(class.priority)) {
         let none = (0..8).map(|n| (n, 0)).collect();
-        out.push(map("TC_TO_PRIORITY_GROUP_MAP", "tc_to_pg_map", itself(&mut lossless()), none));
+        out.push(map(
+            "TC_TO_PRIORITY_GROUP_MAP",
+            "tc_to_pg_map",
+            itself(&mut lossless()),
+            none,
+        ));
     }
     if lossless().any(|class| view.paused_queue(class.priority) != Fact::Is(class.priority)) {
-        out.push(map("MAP_PFC_PRIORITY_TO_QUEUE", "pfc_to_queue_map", itself(&mut lossless()), identity.clone()));
+        out.push(map(
+            "MAP_PFC_PRIORITY_TO_QUEUE",
+            "pfc_to_queue_map",
+            itself(&mut lossless()),
+            identity.clone(),
+        ));
     }
-    // Only some chips have it; where it is not there, the group of a priority is that of its number.
+    // Only some chips have it; where it is not there, the group of a priority is that of its
+    // number.
     let bound = view.bound("pfc_to_pg_map");
-    let wrong =
-        |class: &PortTrafficClass| bound.and_then(|map| db.field("PFC_PRIORITY_TO_PRIORITY_GROUP_MAP", map, &class.priority.to_string()));
-    if lossless().any(|class| wrong(class).is_some_and(|group| group != class.priority.to_string())) {
-        out.push(map("PFC_PRIORITY_TO_PRIORITY_GROUP_MAP", "pfc_to_pg_map", itself(&mut lossless()), identity));
+    let wrong = |class: &PortTrafficClass| {
+        bound.and_then(|map| {
+            db.field(
+                "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP",
+                map,
+                &class.priority.to_string(),
+            )
+        })
+    };
+    if lossless().any(|class| wrong(class).is_some_and(|group| group != class.priority.to_string()))
+    {
+        out.push(map(
+            "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP",
+            "pfc_to_pg_map",
+            itself(&mut lossless()),
+            identity,
+        ));
     }
     out
 }
 
-/// Ours begins as a copy of the map that the port is bound to, the same for every port that is bound to that one. The error names an entry of
-/// somebody else's that would not be in the copy.
-fn bind_own_map(db: &ConfigDb, edits: &mut SonicEditBuilder, view: &SonicPortView, port: &str, map: &OwnMap) -> Result<(), String> {
+/// Ours begins as a copy of the map that the port is bound to, the same for every port that is
+/// bound to that one. The error names an entry of somebody else's that would not be in the copy.
+fn bind_own_map(
+    db: &ConfigDb,
+    edits: &mut SonicEditBuilder,
+    view: &SonicPortView,
+    port: &str,
+    map: &OwnMap,
+) -> Result<(), String> {
     let bound = view.bound(map.binding);
     let own = match bound {
         Some(bound) if bound.starts_with(OURS) => bound.to_owned(),
-        // Names of maps have 32 characters at most (sonic-net/sonic-buildimage: sonic-dscp-tc-map.yang).
+        // Names of maps have 32 characters at most (sonic-net/sonic-buildimage:
+        // sonic-dscp-tc-map.yang).
         Some(bound) if bound != SHIPPED => format!("{OURS}_{bound}").chars().take(32).collect(),
         _ => OURS.to_owned(),
     };
-    let entry = |(from, to): (&String, &String)| Some((from.parse::<u64>().ok()?, to.trim().parse::<u64>().ok()?));
-    let row = |name: &str| db.row(map.table, name).map(|row| row.iter().filter_map(entry).collect::<BTreeMap<_, _>>());
+    let entry = |(from, to): (&String, &String)| {
+        Some((from.parse::<u64>().ok()?, to.trim().parse::<u64>().ok()?))
+    };
+    let row = |name: &str| {
+        db.row(map.table, name)
+            .map(|row| row.iter().filter_map(entry).collect::<BTreeMap<_, _>>())
+    };
     let copied = bound.unwrap_or(SHIPPED);
-    let is_wished = |from: &str| from.parse().is_ok_and(|from: u64| map.entries.contains_key(&from));
-    let lost = |(from, to): &(&String, &String)| own != copied && entry((from, to)).is_none() && !is_wished(from);
+    let is_wished = |from: &str| {
+        from.parse()
+            .is_ok_and(|from: u64| map.entries.contains_key(&from))
+    };
+    let lost = |(from, to): &(&String, &String)| {
+        own != copied && entry((from, to)).is_none() && !is_wished(from)
+    };
     if let Some((from, to)) = db.row(map.table, copied).into_iter().flatten().find(lost) {
         let said = one_line(&format!("{}|{copied} {from}: {to}", map.table), 80);
         return Err(format!(
-            "an entry of the map that the port is bound to makes no sense, and ours is a copy of that map: `{said}`; correct it or take it away first"
+            "an entry of the map that the port is bound to makes no sense, and ours is a copy of \
+             that map: `{said}`; correct it or take it away first"
         ));
     }
     let (ours, bound_row) = (row(&own), row(copied));
     // Ours may be there in part: a patch was ended before it was through.
-    let mut entries = bound_row.unwrap_or_else(|| if ours.is_none() { map.rest.iter().copied().collect() } else { BTreeMap::new() });
+    let mut entries = bound_row.unwrap_or_else(|| {
+        if ours.is_none() {
+            map.rest.iter().copied().collect()
+        } else {
+            BTreeMap::new()
+        }
+    });
     entries.extend(ours.unwrap_or_default());
     entries.extend(&map.entries);
     for (from, to) in entries {

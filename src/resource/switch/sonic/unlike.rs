@@ -1,5 +1,5 @@
-//! In what two switches differ, as far as it is judged: switches of a fabric have descriptions, aliases and neighbours of their own, and
-//! the same classes on every port.
+//! In what two switches differ, as far as it is judged: switches of a fabric have descriptions,
+//! aliases and neighbours of their own, and the same classes on every port.
 
 use super::config_db::{ConfigDb, Row, Table};
 use std::collections::BTreeSet;
@@ -13,7 +13,8 @@ const OF_PORTS: [&str; 5] = ["PORT", "PORT_QOS_MAP", "PFC_WD", "QUEUE", "BUFFER_
 /// The row of `PFC_WD` that is of the whole switch, whatever its ports are called.
 const OF_ALL: &str = "GLOBAL";
 
-/// The ports that are judged by something else in one than in the other; nothing where more than single ports is.
+/// The ports that are judged by something else in one than in the other; nothing where more than
+/// single ports is.
 pub fn list_differing_sonic_ports(a: &ConfigDb, b: &ConfigDb) -> Option<BTreeSet<String>> {
     let ports: BTreeSet<&str> = a.port_names().into_iter().collect();
     if !ports.iter().copied().eq(b.port_names()) {
@@ -30,8 +31,15 @@ pub fn list_differing_sonic_ports(a: &ConfigDb, b: &ConfigDb) -> Option<BTreeSet
         if rows == others {
             continue;
         }
-        let found = if name == "CABLE_LENGTH" { of_fields(rows, others)? } else { of_rows(name, rows, others)? };
-        if !found.iter().all(|port| ports.contains(port) && *port != OF_ALL) {
+        let found = if name == "CABLE_LENGTH" {
+            of_fields(rows, others)?
+        } else {
+            of_rows(name, rows, others)?
+        };
+        if !found
+            .iter()
+            .all(|port| ports.contains(port) && *port != OF_ALL)
+        {
             return None;
         }
         unlike.extend(found.into_iter().map(str::to_owned));
@@ -44,34 +52,47 @@ fn of_rows<'a>(table: &str, rows: &'a Table, others: &'a Table) -> Option<BTreeS
     if !OF_PORTS.contains(&table) {
         return None;
     }
-    let is_same = |row: &Row, other: &Row| row == other || (table == "PORT" && is_same_port(row, other));
+    let is_same =
+        |row: &Row, other: &Row| row == other || (table == "PORT" && is_same_port(row, other));
     let of = |rows: &'a Table, others: &'a Table| {
-        let differing = rows.iter().filter(|(key, row)| others.get(*key).is_none_or(|other| !is_same(row, other)));
+        let differing = rows
+            .iter()
+            .filter(|(key, row)| others.get(*key).is_none_or(|other| !is_same(row, other)));
         differing.map(|(key, _)| key.split('|').next().unwrap_or_default())
     };
     Some(of(rows, others).chain(of(others, rows)).collect())
 }
 
-/// Each field of a row is of one port. Whoever takes the last field away takes the row with it, so that of a row with one field or none
-/// the others count too.
+/// Each field of a row is of one port. Whoever takes the last field away takes the row with it, so
+/// that of a row with one field or none the others count too.
 fn of_fields<'a>(rows: &'a Table, others: &'a Table) -> Option<BTreeSet<&'a str>> {
     let of = |row: &'a Row, other: &'a Row| {
-        let differing = row.iter().filter(|(field, value)| other.get(*field) != Some(value));
+        let differing = row
+            .iter()
+            .filter(|(field, value)| other.get(*field) != Some(value));
         differing.map(|(field, _)| field.as_str())
     };
     let both = rows.iter().zip(others);
-    let found = both.map(|((key, row), (same, other))| (key == same).then(|| of(row, other).chain(of(other, row)).collect::<Vec<_>>()));
+    let found = both.map(|((key, row), (same, other))| {
+        (key == same).then(|| of(row, other).chain(of(other, row)).collect::<Vec<_>>())
+    });
     let is_shared = |rows: &Table| rows.values().all(|row| row.len() > 1);
     if rows.len() != others.len() || !is_shared(rows) || !is_shared(others) {
         return None;
     }
-    found.collect::<Option<Vec<_>>>().map(|all| all.into_iter().flatten().collect())
+    found
+        .collect::<Option<Vec<_>>>()
+        .map(|all| all.into_iter().flatten().collect())
 }
 
-/// A row in which nothing but ours is left is taken away with it, so that it counts whether there is more.
+/// A row in which nothing but ours is left is taken away with it, so that it counts whether there
+/// is more.
 fn is_same_port(row: &Row, other: &Row) -> bool {
     let has_more = |row: &Row| row.keys().any(|field| !OF_PORT.contains(&field.as_str()));
-    OF_PORT.iter().all(|field| row.get(*field) == other.get(*field)) && has_more(row) == has_more(other)
+    OF_PORT
+        .iter()
+        .all(|field| row.get(*field) == other.get(*field))
+        && has_more(row) == has_more(other)
 }
 
 #[cfg(test)]
@@ -88,13 +109,20 @@ mod tests {
 
     fn leaf() -> Value {
         let row = |of: fn(&str) -> Value| -> Value {
-            PORTS.map(|port| (port.to_owned(), of(port))).into_iter().collect::<serde_json::Map<_, _>>().into()
+            PORTS
+                .map(|port| (port.to_owned(), of(port)))
+                .into_iter()
+                .collect::<serde_json::Map<_, _>>()
+                .into()
         };
         let queues = |bound: &str| json!({ "scheduler": bound, "wred_profile": "AZURE_LOSSLESS" });
-        // One says neither its speed nor whether it is up: what we set of it may be all that it has.
+        // One says neither its speed nor whether it is up: what we set of it may be all that it
+        // has.
         let port = |port: &str| match port {
             "Ethernet10" => json!({ "mtu": "9100", "description": port }),
-            port => json!({ "speed": "400000", "mtu": "9100", "admin_status": "up", "description": port }),
+            port => {
+                json!({ "speed": "400000", "mtu": "9100", "admin_status": "up", "description": port })
+            }
         };
         json!({
             "PORT": row(port),
@@ -113,14 +141,33 @@ mod tests {
     }
 
     fn wanted() -> Vec<DesiredPortSetting> {
-        let class = |priority, dscp, pfc| PortTrafficClass { priority, dscp: vec![dscp], pfc, strict: !pfc };
-        let watchdog = Some(PfcWatchdogSettings { detection_ms: 300, restoration_ms: 300, action: "drop".to_owned() });
+        let class = |priority, dscp, pfc| PortTrafficClass {
+            priority,
+            dscp: vec![dscp],
+            pfc,
+            strict: !pfc,
+        };
+        let watchdog = Some(PfcWatchdogSettings {
+            detection_ms: 300,
+            restoration_ms: 300,
+            action: "drop".to_owned(),
+        });
         vec![
-            DesiredPortSetting::Port { mtu: Some(9216), up: Some(true) },
-            DesiredPortSetting::Qos(Qos { classes: vec![class(3, 26, true), class(6, 48, false)], watchdog }),
+            DesiredPortSetting::Port {
+                mtu: Some(9216),
+                up: Some(true),
+            },
+            DesiredPortSetting::Qos(Qos {
+                classes: vec![class(3, 26, true), class(6, 48, false)],
+                watchdog,
+            }),
             DesiredPortSetting::Marking {
                 queue: 3,
-                thresholds: EcnMarkingThresholds { min_bytes: 1, max_bytes: 2, probability_percent: 5 },
+                thresholds: EcnMarkingThresholds {
+                    min_bytes: 1,
+                    max_bytes: 2,
+                    probability_percent: 5,
+                },
             },
             DesiredPortSetting::Cable { metres: 40 },
         ]
@@ -128,10 +175,19 @@ mod tests {
 
     /// All that a wish of a port is judged by, and all that it would do.
     fn judged(text: &Value, port: &str) -> String {
-        let config = SwitchSystem::Sonic.configuration(&text.to_string()).unwrap();
+        let config = SwitchSystem::Sonic
+            .configuration(&text.to_string())
+            .unwrap();
         let view = config.port(port).map(|view| {
             let of_priorities = (0..8).map(|n| {
-                format!("{:?} {:?} {:?} {:?} {:?}", view.queue(n), view.paused_queue(n), view.group(n), view.marking(n), view.is_strict(n))
+                format!(
+                    "{:?} {:?} {:?} {:?} {:?}",
+                    view.queue(n),
+                    view.paused_queue(n),
+                    view.group(n),
+                    view.marking(n),
+                    view.is_strict(n)
+                )
             });
             let dscps: Vec<_> = (0..64).map(|dscp| view.priority(dscp)).collect();
             let buffer = view.made_buffer(3, 40);
@@ -147,7 +203,11 @@ mod tests {
         });
         let told = wanted().into_iter().map(|wanted| {
             let before = config.before(port, &wanted);
-            let kept: Vec<_> = config.kept(port, &before).into_iter().map(|kept| (kept.called, kept.was, kept.is)).collect();
+            let kept: Vec<_> = config
+                .kept(port, &before)
+                .into_iter()
+                .map(|kept| (kept.called, kept.was, kept.is))
+                .collect();
             let of_nothing: Value = before
                 .as_object()
                 .into_iter()
@@ -187,14 +247,61 @@ mod tests {
 
     /// Mostly of what is there, and else of anything.
     fn a_change() -> impl Strategy<Value = (String, String, String, Option<&'static str>)> {
-        let keys = ["Ethernet0", "Ethernet10|3", "GLOBAL", "global", "AZURE", "railwright", "lc|asic0|Ethernet0|3", "AAA"];
-        let fields = ["mtu", "alias", "pfcwd_sw_enable", "profile", "POLL_INTERVAL", "3", "26", "Ethernet10", "pfc_to_queue_map"];
-        let values = ["3", "26", "9216", "up", "down", "AZURE", "railwright", "NULL", "40m", "300m", "STRICT", "AZURE_LOSSLESS", "500"];
+        let keys = [
+            "Ethernet0",
+            "Ethernet10|3",
+            "GLOBAL",
+            "global",
+            "AZURE",
+            "railwright",
+            "lc|asic0|Ethernet0|3",
+            "AAA",
+        ];
+        let fields = [
+            "mtu",
+            "alias",
+            "pfcwd_sw_enable",
+            "profile",
+            "POLL_INTERVAL",
+            "3",
+            "26",
+            "Ethernet10",
+            "pfc_to_queue_map",
+        ];
+        let values = [
+            "3",
+            "26",
+            "9216",
+            "up",
+            "down",
+            "AZURE",
+            "railwright",
+            "NULL",
+            "40m",
+            "300m",
+            "STRICT",
+            "AZURE_LOSSLESS",
+            "500",
+        ];
         let there = places(&leaf());
-        let tables = there.iter().map(|(table, ..)| table.clone()).chain(["MAP_PFC_PRIORITY_TO_QUEUE".to_owned(), "OTHER".to_owned()]);
+        let tables = there
+            .iter()
+            .map(|(table, ..)| table.clone())
+            .chain(["MAP_PFC_PRIORITY_TO_QUEUE".to_owned(), "OTHER".to_owned()]);
         let tables: Vec<String> = tables.collect::<BTreeSet<_>>().into_iter().collect();
-        let owned = |texts: &[&str]| proptest::sample::select(texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
-        let anywhere = (proptest::sample::select(tables), owned(&keys), owned(&fields));
+        let owned = |texts: &[&str]| {
+            proptest::sample::select(
+                texts
+                    .iter()
+                    .map(|text| (*text).to_owned())
+                    .collect::<Vec<_>>(),
+            )
+        };
+        let anywhere = (
+            proptest::sample::select(tables),
+            owned(&keys),
+            owned(&fields),
+        );
         let place = prop_oneof![3 => proptest::sample::select(there), 1 => anywhere];
         let value = proptest::option::weighted(0.7, proptest::sample::select(values.to_vec()));
         (place, value).prop_map(|((table, key, field), value)| (table, key, field, value))
@@ -204,7 +311,10 @@ mod tests {
         match value {
             Some(value) => config[table][key][field] = value.into(),
             None => {
-                let row = config.pointer_mut(&format!("/{table}")).and_then(|rows| rows.get_mut(key)).and_then(Value::as_object_mut);
+                let row = config
+                    .pointer_mut(&format!("/{table}"))
+                    .and_then(|rows| rows.get_mut(key))
+                    .and_then(Value::as_object_mut);
                 row.map(|row| row.remove(field));
             }
         }
@@ -240,17 +350,44 @@ mod tests {
     fn descriptions_are_of_nobody_and_settings_of_their_port() {
         let told = |changes: &[(&str, &str, &str, &str)]| {
             let mut other = leaf();
-            changes.iter().for_each(|(table, key, field, value)| changed(&mut other, (table, key, field, Some(value))));
-            list_differing_sonic_ports(&ConfigDb::parse(&leaf().to_string()).unwrap(), &ConfigDb::parse(&other.to_string()).unwrap())
+            changes.iter().for_each(|(table, key, field, value)| {
+                changed(&mut other, (table, key, field, Some(value)))
+            });
+            list_differing_sonic_ports(
+                &ConfigDb::parse(&leaf().to_string()).unwrap(),
+                &ConfigDb::parse(&other.to_string()).unwrap(),
+            )
         };
-        let ports = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>());
-        assert_eq!(told(&[("PORT", "Ethernet0", "description", "to gpu-001"), ("PORT", "Ethernet1", "alias", "etp2")]), ports(&[]));
-        assert_eq!(told(&[("PORT", "Ethernet0", "mtu", "9000")]), ports(&["Ethernet0"]));
+        let ports = |names: &[&str]| {
+            Some(
+                names
+                    .iter()
+                    .map(|name| (*name).to_owned())
+                    .collect::<BTreeSet<_>>(),
+            )
+        };
         assert_eq!(
-            told(&[("QUEUE", "Ethernet1|3-4", "scheduler", "scheduler.1"), ("BUFFER_PG", "Ethernet10|6", "profile", "NULL")]),
+            told(&[
+                ("PORT", "Ethernet0", "description", "to gpu-001"),
+                ("PORT", "Ethernet1", "alias", "etp2")
+            ]),
+            ports(&[])
+        );
+        assert_eq!(
+            told(&[("PORT", "Ethernet0", "mtu", "9000")]),
+            ports(&["Ethernet0"])
+        );
+        assert_eq!(
+            told(&[
+                ("QUEUE", "Ethernet1|3-4", "scheduler", "scheduler.1"),
+                ("BUFFER_PG", "Ethernet10|6", "profile", "NULL")
+            ]),
             ports(&["Ethernet1", "Ethernet10"])
         );
-        assert_eq!(told(&[("CABLE_LENGTH", "AZURE", "Ethernet10", "40m")]), ports(&["Ethernet10"]));
+        assert_eq!(
+            told(&[("CABLE_LENGTH", "AZURE", "Ethernet10", "40m")]),
+            ports(&["Ethernet10"])
+        );
         assert_eq!(told(&[("DSCP_TO_TC_MAP", "AZURE", "26", "3")]), None);
         assert_eq!(told(&[("PFC_WD", "GLOBAL", "POLL_INTERVAL", "400")]), None);
         assert_eq!(told(&[("PORT", "Ethernet2", "mtu", "9000")]), None);

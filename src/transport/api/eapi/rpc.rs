@@ -1,6 +1,8 @@
-//! The JSON-RPC of eAPI: `runCmds` with commands of the CLI, whose output comes as text. A request fails as a whole with its first command
-//! that does; those before it have been run. Numbers and words of errors: pyeapi (test/system/test_client.py, arista-eosplus/pyeapi#128): 1002 for
-//! a command that there is not, or not for this user, 1003 for one without JSON, 1004 for one that eAPI does not run, 1000 for all else.
+//! The JSON-RPC of eAPI: `runCmds` with commands of the CLI, whose output comes as text. A request
+//! fails as a whole with its first command that does; those before it have been run. Numbers and
+//! words of errors: pyeapi (test/system/test_client.py, arista-eosplus/pyeapi#128): 1002 for a
+//! command that there is not, or not for this user, 1003 for one without JSON, 1004 for one that
+//! eAPI does not run, 1000 for all else.
 
 use railwright_base::bounded;
 use railwright_base::text::one_line;
@@ -13,7 +15,8 @@ pub const PATH: &str = "/command-api";
 /// A request that runs these commands.
 pub fn build_run_commands_request(commands: &[String]) -> String {
     let parameters = json!({ "version": 1, "cmds": commands, "format": "text" });
-    json!({ "jsonrpc": "2.0", "method": "runCmds", "params": parameters, "id": "railwright" }).to_string()
+    json!({ "jsonrpc": "2.0", "method": "runCmds", "params": parameters, "id": "railwright" })
+        .to_string()
 }
 
 /// Why a request failed.
@@ -45,36 +48,79 @@ struct EapiErrorBody {
 
 /// The output of each of these commands.
 pub fn parse_command_outputs(body: &[u8], commands: &[String]) -> Result<Vec<String>, EapiRefusal> {
-    let strange = |what: &str| EapiRefusal { before: 0, reason: format!("what answers there is no eAPI: {what}") };
-    let document = bounded::parse_bounded_json(body).ok_or_else(|| strange("no JSON, or too many values"))?;
-    let answer: EapiResponse = serde_json::from_value(document).map_err(|error| strange(&one_line(&error.to_string(), 80)))?;
+    let strange = |what: &str| EapiRefusal {
+        before: 0,
+        reason: format!("what answers there is no eAPI: {what}"),
+    };
+    let document =
+        bounded::parse_bounded_json(body).ok_or_else(|| strange("no JSON, or too many values"))?;
+    let answer: EapiResponse = serde_json::from_value(document)
+        .map_err(|error| strange(&one_line(&error.to_string(), 80)))?;
     match answer {
-        EapiResponse { error: Some(problem), .. } => Err(refusal_from_problem(&problem, commands)),
-        EapiResponse { result: Some(results), .. } if results.len() == commands.len() => Ok(results.iter().map(find_output_text).collect()),
-        EapiResponse { result: Some(results), .. } => Err(strange(&format!("{} results for {} commands", results.len(), commands.len()))),
+        EapiResponse {
+            error: Some(problem),
+            ..
+        } => Err(refusal_from_problem(&problem, commands)),
+        EapiResponse {
+            result: Some(results),
+            ..
+        } if results.len() == commands.len() => Ok(results.iter().map(find_output_text).collect()),
+        EapiResponse {
+            result: Some(results),
+            ..
+        } => Err(strange(&format!(
+            "{} results for {} commands",
+            results.len(),
+            commands.len()
+        ))),
         EapiResponse { .. } => Err(strange("neither a result nor an error")),
     }
 }
 
 fn find_output_text(result: &Value) -> String {
-    result.get("output").and_then(Value::as_str).unwrap_or_default().to_owned()
+    result
+        .get("output")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned()
 }
 
-/// Of the command itself only its first word is left in what is said: it is a script of ours, and long.
+/// Of the command itself only its first word is left in what is said: it is a script of ours, and
+/// long.
 fn refusal_from_problem(problem: &EapiErrorBody, commands: &[String]) -> EapiRefusal {
-    let data = problem.data.as_array().map(Vec::as_slice).unwrap_or_default();
+    let data = problem
+        .data
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let before = data.len().saturating_sub(1);
-    let said = data.last().and_then(|last| last.get("errors")).and_then(Value::as_array);
-    let said: Vec<&str> = said.into_iter().flatten().filter_map(Value::as_str).collect();
-    let what = problem.message.rsplit_once("' failed: ").map_or(problem.message.as_str(), |(_, what)| what);
+    let said = data
+        .last()
+        .and_then(|last| last.get("errors"))
+        .and_then(Value::as_array);
+    let said: Vec<&str> = said
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let what = problem
+        .message
+        .rsplit_once("' failed: ")
+        .map_or(problem.message.as_str(), |(_, what)| what);
     let mut reason = format!("{what} ({})", problem.code);
     if !said.is_empty() {
         reason = format!("{reason}: {}", said.join("; "));
     }
     if let Some(command) = commands.get(before) {
-        reason = reason.replace(command.as_str(), command.split(' ').next().unwrap_or_default());
+        reason = reason.replace(
+            command.as_str(),
+            command.split(' ').next().unwrap_or_default(),
+        );
     }
-    EapiRefusal { before, reason: one_line(&reason, 300) }
+    EapiRefusal {
+        before,
+        reason: one_line(&reason, 300),
+    }
 }
 
 #[cfg(test)]
@@ -86,7 +132,10 @@ mod tests {
         let body = br#"{"jsonrpc":"2.0","id":"railwright","result":[{},{"output":"a\nb"}]}"#;
         let two = ["enable".to_owned(), "bash timeout 1 x".to_owned()];
         let many = format!(r#"{{"result":[{}1]}}"#, r#"{"a":1},"#.repeat(500_000));
-        assert_eq!(parse_command_outputs(body, &two), Ok(vec![String::new(), "a\nb".to_owned()]));
+        assert_eq!(
+            parse_command_outputs(body, &two),
+            Ok(vec![String::new(), "a\nb".to_owned()])
+        );
         for (body, what) in [
             (&b"<html>"[..], "no eAPI: no JSON"),
             (many.as_bytes(), "too many values"),
@@ -104,18 +153,30 @@ mod tests {
         // As printed in arista-eosplus/pyeapi#128.
         let body = json!({ "jsonrpc": "2.0", "id": "1", "error": {
             "code": 1004,
-            "message": "CLI command 2 of 2 'bash traceroute 8.8.8.8  -m 255 -w 2' failed: incompatible command",
-            "data": [{}, { "errors": ["Command not permitted via API access. To run a bash command over the Command API,  use the 'timeout  <seconds>' option."] }],
+            "message": "CLI command 2 of 2 'bash traceroute 8.8.8.8  -m 255 -w 2' failed: \
+                        incompatible command",
+            "data": [{}, { "errors": ["Command not permitted via API access. To run a bash command \
+                                       over the Command API,  use the 'timeout  <seconds>' \
+                                       option."] }],
         }});
         let two = ["enable".to_owned(), "bash traceroute 8.8.8.8".to_owned()];
         let refused = parse_command_outputs(body.to_string().as_bytes(), &two).unwrap_err();
         assert_eq!(refused.before, 1);
-        assert!(refused.reason.starts_with("incompatible command (1004): Command not permitted via API access."), "{refused:?}");
+        assert!(
+            refused
+                .reason
+                .starts_with("incompatible command (1004): Command not permitted via API access."),
+            "{refused:?}"
+        );
         assert!(!refused.reason.contains("traceroute"));
         let denied = json!({ "error": { "code": 1002, "data": [{}, { "errors": ["Authorization denied for command 'bash traceroute 8.8.8.8'"] }] } });
         let refused = parse_command_outputs(denied.to_string().as_bytes(), &two).unwrap_err();
-        assert_eq!(refused.reason, "(1002): Authorization denied for command 'bash'");
-        let odd = parse_command_outputs(br#"{"error":{"data":"?","message":5}}"#, &two).unwrap_err();
+        assert_eq!(
+            refused.reason,
+            "(1002): Authorization denied for command 'bash'"
+        );
+        let odd =
+            parse_command_outputs(br#"{"error":{"data":"?","message":5}}"#, &two).unwrap_err();
         assert!(odd.before == 0 && odd.reason.contains("no eAPI"), "{odd:?}");
     }
 }

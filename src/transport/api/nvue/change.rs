@@ -1,5 +1,6 @@
-//! Changes over the REST API: a revision of our own is made from what runs, filled, and applied so that NVUE takes it back unless it is confirmed.
-//! What waits in others' revisions is neither applied along nor dropped. A revision that was refused stays behind and is never applied.
+//! Changes over the REST API: a revision of our own is made from what runs, filled, and applied so
+//! that NVUE takes it back unless it is confirmed. What waits in others' revisions is neither
+//! applied along nor dropped. A revision that was refused stays behind and is never applied.
 
 use super::{Got, NvueLink, new_exit_with_reason};
 use crate::{ExecutionOutcome, TransportError};
@@ -48,23 +49,34 @@ impl NvueLink {
     pub(super) async fn change(&self, action: &Action) -> Result<ExecutionOutcome, TransportError> {
         self.may_change()?;
         let changed = match action {
-            Action::EditSwitch { system: SwitchSystem::Cumulus, edits } => self.edit(&SwitchEdit::cumulus(edits)).await,
-            Action::SaveSwitch { system: SwitchSystem::Cumulus } => self.save().await,
-            _ => Err(NvueChangeStop::Said(UNAVAILABLE, "the NVUE API does not do that".to_owned())),
+            Action::EditSwitch {
+                system: SwitchSystem::Cumulus,
+                edits,
+            } => self.edit(&SwitchEdit::cumulus(edits)).await,
+            Action::SaveSwitch {
+                system: SwitchSystem::Cumulus,
+            } => self.save().await,
+            _ => Err(NvueChangeStop::Said(
+                UNAVAILABLE,
+                "the NVUE API does not do that".to_owned(),
+            )),
         };
         match changed {
             Ok(()) => Ok(super::new_exit_with_output(0, "")),
             // NVUE said so, so that nothing is in doubt.
-            Err(NvueChangeStop::Error(error @ TransportError::ReadOnly { .. })) => {
-                Ok(new_exit_with_reason(NOT_TAKEN, &format!("{error}, and nothing was changed")))
-            }
+            Err(NvueChangeStop::Error(error @ TransportError::ReadOnly { .. })) => Ok(
+                new_exit_with_reason(NOT_TAKEN, &format!("{error}, and nothing was changed")),
+            ),
             Err(stop) => stop.ending(),
         }
     }
 
     async fn edit(&self, edits: &[CumulusEdit]) -> Result<(), NvueChangeStop> {
         let Some((token, left)) = self.guards.armed(self.switch()) else {
-            return Err(NvueChangeStop::Said(1, "nothing is changed over the NVUE API that NVUE would not take back".to_owned()));
+            return Err(NvueChangeStop::Said(
+                1,
+                "nothing is changed over the NVUE API that NVUE would not take back".to_owned(),
+            ));
         };
         let until = Deadline::after(left);
         if let Some(other) = self.in_the_way().await? {
@@ -72,58 +84,110 @@ impl NvueLink {
         }
         let was = self.judged().await?;
         let up = self.with_a_link(edits).await?;
-        let id = self.filled(&revision::build_revision_patches(edits)).await?;
+        let id = self
+            .filled(&revision::build_revision_patches(edits))
+            .await?;
         if self.judged().await? != was {
-            return Err(not_taken("somebody else changes this switch at the same time"));
+            return Err(not_taken(
+                "somebody else changes this switch at the same time",
+            ));
         }
         // What came in the way while it was filled.
         if let Some(other) = self.in_the_way().await? {
-            return Err(not_taken(&format!("somebody else changes this switch at the same time: {} is not over", other.described())));
+            return Err(not_taken(&format!(
+                "somebody else changes this switch at the same time: {} is not over",
+                other.described()
+            )));
         }
         self.guards.begins(self.switch(), &id, was);
-        self.tell(&id, &revision::build_apply_request(&token, until.left().as_secs().max(1))).await?;
+        self.tell(
+            &id,
+            &revision::build_apply_request(&token, until.left().as_secs().max(1)),
+        )
+        .await?;
         let found = self.settled(&id, until).await?;
         match found.stage {
-            // NVUE cannot be asked and told in one: two that began together both see it, and none of them is confirmed.
-            Stage::Waits => match self.revisions().await?.into_iter().find(|other| other.id != id && other.stage.is_in_the_way()) {
-                Some(other) => Err(NvueChangeStop::Said(1, format!("somebody else changes this switch at the same time: {} is not over", other.described()))),
+            // NVUE cannot be asked and told in one: two that began together both see it, and none
+            // of them is confirmed.
+            Stage::Waits => match self
+                .revisions()
+                .await?
+                .into_iter()
+                .find(|other| other.id != id && other.stage.is_in_the_way())
+            {
+                Some(other) => Err(NvueChangeStop::Said(
+                    1,
+                    format!(
+                        "somebody else changes this switch at the same time: {} is not over",
+                        other.described()
+                    ),
+                )),
                 None => self.links_again(up).await,
             },
             Stage::Refused => Err(not_taken(&found.issues)),
             Stage::Applied => Err(NvueChangeStop::Said(
                 1,
-                "this release applies a revision without waiting for its confirmation, so that nothing would take it back; reach the switch over SSH"
+                "this release applies a revision without waiting for its confirmation, so that \
+                 nothing would take it back; reach the switch over SSH"
                     .to_owned(),
             )),
-            _ => Err(NvueChangeStop::Said(1, format!("NVUE did not come through with {}: {}", found.described(), found.issues))),
+            _ => Err(NvueChangeStop::Said(
+                1,
+                format!(
+                    "NVUE did not come through with {}: {}",
+                    found.described(),
+                    found.issues
+                ),
+            )),
         }
     }
 
-    /// Saves what runs. Nothing that waits for its confirmation is saved: a boot would keep what nobody confirmed.
+    /// Saves what runs. Nothing that waits for its confirmation is saved: a boot would keep what
+    /// nobody confirmed.
     async fn save(&self) -> Result<(), NvueChangeStop> {
         if let Some(other) = self.in_the_way().await? {
-            return Err(NvueChangeStop::Said(1, format!("nothing is saved, because {} is not over", other.described())));
+            return Err(NvueChangeStop::Said(
+                1,
+                format!(
+                    "nothing is saved, because {} is not over",
+                    other.described()
+                ),
+            ));
         }
-        self.tell("applied", &revision::build_save_request()).await?;
+        self.tell("applied", &revision::build_save_request())
+            .await?;
         let found = self.settled("applied", Deadline::after(SAVE_LIMIT)).await?;
         match found.stage {
             Stage::Applied => Ok(()),
-            _ => Err(NvueChangeStop::Said(1, format!("what runs was not saved: {}: {}", found.state, found.issues))),
+            _ => Err(NvueChangeStop::Said(
+                1,
+                format!("what runs was not saved: {}: {}", found.state, found.issues),
+            )),
         }
     }
 
     /// A new revision, made from what runs, with these patches.
     pub(super) async fn filled(&self, patches: &[Value]) -> Result<String, NvueChangeStop> {
         let id = match self.send(Method::POST, "/revision", &json!({})).await? {
-            Got::Tree(told) => revision::parse_created_revision_id(&told).filter(|id| encode_revision_id(id).is_some()),
+            Got::Tree(told) => revision::parse_created_revision_id(&told)
+                .filter(|id| encode_revision_id(id).is_some()),
             Got::Nothing => None,
             Got::Refused(why) => return Err(not_taken(&why)),
         };
         let id = id.ok_or_else(|| not_taken("NVUE names no revision that it would have made"))?;
         for patch in patches {
-            match self.send(Method::PATCH, &format!("/?rev={}", encode_revision_id(&id).unwrap_or_default()), patch).await? {
+            match self
+                .send(
+                    Method::PATCH,
+                    &format!("/?rev={}", encode_revision_id(&id).unwrap_or_default()),
+                    patch,
+                )
+                .await?
+            {
                 Got::Tree(_) => {}
-                Got::Nothing => return Err(not_taken("NVUE knows nothing of the revision that it made")),
+                Got::Nothing => {
+                    return Err(not_taken("NVUE knows nothing of the revision that it made"));
+                }
                 Got::Refused(why) => return Err(not_taken(&why)),
             }
         }
@@ -132,27 +196,45 @@ impl NvueLink {
 
     /// Asks a revision to come into another state.
     pub(super) async fn tell(&self, id: &str, body: &Value) -> Result<(), NvueChangeStop> {
-        match self.send(Method::PATCH, &format!("/revision/{}", encode_revision_id(id).unwrap_or_default()), body).await? {
+        match self
+            .send(
+                Method::PATCH,
+                &format!("/revision/{}", encode_revision_id(id).unwrap_or_default()),
+                body,
+            )
+            .await?
+        {
             Got::Tree(_) => Ok(()),
-            Got::Nothing => Err(NvueChangeStop::Said(1, "NVUE knows nothing of the revision any more".to_owned())),
+            Got::Nothing => Err(NvueChangeStop::Said(
+                1,
+                "NVUE knows nothing of the revision any more".to_owned(),
+            )),
             Got::Refused(why) => Err(NvueChangeStop::Said(1, why)),
         }
     }
 
     /// A revision.
     pub(super) async fn look_at(&self, id: &str) -> Result<Option<NvueRevision>, TransportError> {
-        let Some(place) = encode_revision_id(id) else { return Ok(None) };
+        let Some(place) = encode_revision_id(id) else {
+            return Ok(None);
+        };
         Ok(match self.get(&format!("/revision/{place}")).await? {
             Got::Tree(told) => NvueRevision::of(id, &told),
             Got::Nothing | Got::Refused(_) => None,
         })
     }
 
-    /// A revision that comes to nothing more by itself, or what it is like when there is no time left.
+    /// A revision that comes to nothing more by itself, or what it is like when there is no time
+    /// left.
     async fn settled(&self, id: &str, until: Deadline) -> Result<NvueRevision, NvueChangeStop> {
         loop {
             let found = self.look_at(id).await?;
-            let found = found.ok_or_else(|| NvueChangeStop::Said(1, "NVUE does not tell how it stands with the revision".to_owned()))?;
+            let found = found.ok_or_else(|| {
+                NvueChangeStop::Said(
+                    1,
+                    "NVUE does not tell how it stands with the revision".to_owned(),
+                )
+            })?;
             // One that was just told to be applied may be read as it was before.
             let is_over = !matches!(found.stage, Stage::Moving | Stage::Pending);
             if is_over || until.left().is_zero() {
@@ -167,13 +249,20 @@ impl NvueLink {
         match self.get("/revision").await? {
             Got::Tree(told) => Ok(NvueRevision::all(&told)),
             Got::Nothing => Ok(Vec::new()),
-            Got::Refused(why) => Err(NvueChangeStop::Said(1, format!("which revisions are in hand is not told: {why}"))),
+            Got::Refused(why) => Err(NvueChangeStop::Said(
+                1,
+                format!("which revisions are in hand is not told: {why}"),
+            )),
         }
     }
 
     /// A revision that NVUE has in hand, or that waits to be confirmed.
     pub(super) async fn in_the_way(&self) -> Result<Option<NvueRevision>, NvueChangeStop> {
-        Ok(self.revisions().await?.into_iter().find(|revision| revision.stage.is_in_the_way()))
+        Ok(self
+            .revisions()
+            .await?
+            .into_iter()
+            .find(|revision| revision.stage.is_in_the_way()))
     }
 
     /// What of the applied revision is judged.
@@ -191,7 +280,8 @@ impl NvueLink {
 
     /// The ports whose own settings change that have a link now.
     async fn with_a_link(&self, edits: &[CumulusEdit]) -> Result<Vec<String>, NvueChangeStop> {
-        let unknown = |why: &str| not_taken(&format!("which ports have a link cannot be told: {why}"));
+        let unknown =
+            |why: &str| not_taken(&format!("which ports have a link cannot be told: {why}"));
         let ports = match self.get(rest::PORTS).await? {
             Got::Tree(ports) => ports,
             Got::Nothing => return Err(unknown("NVUE has nothing of its interfaces")),
@@ -218,20 +308,32 @@ impl NvueLink {
             if !down.is_empty() && until.left().is_zero() {
                 return Err(NvueChangeStop::Said(
                     1,
-                    format!("up before the change, and not up again {LINK_S} s after it: {}", down.join(" ")),
+                    format!(
+                        "up before the change, and not up again {LINK_S} s after it: {}",
+                        down.join(" ")
+                    ),
                 ));
             }
-            clock::sleep_for(if down.is_empty() { Duration::ZERO } else { POLL }).await;
+            clock::sleep_for(if down.is_empty() {
+                Duration::ZERO
+            } else {
+                POLL
+            })
+            .await;
         }
         Ok(())
     }
 }
 
 fn not_taken(why: &str) -> NvueChangeStop {
-    NvueChangeStop::Said(NOT_TAKEN, format!("Cumulus Linux does not take the change, and nothing was changed: {why}"))
+    NvueChangeStop::Said(
+        NOT_TAKEN,
+        format!("Cumulus Linux does not take the change, and nothing was changed: {why}"),
+    )
 }
 
-/// The name of a revision in a path; nothing where it is none that NVUE would give. Older releases have slashes in it (NVUE-API.md, `%2F`).
+/// The name of a revision in a path; nothing where it is none that NVUE would give. Older releases
+/// have slashes in it (NVUE-API.md, `%2F`).
 fn encode_revision_id(id: &str) -> Option<String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_.-".contains(c);
     (!id.is_empty() && id.len() <= 200 && id.chars().all(is_plain)).then(|| id.replace('/', "%2F"))

@@ -1,8 +1,10 @@
-//! The guard of a change over the REST API is NVUE's own: a revision that waits to be confirmed, whose message has the token, so that another process
-//! finds it again. What NVUE does not take back by itself, because it applied without waiting or broke down half way, is told again as it was, as
-//! long as the process lives that knows it.
+//! The guard of a change over the REST API is NVUE's own: a revision that waits to be confirmed,
+//! whose message has the token, so that another process finds it again. What NVUE does not take
+//! back by itself, because it applied without waiting or broke down half way, is told again as it
+//! was, as long as the process lives that knows it.
 //!
-//! There is no place on the switch for lock and record: two runs at once are kept apart by the revision that waits, and by the lock of their folder.
+//! There is no place on the switch for lock and record: two runs at once are kept apart by the
+//! revision that waits, and by the lock of their folder.
 
 use super::change::NvueChangeStop;
 use super::{NvueLink, new_exit_with_output, new_exit_with_reason};
@@ -51,12 +53,22 @@ impl NvueRollbacks {
 
     fn arm(&self, switch: &str, token: &str, seconds: u32) {
         let until = Deadline::after(Duration::from_secs(seconds.into()));
-        self.all().insert(switch.to_owned(), NvueArmedRollback { token: token.to_owned(), until, begun: None, back: None });
+        self.all().insert(
+            switch.to_owned(),
+            NvueArmedRollback {
+                token: token.to_owned(),
+                until,
+                begun: None,
+                back: None,
+            },
+        );
     }
 
     /// The guard of a switch, and how long it has left.
     pub fn armed(&self, switch: &str) -> Option<(String, Duration)> {
-        self.all().get(switch).map(|armed| (armed.token.clone(), armed.until.left()))
+        self.all()
+            .get(switch)
+            .map(|armed| (armed.token.clone(), armed.until.left()))
     }
 
     /// It watches this revision from now on; before it was what `was` says.
@@ -67,7 +79,10 @@ impl NvueRollbacks {
     }
 
     fn of(&self, switch: &str, token: &str) -> Option<NvueArmedRollback> {
-        self.all().get(switch).filter(|armed| armed.token == token).cloned()
+        self.all()
+            .get(switch)
+            .filter(|armed| armed.token == token)
+            .cloned()
     }
 
     fn goes_back(&self, switch: &str, back: Back) {
@@ -85,14 +100,23 @@ impl NvueLink {
     /// Guards, and what a switch over this API has no place for.
     pub(super) async fn keep(&self, upkeep: &Upkeep) -> Result<ExecutionOutcome, TransportError> {
         let kept = match upkeep {
-            Upkeep::ReadLock | Upkeep::ReadRecord | Upkeep::Steal { .. } => return Ok(new_exit_with_output(1, "")),
+            Upkeep::ReadLock | Upkeep::ReadRecord | Upkeep::Steal { .. } => {
+                return Ok(new_exit_with_output(1, ""));
+            }
             Upkeep::Lock { .. } => return self.may_change().map(|()| new_exit_with_output(0, "")),
             Upkeep::Idle { .. } => return self.idle().await.or_else(NvueChangeStop::ending),
             Upkeep::Guard { token } => self.standing(token).await,
             Upkeep::Write { write, .. } => match write {
                 FencedWrite::Record { .. } => return Ok(new_exit_with_output(UNAVAILABLE, "")),
-                FencedWrite::Unlock | FencedWrite::Beat { .. } | FencedWrite::ServerReads => return Ok(new_exit_with_output(0, "")),
-                FencedWrite::Arm { token, seconds, .. } => return self.arm(token, *seconds).await.or_else(NvueChangeStop::ending),
+                FencedWrite::Unlock | FencedWrite::Beat { .. } | FencedWrite::ServerReads => {
+                    return Ok(new_exit_with_output(0, ""));
+                }
+                FencedWrite::Arm { token, seconds, .. } => {
+                    return self
+                        .arm(token, *seconds)
+                        .await
+                        .or_else(NvueChangeStop::ending);
+                }
                 FencedWrite::Disarm { token } => self.disarm(token).await,
                 FencedWrite::Fire { token } => self.fire(token).await,
             },
@@ -106,18 +130,34 @@ impl NvueLink {
 
     /// Whether NVUE has a revision of ours in hand, and which of ours wait to be confirmed.
     async fn idle(&self) -> Result<ExecutionOutcome, NvueChangeStop> {
-        let ours = |revision: &NvueRevision| revision.token().is_some() || self.is_begun(&revision.id);
+        let ours =
+            |revision: &NvueRevision| revision.token().is_some() || self.is_begun(&revision.id);
         let ours: Vec<NvueRevision> = self.revisions().await?.into_iter().filter(ours).collect();
-        if ours.iter().any(|revision| matches!(revision.stage, Stage::Moving | Stage::GoesBack)) {
+        if ours
+            .iter()
+            .any(|revision| matches!(revision.stage, Stage::Moving | Stage::GoesBack))
+        {
             return Ok(new_exit_with_output(77, ""));
         }
-        let waits = ours.iter().filter(|revision| revision.stage == Stage::Waits);
-        let lines: Vec<String> = waits.filter_map(|revision| Some(format!("{} armed 0", revision.token()?))).collect();
-        Ok(if lines.is_empty() { new_exit_with_output(0, "") } else { new_exit_with_output(78, &lines.join("\n")) })
+        let waits = ours
+            .iter()
+            .filter(|revision| revision.stage == Stage::Waits);
+        let lines: Vec<String> = waits
+            .filter_map(|revision| Some(format!("{} armed 0", revision.token()?)))
+            .collect();
+        Ok(if lines.is_empty() {
+            new_exit_with_output(0, "")
+        } else {
+            new_exit_with_output(78, &lines.join("\n"))
+        })
     }
 
     fn is_begun(&self, id: &str) -> bool {
-        self.guards.all().get(self.switch()).and_then(|armed| armed.begun.as_ref()).is_some_and(|(begun, _)| begun == id)
+        self.guards
+            .all()
+            .get(self.switch())
+            .and_then(|armed| armed.begun.as_ref())
+            .is_some_and(|(begun, _)| begun == id)
     }
 
     async fn arm(&self, token: &str, seconds: u32) -> Result<ExecutionOutcome, NvueChangeStop> {
@@ -129,7 +169,11 @@ impl NvueLink {
                     let id = &other.id;
                     new_exit_with_reason(
                         1,
-                        &format!("{} is not over: nv config apply {id} --confirm-yes, or --confirm-no, on the switch", other.described()),
+                        &format!(
+                            "{} is not over: nv config apply {id} --confirm-yes, or --confirm-no, \
+                             on the switch",
+                            other.described()
+                        ),
                     )
                 }
             });
@@ -139,15 +183,28 @@ impl NvueLink {
     }
 
     /// What this process knows of a guard, and its revision.
-    async fn watched(&self, token: &str) -> Result<(Option<NvueArmedRollback>, Option<NvueRevision>), NvueChangeStop> {
+    async fn watched(
+        &self,
+        token: &str,
+    ) -> Result<(Option<NvueArmedRollback>, Option<NvueRevision>), NvueChangeStop> {
         let armed = self.guards.of(self.switch(), token);
         let revision = match armed.as_ref().and_then(|armed| armed.begun.as_ref()) {
             Some((id, _)) => {
                 let found = self.look_at(id).await?;
-                Some(found.ok_or_else(|| NvueChangeStop::Said(1, "NVUE does not tell how it stands with the revision".to_owned()))?)
+                Some(found.ok_or_else(|| {
+                    NvueChangeStop::Said(
+                        1,
+                        "NVUE does not tell how it stands with the revision".to_owned(),
+                    )
+                })?)
             }
             None if armed.is_some() => None,
-            None => self.revisions().await?.into_iter().rev().find(|revision| revision.token() == Some(token)),
+            None => self
+                .revisions()
+                .await?
+                .into_iter()
+                .rev()
+                .find(|revision| revision.token() == Some(token)),
         };
         Ok((armed, revision))
     }
@@ -155,15 +212,31 @@ impl NvueLink {
     async fn standing(&self, token: &str) -> Result<ExecutionOutcome, NvueChangeStop> {
         let (armed, revision) = self.watched(token).await?;
         let is_ours = armed.is_some();
-        let armed_s = || format!("armed {}", armed.as_ref().map_or(0, |armed| armed.until.left().as_secs()));
+        let armed_s = || {
+            format!(
+                "armed {}",
+                armed
+                    .as_ref()
+                    .map_or(0, |armed| armed.until.left().as_secs())
+            )
+        };
         match armed.as_ref().and_then(|armed| armed.back.as_ref()) {
             Some(Back::Nothing) => return Ok(new_exit_with_output(0, "reverted ")),
-            Some(Back::Failed) => return Ok(new_exit_with_output(0, &format!("reverted {CONFIGURATION}"))),
+            Some(Back::Failed) => {
+                return Ok(new_exit_with_output(
+                    0,
+                    &format!("reverted {CONFIGURATION}"),
+                ));
+            }
             Some(Back::Revision(id)) => return Ok(self.put_back(id).await?),
             None => {}
         }
         let Some(revision) = revision else {
-            return Ok(if is_ours { new_exit_with_output(0, &armed_s()) } else { new_exit_with_output(1, "") });
+            return Ok(if is_ours {
+                new_exit_with_output(0, &armed_s())
+            } else {
+                new_exit_with_output(1, "")
+            });
         };
         Ok(match revision.stage {
             Stage::Waits | Stage::Moving => new_exit_with_output(0, &armed_s()),
@@ -179,11 +252,13 @@ impl NvueLink {
 
     /// How it stands with what puts everything back.
     async fn put_back(&self, id: &str) -> Result<ExecutionOutcome, TransportError> {
-        Ok(match self.look_at(id).await?.map(|revision| revision.stage) {
-            Some(Stage::Applied) => new_exit_with_output(0, "reverted "),
-            Some(Stage::Moving | Stage::Pending) => new_exit_with_output(0, "reverting"),
-            _ => new_exit_with_output(0, &format!("reverted {CONFIGURATION}")),
-        })
+        Ok(
+            match self.look_at(id).await?.map(|revision| revision.stage) {
+                Some(Stage::Applied) => new_exit_with_output(0, "reverted "),
+                Some(Stage::Moving | Stage::Pending) => new_exit_with_output(0, "reverting"),
+                _ => new_exit_with_output(0, &format!("reverted {CONFIGURATION}")),
+            },
+        )
     }
 
     async fn disarm(&self, token: &str) -> Result<ExecutionOutcome, NvueChangeStop> {
@@ -195,15 +270,23 @@ impl NvueLink {
         let Some(revision) = revision else {
             // Nothing was applied under it: it only saved, or had nothing to do.
             self.guards.over(self.switch());
-            return Ok(new_exit_with_output(if armed.is_some() { 0 } else { 1 }, ""));
+            return Ok(new_exit_with_output(
+                if armed.is_some() { 0 } else { 1 },
+                "",
+            ));
         };
         match revision.stage {
             Stage::Waits => {
-                self.tell(&revision.id, &revision::build_confirm_request()).await?;
+                self.tell(&revision.id, &revision::build_confirm_request())
+                    .await?;
                 // It is asked again until it says so.
-                Ok(ExecutionOutcome::Unknown { reason: format!("{} was confirmed a moment ago", revision.described()) })
+                Ok(ExecutionOutcome::Unknown {
+                    reason: format!("{} was confirmed a moment ago", revision.described()),
+                })
             }
-            Stage::Moving => Ok(ExecutionOutcome::Unknown { reason: format!("{} is not over", revision.described()) }),
+            Stage::Moving => Ok(ExecutionOutcome::Unknown {
+                reason: format!("{} is not over", revision.described()),
+            }),
             Stage::Applied => {
                 self.guards.over(self.switch());
                 Ok(new_exit_with_output(0, ""))
@@ -229,7 +312,9 @@ impl NvueLink {
                 };
                 self.guards.goes_back(self.switch(), back);
             }
-            (None | Some(Stage::Pending), _) if armed.is_some() => self.guards.goes_back(self.switch(), Back::Nothing),
+            (None | Some(Stage::Pending), _) if armed.is_some() => {
+                self.guards.goes_back(self.switch(), Back::Nothing)
+            }
             _ => return Ok(new_exit_with_output(1, "")),
         }
         Ok(new_exit_with_output(0, ""))

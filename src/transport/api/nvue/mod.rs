@@ -1,7 +1,8 @@
-//! Cumulus Linux over the REST API of NVUE, behind the same trait as SSH: there is no shell behind it, so that each read and each action is asked
-//! for in NVUE's own words.
+//! Cumulus Linux over the REST API of NVUE, behind the same trait as SSH: there is no shell behind
+//! it, so that each read and each action is asked for in NVUE's own words.
 //!
-//! `tell` is what it tells, `change` how a revision is made, applied and saved, `guard` how one that nobody confirms is taken back: by NVUE itself.
+//! `tell` is what it tells, `change` how a revision is made, applied and saved, `guard` how one
+//! that nobody confirms is taken back: by NVUE itself.
 
 mod change;
 mod guard;
@@ -37,14 +38,22 @@ pub(super) async fn open_nvue_link(
     read_only: bool,
     guards: NvueRollbacks,
 ) -> Result<Arc<dyn HostLink>, TransportError> {
-    let link = NvueLink { client: SwitchApiClient::open(server, API).await?, read_only, guards };
+    let link = NvueLink {
+        client: SwitchApiClient::open(server, API).await?,
+        read_only,
+        guards,
+    };
     match link.get("/system").await? {
         // Every switch has something to tell of its system.
         Got::Tree(tree) if tree.as_object().is_none_or(Map::is_empty) => {
-            Err(link.client.server.unreachable(format!("what answers for {ROOT}/system tells nothing of a system")))
+            Err(link.client.server.unreachable(format!(
+                "what answers for {ROOT}/system tells nothing of a system"
+            )))
         }
         Got::Tree(_) => Ok(Arc::new(link)),
-        Got::Nothing => Err(link.client.none_here(format!("it answers 404 for {ROOT}/system"))),
+        Got::Nothing => Err(link
+            .client
+            .none_here(format!("it answers 404 for {ROOT}/system"))),
         Got::Refused(why) => Err(link.client.server.unreachable(why)),
     }
 }
@@ -59,7 +68,8 @@ enum Got {
 }
 
 impl NvueLink {
-    /// What stands at a path: an object, wherever NVUE has anything. What is none says nothing of what is there.
+    /// What stands at a path: an object, wherever NVUE has anything. What is none says nothing of
+    /// what is there.
     async fn get(&self, path: &str) -> Result<Got, TransportError> {
         Ok(match self.ask(Method::GET, path, String::new()).await? {
             Got::Tree(tree) if !tree.is_object() => Got::Refused("NVUE sent no object".to_owned()),
@@ -67,21 +77,33 @@ impl NvueLink {
         })
     }
 
-    /// Asks for a change. Whoever may log in may not do that by it (groups `nvshow`, `nvapply`: NVUE-API.md, API-only User).
+    /// Asks for a change. Whoever may log in may not do that by it (groups `nvshow`, `nvapply`:
+    /// NVUE-API.md, API-only User).
     async fn send(&self, method: Method, path: &str, body: &Value) -> Result<Got, TransportError> {
         match self.ask(method, path, body.to_string()).await {
-            Err(TransportError::LoginRefused { switch: host, user, .. }) => Err(TransportError::ReadOnly { host, user }),
+            Err(TransportError::LoginRefused {
+                switch: host, user, ..
+            }) => Err(TransportError::ReadOnly { host, user }),
             other => other,
         }
     }
 
     async fn ask(&self, method: Method, path: &str, body: String) -> Result<Got, TransportError> {
-        let lost = |reason: String| TransportError::Lost { host: self.switch().to_owned(), reason };
-        let reply = match self.client.ask(method, &format!("{ROOT}{path}"), body).await {
+        let lost = |reason: String| TransportError::Lost {
+            host: self.switch().to_owned(),
+            reason,
+        };
+        let reply = match self
+            .client
+            .ask(method, &format!("{ROOT}{path}"), body)
+            .await
+        {
             Ok(reply) => reply,
             Err(SwitchApiFailure::NotTaken(error)) => return Err(error),
             Err(SwitchApiFailure::Lost(reason)) => return Err(lost(reason)),
-            Err(SwitchApiFailure::TooMuch) => return Err(lost("it sent more than what is taken".to_owned())),
+            Err(SwitchApiFailure::TooMuch) => {
+                return Err(lost("it sent more than what is taken".to_owned()));
+            }
         };
         Ok(parse_reply(&reply))
     }
@@ -93,7 +115,10 @@ impl NvueLink {
     /// A user of the spec who may only read asks for no change.
     fn may_change(&self) -> Result<(), TransportError> {
         match self.read_only {
-            true => Err(TransportError::ReadOnly { host: self.switch().to_owned(), user: self.client.server.user.clone() }),
+            true => Err(TransportError::ReadOnly {
+                host: self.switch().to_owned(),
+                user: self.client.server.user.clone(),
+            }),
             false => Ok(()),
         }
     }
@@ -108,26 +133,45 @@ fn parse_reply(reply: &SwitchApiReply) -> Got {
             None => Got::Refused("NVUE sent no JSON, or too many values".to_owned()),
         },
         404 => Got::Nothing,
-        status => Got::Refused(format!("NVUE answers {status}: {}", describe_nvue_refusal(reply))),
+        status => Got::Refused(format!(
+            "NVUE answers {status}: {}",
+            describe_nvue_refusal(reply)
+        )),
     }
 }
 
 /// What a refusal says: its sentence, where it is an error document of NVUE.
 fn describe_nvue_refusal(reply: &SwitchApiReply) -> String {
     let document = bounded::parse_bounded_json(&reply.body);
-    let sentence = document.as_ref().and_then(|document| ["detail", "title"].into_iter().find_map(|word| document.get(word)?.as_str()));
+    let sentence = document.as_ref().and_then(|document| {
+        ["detail", "title"]
+            .into_iter()
+            .find_map(|word| document.get(word)?.as_str())
+    });
     sentence.map_or_else(|| reply.said(), |sentence| one_line(sentence, 300))
 }
 
 /// An ending of its own, with what it prints.
 fn new_exit_with_output(code: i32, stdout: &str) -> ExecutionOutcome {
-    let stdout = if stdout.is_empty() { String::new() } else { format!("{stdout}\n") };
-    ExecutionOutcome::Ended { code, stdout, stderr: String::new() }
+    let stdout = if stdout.is_empty() {
+        String::new()
+    } else {
+        format!("{stdout}\n")
+    };
+    ExecutionOutcome::Ended {
+        code,
+        stdout,
+        stderr: String::new(),
+    }
 }
 
 /// An ending that says why, as an action on a host does.
 fn new_exit_with_reason(code: i32, sentence: &str) -> ExecutionOutcome {
-    ExecutionOutcome::Ended { code, stdout: String::new(), stderr: format!("railwright: {sentence}\n") }
+    ExecutionOutcome::Ended {
+        code,
+        stdout: String::new(),
+        stderr: format!("railwright: {sentence}\n"),
+    }
 }
 
 impl HostLink for NvueLink {
@@ -150,11 +194,22 @@ impl HostLink for NvueLink {
         Box::pin(self.change(action))
     }
 
-    fn probe<'a>(&'a self, _: &'a Probe) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
-        Box::pin(async { Ok(new_exit_with_reason(UNAVAILABLE, "a switch carries no test traffic of its own")) })
+    fn probe<'a>(
+        &'a self,
+        _: &'a Probe,
+    ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
+        Box::pin(async {
+            Ok(new_exit_with_reason(
+                UNAVAILABLE,
+                "a switch carries no test traffic of its own",
+            ))
+        })
     }
 
-    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
+    fn upkeep<'a>(
+        &'a self,
+        upkeep: &'a Upkeep,
+    ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         Box::pin(self.keep(upkeep))
     }
 }

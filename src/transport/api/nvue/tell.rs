@@ -1,4 +1,5 @@
-//! What a switch tells: configurations and counters, asked with GET alone. What it does not tell is unknown, with the reason.
+//! What a switch tells: configurations and counters, asked with GET alone. What it does not tell is
+//! unknown, with the reason.
 
 use super::{API, Got, NvueLink};
 use crate::{BoxFuture, TransportError};
@@ -17,10 +18,21 @@ impl NvueLink {
     /// One answer.
     pub(super) async fn answer(&self, read: &Read) -> Result<ReadResult, TransportError> {
         match read {
-            Read::Switch { system: SwitchSystem::Cumulus, of } => self.configuration(*of).await,
-            Read::SwitchCounters { system: SwitchSystem::Cumulus, ports, .. } => self.counters(ports).await,
-            Read::SwitchNeighbours { .. } => Ok(new_not_offered_answer("LLDP is asked of lldpd on the switch, over `ssh`")),
-            _ => Ok(new_not_offered_answer("a file or program of the switch is asked for it, over `ssh`")),
+            Read::Switch {
+                system: SwitchSystem::Cumulus,
+                of,
+            } => self.configuration(*of).await,
+            Read::SwitchCounters {
+                system: SwitchSystem::Cumulus,
+                ports,
+                ..
+            } => self.counters(ports).await,
+            Read::SwitchNeighbours { .. } => Ok(new_not_offered_answer(
+                "LLDP is asked of lldpd on the switch, over `ssh`",
+            )),
+            _ => Ok(new_not_offered_answer(
+                "a file or program of the switch is asked for it, over `ssh`",
+            )),
         }
     }
 
@@ -33,7 +45,9 @@ impl NvueLink {
         let [interfaces, qos] = rest::list_revision_paths(revision);
         let interfaces = match self.get(&interfaces).await? {
             Got::Tree(tree) => tree,
-            Got::Nothing if of == SwitchRead::Saved => return Ok(new_exit_answer(1, String::new())),
+            Got::Nothing if of == SwitchRead::Saved => {
+                return Ok(new_exit_answer(1, String::new()));
+            }
             Got::Nothing => Value::Null,
             Got::Refused(why) => return Ok(new_not_offered_answer(&why)),
         };
@@ -46,23 +60,36 @@ impl NvueLink {
             SwitchRead::Saved => None,
             SwitchRead::Running => match self.get(rest::PORTS).await? {
                 // A switch has interfaces, its own loopback at least: none told is nothing known.
-                Got::Tree(tree) if tree.as_object().is_some_and(|ports| !ports.is_empty()) => Some(tree),
-                Got::Tree(_) | Got::Nothing => return Ok(new_not_offered_answer("NVUE tells of no interface")),
+                Got::Tree(tree) if tree.as_object().is_some_and(|ports| !ports.is_empty()) => {
+                    Some(tree)
+                }
+                Got::Tree(_) | Got::Nothing => {
+                    return Ok(new_not_offered_answer("NVUE tells of no interface"));
+                }
                 Got::Refused(why) => return Ok(new_not_offered_answer(&why)),
             },
         };
-        Ok(new_exit_answer(0, rest::render_revision_text(&interfaces, &qos, ports.as_ref())))
+        Ok(new_exit_answer(
+            0,
+            rest::render_revision_text(&interfaces, &qos, ports.as_ref()),
+        ))
     }
 
     /// The same lines as over SSH.
     async fn counters(&self, ports: &[String]) -> Result<ReadResult, TransportError> {
         let uptime = match self.get("/system").await? {
-            Got::Tree(system) => system.get("uptime").map(Value::to_string).unwrap_or_default(),
+            Got::Tree(system) => system
+                .get("uptime")
+                .map(Value::to_string)
+                .unwrap_or_default(),
             Got::Nothing | Got::Refused(_) => String::new(),
         };
-        let asked: Vec<BoxFuture<'_, Result<String, TransportError>>> =
-            ports.iter().map(|port| Box::pin(self.counters_of(port)) as BoxFuture<'_, _>).collect();
-        let told: Vec<Result<String, TransportError>> = stream::iter(asked).buffered(PORTS_AT_ONCE).collect().await;
+        let asked: Vec<BoxFuture<'_, Result<String, TransportError>>> = ports
+            .iter()
+            .map(|port| Box::pin(self.counters_of(port)) as BoxFuture<'_, _>)
+            .collect();
+        let told: Vec<Result<String, TransportError>> =
+            stream::iter(asked).buffered(PORTS_AT_ONCE).collect().await;
         let told: String = told.into_iter().collect::<Result<_, _>>()?;
         Ok(new_exit_answer(0, format!("uptime {uptime}\n{told}")))
     }
@@ -86,14 +113,24 @@ impl NvueLink {
             Got::Tree(tree) => Some(tree),
             Got::Nothing | Got::Refused(_) => None,
         };
-        Ok(cumulus::rest_lines(port, counters.as_ref(), watchdog.as_ref()))
+        Ok(cumulus::rest_lines(
+            port,
+            counters.as_ref(),
+            watchdog.as_ref(),
+        ))
     }
 }
 
 fn new_exit_answer(code: i32, out: String) -> ReadResult {
-    ReadResult { status: AnswerStatus::Exit(code), out }
+    ReadResult {
+        status: AnswerStatus::Exit(code),
+        out,
+    }
 }
 
 fn new_not_offered_answer(why: &str) -> ReadResult {
-    ReadResult { status: AnswerStatus::NotOffered, out: format!("not told over the {API}: {why}\n") }
+    ReadResult {
+        status: AnswerStatus::NotOffered,
+        out: format!("not told over the {API}: {why}\n"),
+    }
 }
