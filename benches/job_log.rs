@@ -89,8 +89,9 @@ impl Writer {
         if self.line < RANKS {
             let devices: String = (0..8).map(|n| format!(" [{n}]mlx5_{n}:1/RoCE")).collect();
             return format!(
-                "{me} NET/IB : Using{devices} [RO]; OOB eth0:10.0.0.{host}<0>\n{me} Using network \
-                 IB\n{me} ncclCommInitRank comm 0x5581 rank {rank} nranks {RANKS} cudaDev {device} \
+                "{me} NET/IB : Using{devices} [RO]; OOB eth0:10.0.0.{host}<0>\n\
+                 {me} Using network IB\n\
+                 {me} ncclCommInitRank comm 0x5581 rank {rank} nranks {RANKS} cudaDev {device} \
                  nvmlDev {device} busId 1b000 commId 0x9 - Init COMPLETE\n"
             );
         }

@@ -152,8 +152,10 @@ fn observe(host: &Fixture, reads: &[Read]) -> (f64, usize) {
     // `times` prints what the shell used, and below it what its children used; bash's tells
     // milliseconds, dash's hundredths.
     let script = format!(
-        "cat >/run/program <<'END OF PROGRAM'\n{program}\nEND OF PROGRAM\nbash -c 'sh -s \
-         </run/program >/run/answer; times'; wc -c </run/answer"
+        "cat >/run/program <<'END OF PROGRAM'\n\
+         {program}\n\
+         END OF PROGRAM\n\
+         bash -c 'sh -s </run/program >/run/answer; times'; wc -c </run/answer"
     );
     let said = host.0.must(&script);
     let mut lines = said.lines();

@@ -81,11 +81,7 @@ fn generated() -> String {
     for node in 1..=NODES {
         let (rack, high, low) = (node / 32, node / 250, node % 250 + 1);
         text.push_str(&format!(
-            "  - name: gpu{node:05}\n    gpu:\n      model: A100-SXM4-80GB\n      count: 8\n      \
-             driver: \"535\"\n    nics:\n      model: ConnectX-6\n      rails: 8\n      netdev: \
-             \"ens{{rail}}f0np0\"\n      address: 10.1{{rail}}.{high}.{low}/16\n    os: \
-             ubuntu-22.04\n    iommu: pt\n    ssh:\n      address: 172.16.{high}.{low}\n      \
-             port: 22\n      identities:\n        - keys/rack{rack}\n    labels:\n"
+            "  - name: gpu{node:05}\n    gpu:\n      model: A100-SXM4-80GB\n      count: 8\n      driver: \"535\"\n    nics:\n      model: ConnectX-6\n      rails: 8\n      netdev: \"ens{{rail}}f0np0\"\n      address: 10.1{{rail}}.{high}.{low}/16\n    os: ubuntu-22.04\n    iommu: pt\n    ssh:\n      address: 172.16.{high}.{low}\n      port: 22\n      identities:\n        - keys/rack{rack}\n    labels:\n"
         ));
         for label in 0..23 {
             text.push_str(&format!("      label-{label:02}: value-{rack}-{label}\n"));

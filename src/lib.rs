@@ -16,11 +16,11 @@
 //! may use stands in its `Cargo.toml`. Three invariants, held by `tests/tidy`:
 //!
 //! 1. `base`, `graph`, `resource`, `knowledge`, `workload` and `plan` are pure: bytes and values
-//! in, bytes and values out; no
-//!    I/O, no async, no clock, no environment. The same inputs give the same bytes. One exception: templates read the processor time of
-//!    their thread, and only to end a rendering that takes too long.
+//!    in, bytes and values out; no I/O, no async, no clock, no environment. The same inputs give
+//!    the same bytes. One exception: templates read the processor time of their thread, and only to
+//!    end a rendering that takes too long.
 //! 2. Only `transport` talks to targets. Only `system` touches the clock, files and processes of
-//! this machine.
+//!    this machine.
 //! 3. Crates return values and emit events of their own; only `report` prints.
 //!
 //! The tour, from the ground up; a crate uses only crates above it in this list.
@@ -32,9 +32,12 @@
 //!   typed action mends it.
 //! - `knowledge`: everything that is data with sources, in rooms of its own:
 //!   - `spec`: a folder of YAML with a span for every value, decoded strictly.
-//!   - `catalog`: what the field knows of GPUs, NICs, instances and operating systems, as rows with sources.
-//!   - `solve`: which releases go together: the rest is chosen by what the spec fixes, or the wishes that exclude each other are named.
-//!   - `template`: Tera, held in: the language of modules and rules, every name checked before anything is rendered.
+//!   - `catalog`: what the field knows of GPUs, NICs, instances and operating systems, as rows with
+//!     sources.
+//!   - `solve`: which releases go together: the rest is chosen by what the spec fixes, or the wishes
+//!     that exclude each other are named.
+//!   - `template`: Tera, held in: the language of modules and rules, every name checked before
+//!     anything is rendered.
 //!   - `module`: manifests and templates, which make wishes of the spec's facts.
 //!   - `rules`: static checks across layers, as data: what breaks which, what is waived.
 //!   - `translate`: commands of wiki pages as lines of the spec, as data; nothing is run.

@@ -246,11 +246,14 @@ impl Hosts {
         let key = PathBuf::from(at("upper/etc/ssh/bench_host_key"));
         keygen(&key)?;
         let public = fs::read_to_string(key.with_extension("pub")).map_err(|e| e.to_string())?;
-        let script = "set -e\nmount -t overlay overlay -o \
-                      lowerdir=\"$1:$2\",upperdir=\"$3/upper\",workdir=\"$3/work\" \
-                      \"$3/root\"\nmount -t proc proc \"$3/root/proc\"\nmount --rbind /sys \
-                      \"$3/root/sys\"\nmount --rbind /dev \"$3/root/dev\"\nhostname \"$4\"\nexec \
-                      chroot \"$3/root\" /usr/sbin/sshd -D -e -o ListenAddress=\"$5\" -o \
+        let script = "set -e\n\
+                      mount -t overlay overlay -o \
+                      lowerdir=\"$1:$2\",upperdir=\"$3/upper\",workdir=\"$3/work\" \"$3/root\"\n\
+                      mount -t proc proc \"$3/root/proc\"\n\
+                      mount --rbind /sys \"$3/root/sys\"\n\
+                      mount --rbind /dev \"$3/root/dev\"\n\
+                      hostname \"$4\"\n\
+                      exec chroot \"$3/root\" /usr/sbin/sshd -D -e -o ListenAddress=\"$5\" -o \
                       Port=\"$6\"\n";
         let log = fs::File::create(at("log")).map_err(|e| e.to_string())?;
         // An interrupted comparison leaves no server behind.
@@ -307,8 +310,10 @@ impl Hosts {
         let nodes: String = self.names.iter().take(count).map(node).collect();
         let (keys, id) = (self.text("known_hosts"), self.text("id"));
         let spec = format!(
-            "cluster: bench\nssh: {{ user: root, host_keys: {keys}, identities: [{id}] \
-             }}\nnodes:\n{nodes}"
+            "cluster: bench\n\
+             ssh: {{ user: root, host_keys: {keys}, identities: [{id}] }}\n\
+             nodes:\n\
+             {nodes}"
         );
         self.write(&format!("{place}/cluster.yaml"), &spec);
         // JSON is YAML as well.

@@ -51,58 +51,23 @@ pub async fn check_access_rights(
             node.target.as_ref() == Some(target) && node.held.is_none() && !done.contains(&node.id)
         })
         .collect();
-    let wishes = nodes
-        .iter()
-        .flat_map(|node| node.members())
-        .map(|member| &member.wish);
     let needs: BTreeSet<(ObjectName, ApiVerb)> = nodes
         .iter()
         .flat_map(|node| list_required_verbs(node))
         .collect();
-    let mut kinds = KnownKinds::of(wishes);
-    let questions = kinds.questions(needs.iter().map(|(object, _)| object));
-    if !questions.is_empty() {
-        let answers = reader.read(&questions).await?;
-        // A kind that is not served comes with an earlier step; whoever may not ask is told by the
-        // steps themselves.
-        questions
-            .iter()
-            .for_each(|question| drop(kinds.learn(question, &answers)));
-    }
+    let kinds = learn_kinds(&nodes, &needs, reader).await?;
     let of_objects = needs
         .iter()
         .filter_map(|(object, verb)| Right::on(object, kinds.called(object)?, *verb));
-    let keeps = context
-        .hosts
-        .get(cluster)
-        .and_then(|access| access.cluster.as_ref())
-        .map(|cluster| cluster.keeps.clone());
     let mut rights: BTreeSet<Right> = of_objects.collect();
-    let members = nodes
-        .iter()
-        .flat_map(|node| node.members())
-        .filter(|member| !member.removal);
-    rights.extend(
-        members
-            .filter_map(|member| Some(kind_named(&member.wish.kind)?.rights(&member.wish)))
-            .flatten()
-            .map(|(right, _)| right),
-    );
+    rights.extend(list_member_rights(&nodes, &kinds));
     let emptied = plan
         .nodes
         .iter()
         .filter(|node| node.held.is_none() && !done.contains(&node.id));
-    let of_node = |node: &PlanNode| match (node.on_node_of(target), &node.kind) {
-        (Some(name), NodeKind::Drain { .. }) => of_drain(name),
-        (Some(name), _) => of_uncordon(name),
-        (None, _) => Vec::new(),
-    };
-    rights.extend(emptied.flat_map(of_node).map(|(right, _)| right));
-    let releases = nodes
-        .iter()
-        .flat_map(|node| node.members())
-        .filter(|member| member.wish.kind == "helm_release");
-    rights.extend(releases.flat_map(|member| of_release(member, &kinds)));
+    rights.extend(emptied.flat_map(|node| list_node_rights(node, target)));
+    let access = context.hosts.get(cluster);
+    let keeps = access.and_then(|access| Some(access.cluster.as_ref()?.keeps.clone()));
     rights.extend(of_keeper(&keeps.unwrap_or_default(), reader, has_record).await?);
     let (lacking, open) = find_missing_rights(&rights, reader).await?;
     let lacking = build_rbac_rules(lacking.into_iter().map(|right| (right, String::new())));
@@ -110,6 +75,53 @@ pub async fn check_access_rights(
         refusal: (!lacking.is_empty()).then(|| report_missing_rights(&lacking, target, plan)),
         warning: open.map(|reason| report_unknown_rights(&reason, target)),
     })
+}
+
+/// Asks the server how it calls the kinds of these objects. A kind that is not served comes with an
+/// earlier step; whoever may not ask is told by the steps themselves.
+async fn learn_kinds(
+    nodes: &[&PlanNode],
+    needs: &BTreeSet<(ObjectName, ApiVerb)>,
+    reader: &Reader,
+) -> Result<KnownKinds, TransportError> {
+    let members = nodes.iter().flat_map(|node| node.members());
+    let mut kinds = KnownKinds::of(members.map(|member| &member.wish));
+    let questions = kinds.questions(needs.iter().map(|(object, _)| object));
+    if questions.is_empty() {
+        return Ok(kinds);
+    }
+    let answers = reader.read(&questions).await?;
+    for question in &questions {
+        let _ = kinds.learn(question, &answers);
+    }
+    Ok(kinds)
+}
+
+/// What the kinds of the members need besides the objects that they are.
+fn list_member_rights(nodes: &[&PlanNode], kinds: &KnownKinds) -> BTreeSet<Right> {
+    let mut rights = BTreeSet::new();
+    for member in nodes.iter().flat_map(|node| node.members()) {
+        if !member.removal
+            && let Some(kind) = kind_named(&member.wish.kind)
+        {
+            let of_kind = kind.rights(&member.wish);
+            rights.extend(of_kind.into_iter().map(|(right, _)| right));
+        }
+        if member.wish.kind == "helm_release" {
+            rights.extend(of_release(member, kinds));
+        }
+    }
+    rights
+}
+
+/// What emptying a node of this cluster needs, and giving it back.
+fn list_node_rights(node: &PlanNode, cluster: &Target) -> Vec<Right> {
+    let rights = match (node.on_node_of(cluster), &node.kind) {
+        (Some(name), NodeKind::Drain { .. }) => of_drain(name),
+        (Some(name), _) => of_uncordon(name),
+        (None, _) => Vec::new(),
+    };
+    rights.into_iter().map(|(right, _)| right).collect()
 }
 
 /// What a step does with which object. It is read before and after.

@@ -81,7 +81,6 @@ pub(super) fn may_be_off(problem: Diagnostic) -> Diagnostic {
 }
 
 async fn check_power_cycle(shared: &RunContext, n: usize, host: &str) -> Finish {
-    let node = &shared.plan.nodes[n].id;
     let (writer, now) = match boot_id(shared, host).await {
         Ok(found) => found,
         Err(unready) => {
@@ -107,31 +106,11 @@ async fn check_power_cycle(shared: &RunContext, n: usize, host: &str) -> Finish 
     // have proven the host since.
     let went_out = note_boot(shared, n, host, &now);
     let (members, wanted) = collect_earlier_members(shared, n);
-    let (members, wanted, from) = (&members, &wanted, &from);
+    let (members, wanted, was_made) = (&members, &wanted, from.is_some());
     let look = || -> BoxFuture<'_, _> {
         Box::pin(async move {
             match still_open(shared, host, members, wanted).await {
-                Ok(Open::Nothing) => Ok(finish_power_cycle(shared, host, from.is_some())),
-                Ok(Open::Waits(_)) if from.is_none() => Ok(Finish::of(NodeOutcome::Held {
-                    reason: "it waits for a power cycle, which is done by hand".to_owned(),
-                })),
-                Ok(Open::Waits(what)) => {
-                    let reason = format!(
-                        "it was rebooted and not switched off, so it waits for its power cycle \
-                         still: {what}"
-                    );
-                    Ok(Finish::told(
-                        NodeOutcome::Held { reason },
-                        only_rebooted(host, &what, &shared.next),
-                    ))
-                }
-                Ok(Open::Differs(what)) if from.is_none() => Ok(Finish::told(
-                    NodeOutcome::Stale {
-                        reason: what.clone(),
-                    },
-                    trouble::report_stale_target(node, &what, &shared.next),
-                )),
-                Ok(Open::Differs(what)) => Err(what),
+                Ok(open) => assess_power_cycle(shared, n, host, open, was_made),
                 Err(error) => Err(error.to_string()),
             }
         })
@@ -139,6 +118,38 @@ async fn check_power_cycle(shared: &RunContext, n: usize, host: &str) -> Finish 
     Finish {
         went_out,
         ..wait_until_settled(shared, host, "power cycle", look).await
+    }
+}
+
+/// How the step ends; an error with what differs, where that may settle by itself.
+fn assess_power_cycle(
+    shared: &RunContext,
+    n: usize,
+    host: &str,
+    open: Open,
+    was_made: bool,
+) -> Result<Finish, String> {
+    match open {
+        Open::Nothing => Ok(finish_power_cycle(shared, host, was_made)),
+        Open::Waits(_) if !was_made => Ok(Finish::of(NodeOutcome::Held {
+            reason: "it waits for a power cycle, which is done by hand".to_owned(),
+        })),
+        Open::Waits(what) => {
+            let reason = format!(
+                "it was rebooted and not switched off, so it waits for its power cycle still: \
+                 {what}"
+            );
+            Ok(Finish::told(
+                NodeOutcome::Held { reason },
+                only_rebooted(host, &what, &shared.next),
+            ))
+        }
+        Open::Differs(what) if !was_made => {
+            let id = &shared.plan.nodes[n].id;
+            let problem = trouble::report_stale_target(id, &what, &shared.next);
+            Ok(Finish::told(NodeOutcome::Stale { reason: what }, problem))
+        }
+        Open::Differs(what) => Err(what),
     }
 }
 

@@ -113,31 +113,28 @@ async fn cordon_and_empty_node(step: &mut NodeStep<'_>) -> Result<DrainedNode, H
             disturbed: looked.disturbed,
             lost: looked.lost,
         }),
-        Err(stay) => {
-            // What an earlier run cordoned it may have changed, and no gate has proven it.
-            let state = if now.schedulable {
-                given_back(step).await
-            } else {
-                STAYS.to_owned()
-            };
-            let (node, next) = (step.node, &step.shared.next);
-            Err(match stay {
-                Stay::Interrupted(words) => {
-                    let reason = format!("stopped while the node was emptied: {words}");
-                    halt_with_problem(
-                        NodeOutcome::Unknown { reason },
-                        left_emptying(node, &words, &step.id, next).state(state),
-                    )
-                }
-                Stay::For(words) => {
-                    let reason =
-                        format!("the node could not be emptied: {}", one_line(&words, 200));
-                    halt_with_problem(
-                        NodeOutcome::Failed { reason },
-                        not_emptied(node, &words, &step.id, next).state(state),
-                    )
-                }
-            })
+        Err(stay) => Err(give_up_drain(step, stay, now.schedulable).await),
+    }
+}
+
+/// A node that was cordoned by this step is given back.
+async fn give_up_drain(step: &NodeStep<'_>, stay: Stay, is_cordoned_by_us: bool) -> Halt {
+    // What an earlier run cordoned it may have changed, and no gate has proven it.
+    let state = match is_cordoned_by_us {
+        true => given_back(step).await,
+        false => STAYS.to_owned(),
+    };
+    let (node, next) = (step.node, &step.shared.next);
+    match stay {
+        Stay::Interrupted(words) => {
+            let reason = format!("stopped while the node was emptied: {words}");
+            let problem = left_emptying(node, &words, &step.id, next).state(state);
+            halt_with_problem(NodeOutcome::Unknown { reason }, problem)
+        }
+        Stay::For(words) => {
+            let reason = format!("the node could not be emptied: {}", one_line(&words, 200));
+            let problem = not_emptied(node, &words, &step.id, next).state(state);
+            halt_with_problem(NodeOutcome::Failed { reason }, problem)
         }
     }
 }

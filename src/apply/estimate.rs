@@ -90,7 +90,7 @@ impl Past {
             };
             match (entry.record.as_ref(), entry.node) {
                 ("node_started" | "gate_started", Some(node)) => {
-                    drop(begun.insert(node.into_owned(), at))
+                    begun.insert(node.into_owned(), at);
                 }
                 // What the pause of an interruption lies in says nothing of how long a step takes.
                 ("run_resumed", _) => begun.clear(),

@@ -37,8 +37,8 @@ pub fn check_plan_graph(
         .collect()
 }
 
-/// The same of what only a power cycle keeps waiting, in a plan that takes it up: its gates were
-/// made with its waves.
+/// Checks the steps that only a power cycle keeps waiting, in a plan that takes them up. Its gates
+/// are not checked: they were made with its waves.
 pub fn loosened_later(
     plan: &Plan,
     wishes: Option<&[DesiredResource]>,

@@ -6,11 +6,11 @@
 //! run goes on there); `scheduler` (over `steps`) says what may start; `change` and `reboot` carry
 //! out one step each, judged by `precondition`, `by_hand` proves what a person does, `drain` and
 //! `uncordon` (over `cluster_node`) empty a node of a Kubernetes cluster and give it back; `run`
-//! begins, `turn` is the loop between them, told by `watch` of the time and of orders and by
-//! `lookout` who else is out of service, while `heart` keeps its locks alive (`host_locks` takes
-//! them and lets them go, `locks` shows them and takes them away); `status` and `estimate` say how
-//! it stands; `resume` goes on with a run that was left, `return_to_service` records that somebody
-//! takes a host as in service.
+//! begins (`run_history`: what earlier parts of it and earlier runs left), `turn` is the loop
+//! between them, told by `watch` of the time and of orders and by `lookout` who else is out of
+//! service, while `heart` keeps its locks alive (`host_locks` takes them and lets them go, `locks`
+//! shows them and takes them away); `status` and `estimate` say how it stands; `resume` goes on
+//! with a run that was left, `return_to_service` records that somebody takes a host as in service.
 
 mod access;
 mod by_hand;
@@ -36,6 +36,7 @@ pub mod refusal;
 pub mod resume;
 mod return_to_service;
 pub mod run;
+mod run_history;
 pub mod scheduler;
 #[cfg(test)]
 mod scheduler_tests;

@@ -173,20 +173,7 @@ pub async fn steal_locks(
     let (lock, from) = ClusterLock::take_away(&context.folder, "lock steal", force)
         .map_err(|problem| vec![problem])?;
     let found = within_reach(list_host_locks(hosts, context).await, lock.fence, context);
-    let mut stolen = BTreeMap::new();
-    let mut taken = BTreeMap::new();
-    for (host, lock_of_host) in found {
-        match lock_of_host {
-            HostLock::Free => drop(stolen.insert(host, Stolen::Free)),
-            HostLock::NotKept => drop(stolen.insert(host, Stolen::NotKept)),
-            HostLock::Unknown { reason } => drop(stolen.insert(host, Stolen::Unknown { reason })),
-            HostLock::Held(held) => match held.grounds() {
-                Some(grounds) => drop(taken.insert(host, (*held, grounds))),
-                None if force => drop(taken.insert(host, (*held, Grounds::Forced))),
-                None => drop(stolen.insert(host, Stolen::Young(*held))),
-            },
-        }
-    }
+    let (taken, stolen) = select_locks(found, force);
     let entry = JournalEntry::LockStolen {
         who: identity::find_user_name(),
         machine: identity::read_machine_name(),
@@ -226,6 +213,30 @@ pub async fn steal_locks(
     Ok(std::mem::take(
         &mut *stolen.lock().unwrap_or_else(PoisonError::into_inner),
     ))
+}
+
+/// Locks that are to be taken away, by host.
+type SelectedLocks = BTreeMap<String, (HeldLock, Grounds)>;
+
+/// The locks that are to be taken away, and what came of the others already.
+fn select_locks(
+    found: BTreeMap<String, HostLock>,
+    force: bool,
+) -> (SelectedLocks, BTreeMap<String, Stolen>) {
+    let (mut taken, mut left) = (SelectedLocks::new(), BTreeMap::new());
+    for (host, lock) in found {
+        match lock {
+            HostLock::Free => drop(left.insert(host, Stolen::Free)),
+            HostLock::NotKept => drop(left.insert(host, Stolen::NotKept)),
+            HostLock::Unknown { reason } => drop(left.insert(host, Stolen::Unknown { reason })),
+            HostLock::Held(held) => match held.grounds() {
+                Some(grounds) => drop(taken.insert(host, (*held, grounds))),
+                None if force => drop(taken.insert(host, (*held, Grounds::Forced))),
+                None => drop(left.insert(host, Stolen::Young(*held))),
+            },
+        }
+    }
+    (taken, left)
 }
 
 /// Without the locks of hosts whose fencing number no runs came to: nothing is taken from them.

@@ -154,6 +154,20 @@ fn decide_actions(node: &NodeKind, seen: &[ObservedMember]) -> StepDecision {
             stuck.what_differs()
         ));
     }
+    let extra = list_unannounced_actions(&open, actions, announced);
+    if extra.is_empty() {
+        StepDecision::Act(now)
+    } else {
+        StepDecision::Unannounced(format!("it would now also take {}", extra.join(", ")))
+    }
+}
+
+/// The words of the actions that these members need and that were neither planned nor announced.
+fn list_unannounced_actions(
+    open: &[&ObservedMember],
+    actions: &[Action],
+    announced: &[String],
+) -> Vec<String> {
     let planned: BTreeSet<String> = actions
         .iter()
         .map(Action::word)
@@ -162,24 +176,15 @@ fn decide_actions(node: &NodeKind, seen: &[ObservedMember]) -> StepDecision {
     // What an earlier step resets takes whatever applying the same wish again takes (`*`): its kind
     // makes that of a wish that was held against the spec, and how much it may disturb is held to
     // the limit. For no other resource.
-    let is_held = |s: &&&ObservedMember| {
-        !(planned.contains("*") && matches!(s.member.reason, Reason::Disturbed { .. }))
-    };
-    let taken = open
+    let takes_any = planned.contains("*");
+    let held = open
         .iter()
-        .filter(is_held)
+        .filter(|s| !(takes_any && matches!(s.member.reason, Reason::Disturbed { .. })));
+    let taken: BTreeSet<String> = held
         .flat_map(|s| &s.assessment.actions)
-        .map(Action::word);
-    let extra: Vec<String> = taken
-        .filter(|word| !planned.contains(word))
-        .collect::<BTreeSet<_>>()
-        .into_iter()
+        .map(Action::word)
         .collect();
-    if extra.is_empty() {
-        StepDecision::Act(now)
-    } else {
-        StepDecision::Unannounced(format!("it would now also take {}", extra.join(", ")))
-    }
+    taken.difference(&planned).cloned().collect()
 }
 
 /// Why a step disturbs more than it may: the limit holds for what was not known when the plan was

@@ -289,18 +289,7 @@ async fn lock_and_read_host(
     run: PreflightContext<'_>,
     sink: &EventSink,
 ) -> Result<ReadyHost, One> {
-    let unready = |error: TransportError| One::Unready(error.into());
-    let look = async {
-        let locker = connect_target(host, context).await?;
-        let answers = locker.reader().read(&[Read::Host]).await?;
-        Ok((locker, answers))
-    };
-    let (locker, answers) = context
-        .unless_interrupted(look)
-        .await
-        .ok_or(One::Unready(Busy::Interrupted.into()))?
-        .map_err(unready)?;
-    let mut now = host_now(&context.target(host), &answers).map_err(One::Unready)?;
+    let (locker, mut now) = identify_host(host, context).await?;
     let before = run.wanted.machines.get(host);
     if before
         .zip(now.machine_id.known())
@@ -308,43 +297,17 @@ async fn lock_and_read_host(
     {
         return Err(One::Unready(Unready::Reinstalled));
     }
-    let mut warnings = Vec::new();
-    if context.target(host).kind == TargetKind::Kube {
-        let has_record = matches!(
-            locker.reader().record().await.map_err(unready)?,
-            RecordReading::Text(_)
-        );
-        let found = access::check_access_rights(
-            run.plan,
-            &run.wanted.done,
-            host,
-            context,
-            &locker.reader(),
-            has_record,
-        )
-        .await
-        .map_err(unready)?;
-        if let Some(refusal) = found.refusal {
-            return Err(One::Refused(Box::new(refusal)));
-        }
-        warnings.extend(found.warning);
-    }
+    let warning = match context.target(host).kind {
+        TargetKind::Kube => check_cluster_rights(host, context, &locker, run).await?,
+        _ => None,
+    };
     (now.token, now.record) = take_lock(host, context, &locker, holder, run.fence).await?;
     let writer = locker.writer(now.fence(holder));
     // With the lock in hand nobody begins another step. What the host is like is read after that,
     // its record too: whoever had the lock before has written it.
     let earlier = context.patience.earlier_step;
-    if let Err(busy) = wait_until_idle(
-        host,
-        &writer,
-        context,
-        sink,
-        earlier,
-        run.wanted.run.as_deref(),
-        None,
-    )
-    .await
-    {
+    let of_run = run.wanted.run.as_deref();
+    if let Err(busy) = wait_until_idle(host, &writer, context, sink, earlier, of_run, None).await {
         let _ = writer.unlock().await;
         return Err(One::Unready(busy.into()));
     }
@@ -352,15 +315,52 @@ async fn lock_and_read_host(
         Ok(record) => record,
         Err(error) => {
             let _ = writer.unlock().await;
-            return Err(unready(error));
+            return Err(One::Unready(error.into()));
         }
     };
     now.is_recorded_out = record.read().is_some_and(|record| record.outage.is_some());
     Ok(ReadyHost {
         now,
         record,
-        warnings,
+        warnings: warning.into_iter().collect(),
     })
+}
+
+/// Reaches a host and reads who it is, unless the user asks to stop meanwhile.
+async fn identify_host(host: &str, context: &Context) -> Result<(Locker, HostNow), One> {
+    let look = async {
+        let locker = connect_target(host, context).await?;
+        let answers = locker.reader().read(&[Read::Host]).await?;
+        Ok((locker, answers))
+    };
+    let Some(looked) = context.unless_interrupted(look).await else {
+        return Err(One::Unready(Busy::Interrupted.into()));
+    };
+    let (locker, answers) = looked.map_err(|error: TransportError| One::Unready(error.into()))?;
+    let now = host_now(&context.target(host), &answers).map_err(One::Unready)?;
+    Ok((locker, now))
+}
+
+/// Refuses to begin where rights on a cluster are missing. Gives back a warning where its server did
+/// not say.
+async fn check_cluster_rights(
+    cluster: &str,
+    context: &Context,
+    locker: &Locker,
+    run: PreflightContext<'_>,
+) -> Result<Option<Diagnostic>, One> {
+    let unready = |error: TransportError| One::Unready(error.into());
+    let reader = locker.reader();
+    let recorded = reader.record().await.map_err(unready)?;
+    let has_record = matches!(recorded, RecordReading::Text(_));
+    let done = &run.wanted.done;
+    let found =
+        access::check_access_rights(run.plan, done, cluster, context, &reader, has_record).await;
+    let found = found.map_err(unready)?;
+    match found.refusal {
+        Some(refusal) => Err(One::Refused(Box::new(refusal))),
+        None => Ok(found.warning),
+    }
 }
 
 /// The record that a target keeps of itself. Where nobody knows what it keeps, the connection
@@ -484,7 +484,7 @@ impl Preflight {
         trouble::nobody_there(self.unready.len(), &alike)
     }
 
-    /// The same for the scheduler.
+    /// Why each of the targets that are left alone is not worked on, in one line.
     pub fn reasons(&self) -> BTreeMap<Target, String> {
         self.unready
             .iter()

@@ -332,7 +332,17 @@ impl RunContext {
             Ok(RecordOutcome::Unknown(_)) | Err(_) => {}
             _ => *may_stand = replaces,
         }
-        let (host, serial) = (target.name.to_string(), record.serial);
+        self.note_written_record(target, record.serial, written)
+    }
+
+    /// Journals what came of the record with this serial, and says what is in its way.
+    fn note_written_record(
+        &self,
+        target: &Target,
+        serial: u64,
+        written: Result<RecordOutcome, TransportError>,
+    ) -> Option<Diagnostic> {
+        let host = target.name.to_string();
         let reason = match written {
             Ok(RecordOutcome::Written) => {
                 self.journal

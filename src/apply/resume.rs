@@ -4,16 +4,19 @@
 use super::context::{Context, DesiredSpec, EventSink};
 use super::host_locks::{release_dead_locks, release_host_locks};
 use super::outcome::ApplyOutcome;
-use super::preflight::{PreflightScope, run_preflight};
-use super::run::{PreparedRun, is_done, lock_taken, recognize_hosts};
+use super::preflight::{Preflight, PreflightScope, run_preflight};
+use super::run::{PreparedRun, lock_taken, recognize_hosts};
+use super::run_history::is_done;
 use super::shared::{Earlier, RunParts};
 use super::steps::{ScheduledStep, StepRole, build_steps};
 use super::{refusal, trouble::NextCommands};
 use railwright_base::{Address, Diagnostic};
 use railwright_plan::by_hand::release_power_cycles;
 use railwright_plan::{NodeKind, Plan, PlanNode};
+use railwright_state::journal::Journal;
 use railwright_state::{
-    ClusterLock, ClusterState, IdentityConflict, JournalEntry, RunStatus, StateFolder, run_status,
+    ClusterIdentity, ClusterLock, ClusterState, IdentityConflict, JournalEntry, JournalWriter,
+    RunOrder, RunStatus, StateFolder, run_status,
 };
 use railwright_system::identity;
 use std::collections::BTreeSet;
@@ -29,6 +32,14 @@ pub struct Decisions {
 
 fn is_left(steps: &[ScheduledStep], n: usize, status: &RunStatus) -> bool {
     steps[n].held.is_none() && !is_done(steps, n, status)
+}
+
+/// The ids of the steps that a resumed run still has to do.
+fn list_steps_left<'s>(steps: &'s [ScheduledStep], status: &RunStatus) -> BTreeSet<&'s str> {
+    (0..steps.len())
+        .filter(|n| is_left(steps, *n, status))
+        .map(|n| steps[n].id.as_str())
+        .collect()
 }
 
 /// Whether something is left of a run that it may go on with: what its plan holds is left to
@@ -52,133 +63,205 @@ async fn prepare_resume(
 ) -> Result<PreparedRun, Vec<Diagnostic>> {
     let one = |problem: Diagnostic| vec![problem];
     let lock = ClusterLock::take(&context.folder, "resume").map_err(one)?;
-    let beside = NextCommands::beside(&context.folder);
-    let newest = context.folder.newest_run().map_err(one)?;
-    let run = newest.ok_or_else(|| {
-        vec![report_nothing_to_resume(
-            "no run was ever begun here",
-            &beside,
-        )]
-    })?;
-    let told = context.folder.read_order(&run);
-    let journal = context.folder.read_journal(&run).map_err(one)?;
-    let status = run_status::fold_journal_records(&journal.records);
-    if journal.records.is_empty() {
-        return Err(vec![report_nothing_to_resume(
-            &format!("run {run} ended before it did anything"),
-            &beside,
-        )]);
-    }
+    let newest = NewestRun::read(&context.folder).map_err(one)?;
     let now = context.wished.clone();
     let context = Context {
         spec_digest: None,
         wished: None,
         ..context.clone()
     };
-    let mut plan = taken_up(context.folder.read_plan(&run).map_err(one)?, &context)?;
-    keep_windows_of_now(&mut plan, now.as_deref());
+    let plan = newest.read_plan(&context, now.as_deref())?;
     let steps = build_steps(&plan).map_err(one)?;
-    let left: BTreeSet<&str> = (0..steps.len())
-        .filter(|n| is_left(&steps, *n, &status))
-        .map(|n| steps[n].id.as_str())
-        .collect();
-    if !is_resumable(&steps, &status) {
+    let left = list_steps_left(&steps, &newest.status);
+    if !is_resumable(&steps, &newest.status) {
         // It may have died before it let its hosts go.
-        release_dead_locks(
-            refusal::list_target_names(&plan)
-                .into_iter()
-                .map(str::to_owned)
-                .collect(),
-            &context,
-            &lock,
-        )
-        .await;
+        release_locks_except(&BTreeSet::new(), &plan, &context, &lock).await;
+        let why = format!("run {} is done", newest.name);
         return Err(vec![report_nothing_to_resume(
-            &format!("run {run} is done"),
+            &why,
             &NextCommands::of(&plan),
         )]);
     }
-    check_decisions(&plan, &left, &status, &decisions)?;
+    check_decisions(&plan, &left, &newest.status, &decisions)?;
+    check_steps_left(&plan, &left, &context)?;
+    let mut state =
+        state_of(&newest.status, &context.folder, &NextCommands::of(&plan)).map_err(one)?;
+    let scope = build_preflight_scope(&plan, &left, &newest, &state);
+    release_locks_except(&scope.hosts, &plan, &context, &lock).await;
+    let mut found = run_preflight(&plan, scope, &context, &lock, &sink).await;
+    if !found.refusals.is_empty() {
+        return Err(found.refusals);
+    }
+    check_identities(&mut found, &mut state, &plan, &context, &lock).await?;
+    let cluster = store_identity(&mut state, &plan, &context.folder).map_err(one)?;
+    let journal = newest.open_journal(&context.folder, &lock).map_err(one)?;
+    let entries = vec![new_resume_entry(&decisions), lock_taken(&lock)];
+    let earlier = Earlier {
+        status: newest.status,
+        decisions,
+        told: newest.told,
+    };
+    let parts = RunParts {
+        plan,
+        context,
+        sink,
+        run: newest.name,
+        cluster,
+        journal,
+        state,
+    };
+    Ok(PreparedRun::new(
+        parts, lock, steps, earlier, found, entries,
+    ))
+}
+
+/// The newest run of the state folder, as its files tell it.
+struct NewestRun {
+    name: String,
+    /// The order that lay there when the cluster's lock was taken.
+    told: Option<RunOrder>,
+    journal: Journal,
+    status: RunStatus,
+}
+
+impl NewestRun {
+    /// A folder without a run, and a run that ended before its first record, have nothing to
+    /// resume.
+    fn read(folder: &StateFolder) -> Result<Self, Diagnostic> {
+        let beside = NextCommands::beside(folder);
+        let Some(name) = folder.newest_run()? else {
+            return Err(report_nothing_to_resume(
+                "no run was ever begun here",
+                &beside,
+            ));
+        };
+        let told = folder.read_order(&name);
+        let journal = folder.read_journal(&name)?;
+        if journal.records.is_empty() {
+            return Err(report_nothing_to_resume(
+                &format!("run {name} ended before it did anything"),
+                &beside,
+            ));
+        }
+        Ok(NewestRun {
+            status: run_status::fold_journal_records(&journal.records),
+            name,
+            told,
+            journal,
+        })
+    }
+
+    /// Its steps are those that were reviewed, with the maintenance windows of the spec of now.
+    fn read_plan(
+        &self,
+        context: &Context,
+        now: Option<&DesiredSpec>,
+    ) -> Result<Plan, Vec<Diagnostic>> {
+        let reviewed = context.folder.read_plan(&self.name);
+        let mut plan = taken_up(reviewed.map_err(|problem| vec![problem])?, context)?;
+        keep_windows_of_now(&mut plan, now);
+        Ok(plan)
+    }
+
+    /// Opens the journal behind its last sound record, fenced by the cluster's lock.
+    fn open_journal(
+        &self,
+        folder: &StateFolder,
+        lock: &ClusterLock,
+    ) -> Result<JournalWriter, Diagnostic> {
+        let store = folder.continue_run(&self.name, &self.journal)?;
+        let store = lock.fenced(folder, store)?;
+        folder.writer(store, self.journal.chain.clone())
+    }
+}
+
+/// Stores the state with the identity of its cluster, before anything is journalled.
+fn store_identity(
+    state: &mut ClusterState,
+    plan: &Plan,
+    folder: &StateFolder,
+) -> Result<ClusterIdentity, Diagnostic> {
+    let cluster = folder.identify(state, plan.cluster_id.as_ref(), &plan.cluster)?;
+    // What only the hosts remembered is not in the journal.
+    state.store(folder)?;
+    Ok(cluster)
+}
+
+/// Lets go the locks that dead processes left on targets of the plan, other than these.
+async fn release_locks_except(
+    hosts: &BTreeSet<String>,
+    plan: &Plan,
+    context: &Context,
+    lock: &ClusterLock,
+) {
+    let through = refusal::list_target_names(plan)
+        .into_iter()
+        .filter(|host| !hosts.contains(*host))
+        .map(str::to_owned)
+        .collect();
+    release_dead_locks(through, context, lock).await;
+}
+
+/// Refuses to go on where a step that is left lacks a secret or its maintenance window is closed.
+fn check_steps_left(
+    plan: &Plan,
+    left: &BTreeSet<&str>,
+    context: &Context,
+) -> Result<(), Vec<Diagnostic>> {
     let nodes = || {
         plan.nodes
             .iter()
             .filter(|node| left.contains(node.id.as_str()))
     };
-    let mut problems = refusal::of_secrets(&plan, nodes(), &context.secrets);
+    let mut problems = refusal::of_secrets(plan, nodes(), &context.secrets);
     problems.extend(refusal::of_windows(
-        &plan,
+        plan,
         nodes(),
         context.clock.now(),
-        &NextCommands::of(&plan).resume(),
+        &NextCommands::of(plan).resume(),
     ));
-    if !problems.is_empty() {
-        return Err(problems);
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(problems)
     }
-    let mut state = state_of(&status, &context.folder, &NextCommands::of(&plan)).map_err(one)?;
-    let hosts = hosts_left(&plan, &left);
-    let through = refusal::list_target_names(&plan)
-        .into_iter()
-        .filter(|host| !hosts.contains(*host))
-        .map(str::to_owned)
-        .collect();
-    release_dead_locks(through, &context, &lock).await;
-    let done = plan
-        .nodes
-        .iter()
-        .map(|node| &node.id)
-        .filter(|id| !left.contains(id.as_str()))
-        .cloned()
-        .collect();
-    let machines = state.machines.clone();
-    let wanted = PreflightScope {
-        rebooting: find_rebooting_hosts(&plan, &status),
-        hosts,
-        run: Some(run.clone()),
-        done,
-        machines,
-    };
-    let mut found = run_preflight(&plan, wanted, &context, &lock, &sink).await;
-    if !found.refusals.is_empty() {
-        return Err(found.refusals);
+}
+
+fn build_preflight_scope(
+    plan: &Plan,
+    left: &BTreeSet<&str>,
+    newest: &NewestRun,
+    state: &ClusterState,
+) -> PreflightScope {
+    let ids = plan.nodes.iter().map(|node| &node.id);
+    PreflightScope {
+        rebooting: find_rebooting_hosts(plan, &newest.status),
+        hosts: hosts_left(plan, left),
+        run: Some(newest.name.clone()),
+        done: ids
+            .filter(|id| !left.contains(id.as_str()))
+            .cloned()
+            .collect(),
+        machines: state.machines.clone(),
     }
-    let recognition = recognize_hosts(&mut state, &plan, &found, &context);
+}
+
+/// Compares the targets with what is remembered of them. With conflicts their locks are let go.
+async fn check_identities(
+    found: &mut Preflight,
+    state: &mut ClusterState,
+    plan: &Plan,
+    context: &Context,
+    lock: &ClusterLock,
+) -> Result<(), Vec<Diagnostic>> {
+    let recognition = recognize_hosts(state, plan, found, context);
     let conflicts = IdentityConflict::refusals(&recognition.conflicts, &context.folder.inventory());
     if !conflicts.is_empty() {
-        release_host_locks(&found.ready, &context, &lock.holder).await;
+        release_host_locks(&found.ready, context, &lock.holder).await;
         return Err(conflicts);
     }
     found.warnings.extend(recognition.warnings);
-    let cluster = context
-        .folder
-        .identify(&mut state, plan.cluster_id.as_ref(), &plan.cluster)
-        .map_err(one)?;
-    // What only the hosts remembered is not in the journal.
-    state.store(&context.folder).map_err(one)?;
-    let store = context.folder.continue_run(&run, &journal).map_err(one)?;
-    let store = lock.fenced(&context.folder, store).map_err(one)?;
-    let writer = context.folder.writer(store, journal.chain).map_err(one)?;
-    let entries = vec![new_resume_entry(&decisions), lock_taken(&lock)];
-    let parts = RunParts {
-        plan,
-        context,
-        sink,
-        run,
-        cluster,
-        journal: writer,
-        state,
-    };
-    Ok(PreparedRun::new(
-        parts,
-        lock,
-        steps,
-        Earlier {
-            status,
-            decisions,
-            told,
-        },
-        found,
-        entries,
-    ))
+    Ok(())
 }
 
 /// The state that goes on with the newest run's journal. What is written after an older copy of it,

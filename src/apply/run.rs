@@ -6,25 +6,26 @@ use super::frame::{check_plan_graph, loosened_later};
 use super::heart::Heart;
 use super::host_locks::release_host_locks;
 use super::outcome::ApplyOutcome;
-use super::preflight::{HostNow, Preflight, PreflightScope, run_preflight};
+use super::preflight::{Preflight, PreflightScope, run_preflight};
 use super::refusal;
 use super::resume::Decisions;
+use super::run_history::{add_known_outages, build_history, find_power_cycled_hosts};
 use super::scheduler::Scheduler;
 use super::shared::{Earlier, RunContext, RunParts};
-use super::signal::{History, Limits};
-use super::steps::{OnNode, ScheduledStep, StepRole, build_steps, mark_blocked_steps, sort_steps};
+use super::signal::Limits;
+use super::steps::{ScheduledStep, StepRole, build_steps, mark_blocked_steps};
 use super::trouble::{self, NextCommands};
 use super::turn::Turn;
 use super::wished::find_foreign_steps;
-use railwright_base::{Diagnostic, Target, TargetKind};
+use railwright_base::{Diagnostic, Target};
 use railwright_plan::by_hand::{is_by_hand, release_power_cycles};
 use railwright_plan::{OutageCause, Plan};
 use railwright_resource::host::MachineIdReading;
 use railwright_state::journal::{self, Chain};
-use railwright_state::journal_writer::JournalWriter;
+use railwright_state::journal_writer::{JournalError, JournalWriter};
 use railwright_state::{
-    ClusterIdentity, ClusterLock, ClusterState, IdentityConflict, JournalEntry, NodeOutcome,
-    Recognition, RunStatus, StateFolder, TargetIdentity,
+    ClusterIdentity, ClusterLock, ClusterState, IdentityConflict, JournalEntry, Recognition,
+    RunStatus, StateFolder, TargetIdentity,
 };
 use railwright_system::identity;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,6 +45,63 @@ async fn prepare_run(
     context: &Context,
     sink: EventSink,
 ) -> Result<Option<PreparedRun>, Vec<Diagnostic>> {
+    let one = |problem: Diagnostic| vec![problem];
+    check_plan(plan, context)?;
+    let later = release_power_cycles(plan);
+    let mut steps = build_steps(later.as_ref().unwrap_or(plan)).map_err(one)?;
+    mark_blocked_steps(&mut steps, plan);
+    if steps.is_empty() && plan.reinstalled.is_empty() {
+        return Ok(None);
+    }
+    let lock = ClusterLock::take(&context.folder, "apply").map_err(one)?;
+    let mut state = ClusterState::load(&context.folder).map_err(one)?;
+    let moved = refusal::of_state(plan, &state);
+    let mut found = lock_targets(plan, context, &lock, &sink).await?;
+    let recognition = recognize_hosts(&mut state, plan, &found, context);
+    let mut problems = other_ground(plan, context, &state, &recognition, moved);
+    found.warnings.extend(recognition.warnings);
+    if problems.is_empty() {
+        problems = check_steps(plan, later.as_ref(), context, &state);
+    } else {
+        // What could not be read may be why.
+        problems.splice(0..0, found.told(&NextCommands::of(plan), &BTreeSet::new()));
+    }
+    let opened = match problems.is_empty() {
+        false => Err(problems),
+        true => open_run_journal(plan, context, &mut state, &lock).map_err(one),
+    };
+    let (run, cluster, journal) = match opened {
+        Ok(opened) => opened,
+        Err(problems) => {
+            release_host_locks(&found.ready, context, &lock.holder).await;
+            return Err(problems);
+        }
+    };
+    let entries = vec![
+        new_run_started_entry(&run, &cluster, plan, state.serial),
+        lock_taken(&lock),
+    ];
+    let earlier = Earlier {
+        status: RunStatus::default(),
+        decisions: Decisions::default(),
+        told: None,
+    };
+    let parts = RunParts {
+        plan: later.unwrap_or_else(|| plan.clone()),
+        context: context.clone(),
+        sink,
+        run,
+        cluster,
+        journal,
+        state,
+    };
+    Ok(Some(PreparedRun::new(
+        parts, lock, steps, earlier, found, entries,
+    )))
+}
+
+/// Refuses a plan that can be seen to be unfit before any lock is taken.
+fn check_plan(plan: &Plan, context: &Context) -> Result<(), Vec<Diagnostic>> {
     let mut problems = refusal::of_plan(plan, context);
     problems.extend(refusal::of_secrets(
         plan,
@@ -56,95 +114,60 @@ async fn prepare_run(
         context.clock.now(),
         "run the same command again",
     ));
-    if !problems.is_empty() {
-        return Err(problems);
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(problems)
     }
-    let later = release_power_cycles(plan);
-    let mut steps = build_steps(later.as_ref().unwrap_or(plan)).map_err(|problem| vec![problem])?;
-    mark_blocked_steps(&mut steps, plan);
-    if steps.is_empty() && plan.reinstalled.is_empty() {
-        return Ok(None);
-    }
-    let lock = ClusterLock::take(&context.folder, "apply").map_err(|problem| vec![problem])?;
-    let mut state = ClusterState::load(&context.folder).map_err(|problem| vec![problem])?;
-    let moved = refusal::of_state(plan, &state);
+}
+
+/// Reaches and locks the targets of the plan. An error where one refuses, or none is there.
+async fn lock_targets(
+    plan: &Plan,
+    context: &Context,
+    lock: &ClusterLock,
+    sink: &EventSink,
+) -> Result<Preflight, Vec<Diagnostic>> {
     let hosts = refusal::list_target_names(plan)
         .into_iter()
         .map(str::to_owned)
         .collect();
-    let mut found = run_preflight(
-        plan,
-        PreflightScope {
-            hosts,
-            ..PreflightScope::default()
-        },
-        context,
-        &lock,
-        &sink,
-    )
-    .await;
+    let scope = PreflightScope {
+        hosts,
+        ..PreflightScope::default()
+    };
+    let found = run_preflight(plan, scope, context, lock, sink).await;
     if !found.refusals.is_empty() {
         return Err(found.refusals);
     }
     let nobody = found.nobody_there();
-    if !nobody.is_empty() {
-        return Err(nobody);
-    }
-    let recognition = recognize_hosts(&mut state, plan, &found, context);
-    let mut problems = other_ground(plan, context, &state, &recognition, moved);
-    found.warnings.extend(recognition.warnings);
-    if !problems.is_empty() {
-        // What could not be read may be why.
-        problems.splice(0..0, found.told(&NextCommands::of(plan), &BTreeSet::new()));
+    if nobody.is_empty() {
+        Ok(found)
     } else {
-        problems = find_foreign_steps(plan, context, &state);
-        let wishes = context
-            .wished
-            .as_ref()
-            .map(|wished| wished.wishes.as_slice());
-        problems.extend(check_plan_graph(plan, wishes, &state.last_applied));
-        // What a resumed run takes up after a power cycle was reviewed with this plan, and is not
-        // looked at again.
-        if let Some(later) = later.as_ref().filter(|_| problems.is_empty()) {
-            problems = refusal::of_steps(later, context);
-            problems.extend(find_foreign_steps(later, context, &state));
-            problems.extend(loosened_later(later, wishes, &state.last_applied));
-        }
+        Err(nobody)
     }
-    let opened = match problems.is_empty() {
-        false => Err(problems),
-        true => open_run_journal(plan, context, &mut state, &lock).map_err(|problem| vec![problem]),
-    };
-    match opened {
-        Ok((run, cluster, journal)) => {
-            let entries = vec![
-                new_run_started_entry(&run, &cluster, plan, state.serial),
-                lock_taken(&lock),
-            ];
-            let earlier = Earlier {
-                status: RunStatus::default(),
-                decisions: Decisions::default(),
-                told: None,
-            };
-            let plan = later.unwrap_or_else(|| plan.clone());
-            let parts = RunParts {
-                plan,
-                context: context.clone(),
-                sink,
-                run,
-                cluster,
-                journal,
-                state,
-            };
-            Ok(Some(PreparedRun::new(
-                parts, lock, steps, earlier, found, entries,
-            )))
-        }
-        Err(problems) => {
-            release_host_locks(&found.ready, context, &lock.holder).await;
-            Err(problems)
-        }
+}
+
+/// Compares the steps and their order with what the spec and the state ask for. `later` is the plan
+/// with what power cycles keep waiting.
+fn check_steps(
+    plan: &Plan,
+    later: Option<&Plan>,
+    context: &Context,
+    state: &ClusterState,
+) -> Vec<Diagnostic> {
+    let spec = context.wished.as_ref();
+    let wishes = spec.map(|wished| wished.wishes.as_slice());
+    let mut problems = find_foreign_steps(plan, context, state);
+    problems.extend(check_plan_graph(plan, wishes, &state.last_applied));
+    // What a resumed run takes up after a power cycle was reviewed with this plan, and is not
+    // looked at again.
+    if let Some(later) = later.filter(|_| problems.is_empty()) {
+        problems = refusal::of_steps(later, context);
+        problems.extend(find_foreign_steps(later, context, state));
+        problems.extend(loosened_later(later, wishes, &state.last_applied));
     }
+    problems
 }
 
 /// Compares the targets with what is remembered of them, which holds no secret after it. A machine
@@ -292,34 +315,7 @@ impl PreparedRun {
             looks: true,
         };
         let mut history = build_history(&steps, &earlier.status, &found.ready);
-        // What earlier runs left counts as well, whether the plan verifies it or not.
-        let is_known = |host: &str| {
-            parts
-                .context
-                .hosts
-                .get(host)
-                .is_some_and(|access| access.target().kind == TargetKind::Host)
-        };
-        for (host, outage) in parts
-            .state
-            .outages
-            .iter()
-            .filter(|(host, _)| is_known(host))
-        {
-            leaves_service(
-                &mut history,
-                Target::host(host),
-                !outage.cause.is_in_doubt(),
-            );
-        }
-        history.out_of_service.extend(
-            parts
-                .plan
-                .refused_hosts()
-                .keys()
-                .filter(|host| is_known(host))
-                .map(Target::host),
-        );
+        add_known_outages(&mut history, &parts);
         let switched = find_power_cycled_hosts(&steps, &earlier.status, &found.ready);
         entries.extend(switched.iter().map(|(_, entry)| entry.clone()));
         for (host, now) in &found.ready {
@@ -339,14 +335,7 @@ impl PreparedRun {
             found.ready.clone(),
             heart,
         );
-        let switched = switched
-            .into_iter()
-            .filter_map(|(n, _)| Some((shared.plan.nodes[n].id.clone(), shared.host_of(n)?)));
-        let switched: Vec<(String, String)> = switched.collect();
-        for (node, host) in &switched {
-            shared.note_outage(host, OutageCause::Unproven { node: node.clone() });
-        }
-        let switched = switched.into_iter().map(|(_, host)| host).collect();
+        let switched = note_power_cycles(&shared, switched.iter().map(|(n, _)| *n));
         PreparedRun {
             scheduler: Scheduler::new(steps, limits, &history),
             shared: Arc::new(shared),
@@ -364,40 +353,22 @@ impl PreparedRun {
             scheduler,
             lock,
             found,
-            mut entries,
+            entries,
             switched,
         } = self;
         let ready = found.ready.clone();
-        let last = entries.pop();
-        entries
-            .into_iter()
-            .for_each(|entry| shared.journal.note(entry));
-        let committed = match last {
-            Some(last) => shared.journal.commit(last).await,
-            None => Ok(()),
-        };
-        if let Err(broken) = committed {
+        if let Err(broken) = commit_entries(&shared.journal, entries).await {
             release_host_locks(&ready, &shared.context, &lock.holder).await;
             return ApplyOutcome::refused(vec![trouble::journal_broken(
                 &broken.to_string(),
                 &shared.next,
             )]);
         }
-        let left = scheduler
-            .outcomes()
-            .filter(|(step, outcome)| step.role == StepRole::Work && outcome.is_none())
-            .count();
         (shared.sink)(RunEvent::RunStarted {
             run: shared.run.clone(),
-            steps: left,
+            steps: count_steps_left(&scheduler),
         });
-        let waits = scheduler
-            .outcomes()
-            .filter(|(step, outcome)| step.by_hand && step.held.is_none() && outcome.is_none());
-        let mut problems = found.told(
-            &shared.next,
-            &waits.filter_map(|(step, _)| step.host()).collect(),
-        );
+        let mut problems = report_unready_targets(&found, &scheduler, &shared.next);
         let unreachable = found.reasons();
         for (target, reason) in &unreachable {
             (shared.sink)(RunEvent::HostUnreachable {
@@ -425,145 +396,50 @@ impl PreparedRun {
     }
 }
 
-fn is_begun(status: &RunStatus, step: &ScheduledStep) -> bool {
-    status
-        .nodes
-        .get(&step.id)
-        .is_some_and(|node| node.intent.is_some())
-}
-
-/// Whether an earlier part of the run has done a step. A node that was emptied may have pods again,
-/// so it is emptied once more before the rest of what needs it; a gate that passed a host of which
-/// a later one found something has to pass it again.
-pub(super) fn is_done(steps: &[ScheduledStep], n: usize, status: &RunStatus) -> bool {
-    let done = |step: &ScheduledStep| {
-        status
-            .nodes
-            .get(&step.id)
-            .and_then(|node| node.outcome.as_ref())
-            .is_some_and(NodeOutcome::is_done)
-    };
-    let is_used = || {
-        steps[n]
-            .before
-            .iter()
-            .all(|m| steps[*m].held.is_some() || done(&steps[*m]))
-    };
-    match &steps[n].role {
-        StepRole::Gate(hosts) => {
-            done(&steps[n])
-                && !hosts
-                    .iter()
-                    .any(|host| is_failed_by_gate_of_others(steps, status, host))
-        }
-        _ => done(&steps[n]) && (steps[n].on_node != Some(OnNode::Empties) || is_used()),
-    }
-}
-
-/// Whether a gate that is not about this host found something of it, and none has passed it since.
-/// Its own would pass it by itself.
-fn is_failed_by_gate_of_others(steps: &[ScheduledStep], status: &RunStatus, host: &Target) -> bool {
-    let mark = status
-        .not_passed
-        .get(&*host.name)
-        .filter(|mark| mark.sequence > status.in_service_since(&host.name));
-    let Some(OutageCause::GateFailed { gate, .. }) = mark.map(|mark| &mark.cause) else {
-        return false;
-    };
-    steps.iter().any(|step| {
-        step.id == *gate && !matches!(&step.role, StepRole::Gate(own) if own.contains(host))
-    })
-}
-
-/// Hosts that wait for a power cycle and are in another boot than when they were seen last:
-/// whatever becomes of the run, they are out of service until a gate says otherwise.
-fn find_power_cycled_hosts(
-    steps: &[ScheduledStep],
-    status: &RunStatus,
-    ready: &BTreeMap<String, HostNow>,
-) -> Vec<(usize, JournalEntry)> {
-    let of_step = |(n, step): (usize, &ScheduledStep)| {
-        let host = step
-            .host()
-            .filter(|_| step.by_hand && step.held.is_none())?
-            .name
-            .to_string();
-        let (from, to) = (
-            status.latest_boot(&host)?.to_owned(),
-            ready.get(&host)?.boot_id.clone()?,
-        );
-        (from != to).then_some((n, JournalEntry::Rebooted { host, from, to }))
-    };
-    steps.iter().enumerate().filter_map(of_step).collect()
-}
-
-/// What the scheduler has to know of an earlier part of the run. A gate or a barrier that was
-/// passed without some of its hosts has to be passed again, once they have caught up.
-fn build_history(
-    steps: &[ScheduledStep],
-    status: &RunStatus,
-    ready: &BTreeMap<String, HostNow>,
-) -> History {
-    let mut history = History::default();
-    // A ring was refused before.
-    for n in sort_steps(steps).unwrap_or_default() {
-        let step = &steps[n];
-        // Whoever was switched off and on is out of service until a gate says otherwise, whatever
-        // the budget says.
-        if let (Some(host), true) = (step.host().filter(|_| step.by_hand), step.held.is_none())
-            && status.rebooted_unproven(
-                &host.name,
-                ready
-                    .get(&*host.name)
-                    .and_then(|now| now.boot_id.as_deref()),
-            )
-        {
-            leaves_service(&mut history, host.clone(), true);
-        }
-        let whole = step.role == StepRole::Work
-            || step
-                .after
-                .iter()
-                .all(|before| history.done.contains(&steps[*before].id));
-        if whole && is_done(steps, n, status) {
-            history.done.insert(step.id.clone());
-        }
-        let is_given_back =
-            step.on_node == Some(OnNode::GivesBack) && !history.done.contains(&step.id);
-        let was_emptied = || {
-            steps.iter().any(|of| {
-                of.on_node == Some(OnNode::Empties)
-                    && of.target == step.target
-                    && is_begun(status, of)
-            })
-        };
-        if let (Some(host), true) = (step.host(), is_given_back && (step.is_out || was_emptied())) {
-            leaves_service(&mut history, host.clone(), true);
-        }
-        let Some(node) = status.nodes.get(&step.id) else {
+/// Takes the hosts of these steps, which were switched off and on, out of service. Gives back their
+/// names.
+fn note_power_cycles(shared: &RunContext, steps: impl Iterator<Item = usize>) -> Vec<String> {
+    let mut hosts = Vec::new();
+    for n in steps {
+        let Some(host) = shared.host_of(n) else {
             continue;
         };
-        let since = node.out_since(step.disruptive || !history.done.contains(&step.id));
-        let Some(host) = step.host() else { continue };
-        let in_service = status.in_service_since(&host.name);
-        if in_service < since {
-            let is_disturbed = step.disruptive
-                && node
-                    .intent
-                    .as_ref()
-                    .is_some_and(|intent| intent.sequence > in_service);
-            leaves_service(&mut history, host.clone(), is_disturbed);
-        }
+        let node = shared.plan.nodes[n].id.clone();
+        shared.note_outage(&host, OutageCause::Unproven { node });
+        hosts.push(host);
     }
-    history
+    hosts
 }
 
-/// A host counts as out of service, for certain or in doubt. What is certain stays so.
-fn leaves_service(history: &mut History, host: Target, for_certain: bool) {
-    if for_certain {
-        history.in_doubt.remove(&host);
-    } else if !history.out_of_service.contains(&host) {
-        history.in_doubt.insert(host.clone());
+/// Journals these entries; once it returns they are durable, all of them.
+async fn commit_entries(
+    journal: &JournalWriter,
+    mut entries: Vec<JournalEntry>,
+) -> Result<(), JournalError> {
+    let Some(last) = entries.pop() else {
+        return Ok(());
+    };
+    for entry in entries {
+        journal.note(entry);
     }
-    history.out_of_service.insert(host);
+    journal.commit(last).await
+}
+
+fn count_steps_left(scheduler: &Scheduler) -> usize {
+    scheduler
+        .outcomes()
+        .filter(|(step, outcome)| step.role == StepRole::Work && outcome.is_none())
+        .count()
+}
+
+/// Reports the targets that are left alone. A host that waits for its power cycle may be off.
+fn report_unready_targets(
+    found: &Preflight,
+    scheduler: &Scheduler,
+    next: &NextCommands,
+) -> Vec<Diagnostic> {
+    let waits = scheduler
+        .outcomes()
+        .filter(|(step, outcome)| step.by_hand && step.held.is_none() && outcome.is_none());
+    found.told(next, &waits.filter_map(|(step, _)| step.host()).collect())
 }

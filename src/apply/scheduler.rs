@@ -89,85 +89,58 @@ pub struct Scheduler {
 impl Scheduler {
     /// Before the first signal.
     pub fn new(steps: Vec<ScheduledStep>, limits: Limits, history: &History) -> Self {
-        let progress: Vec<StepProgress> = steps
-            .iter()
-            .map(|s| {
-                if history.done.contains(&s.id) {
-                    StepProgress::Over(NodeOutcome::Done { changed: false })
-                } else {
-                    StepProgress::Waiting
-                }
-            })
-            .collect();
-        let is_over = |n: &usize| matches!(progress[*n], StepProgress::Over(_));
-        let waits_for: Vec<usize> = steps
-            .iter()
-            .map(|s| s.after.iter().filter(|n| !is_over(n)).count())
-            .collect();
-        let mut left_in_wave = BTreeMap::new();
-        let mut of_target: BTreeMap<Target, Vec<usize>> = BTreeMap::new();
-        let (mut gated, mut passed_before) = (BTreeSet::new(), BTreeSet::new());
+        let is_done = |step: &ScheduledStep| history.done.contains(&step.id);
+        let mut progress = vec![StepProgress::Waiting; steps.len()];
+        let mut begun = history.out_of_service.clone();
         for (n, step) in steps.iter().enumerate() {
-            *left_in_wave.entry(step.wave).or_insert(0) += usize::from(!is_over(&n));
-            if let Some(target) = &step.target {
-                of_target.entry(target.clone()).or_default().push(n);
-            }
-            match &step.role {
-                StepRole::Gate(_) if is_over(&n) => drop(passed_before.insert(n)),
-                StepRole::Gate(hosts) => gated.extend(hosts.iter().cloned()),
-                _ => {}
+            if is_done(step) {
+                progress[n] = StepProgress::Over(NodeOutcome::Done { changed: false });
+                begun.extend(step.target.clone());
             }
         }
-        left_in_wave.retain(|_, left| *left > 0);
-        let is_done = |step: &&ScheduledStep| history.done.contains(&step.id);
-        let touched = steps
+        let is_open = |n: &&usize| !matches!(progress[**n], StepProgress::Over(_));
+        let waits_for = steps
             .iter()
-            .filter(is_done)
-            .filter_map(|step| step.target.clone());
-        let begun = touched
-            .chain(history.out_of_service.iter().cloned())
+            .map(|step| step.after.iter().filter(is_open).count())
             .collect();
-        Scheduler {
+        let disturbed = history.out_of_service.iter();
+        let mut scheduler = Scheduler {
             limits: Limits {
                 parallel: limits.parallel.max(1),
                 ..limits
             },
             waits_for,
-            left_in_wave,
-            unblocked: Vec::new(),
-            ready: BTreeSet::new(),
-            running: BTreeSet::new(),
-            busy: BTreeSet::new(),
             begun,
-            disturbed: history
-                .out_of_service
-                .iter()
-                .map(|host| (host.clone(), None))
-                .collect(),
-            lost: BTreeSet::new(),
-            outside: BTreeSet::new(),
+            disturbed: disturbed.map(|host| (host.clone(), None)).collect(),
             in_doubt: history.in_doubt.clone(),
             look: if limits.looks {
                 OutageCheckState::Due
             } else {
                 OutageCheckState::Fresh
             },
-            lost_in_run: BTreeSet::new(),
-            let_go: BTreeSet::new(),
-            spared: BTreeMap::new(),
-            passed_before,
-            isolated: BTreeMap::new(),
-            gaps: BTreeMap::new(),
-            of_target,
-            gated,
-            stopped: None,
-            paused: false,
-            interrupted: false,
-            wave: None,
-            is_begun: false,
-            ended: false,
             progress,
             steps,
+            ..Scheduler::default()
+        };
+        scheduler.index_steps();
+        scheduler
+    }
+
+    /// Finds the steps of each wave and target, and the hosts that gates still have to verify.
+    fn index_steps(&mut self) {
+        for (n, step) in self.steps.iter().enumerate() {
+            let is_over = matches!(self.progress[n], StepProgress::Over(_));
+            if !is_over {
+                *self.left_in_wave.entry(step.wave).or_insert(0) += 1;
+            }
+            if let Some(target) = &step.target {
+                self.of_target.entry(target.clone()).or_default().push(n);
+            }
+            match &step.role {
+                StepRole::Gate(_) if is_over => drop(self.passed_before.insert(n)),
+                StepRole::Gate(hosts) => self.gated.extend(hosts.iter().cloned()),
+                _ => {}
+            }
         }
     }
 

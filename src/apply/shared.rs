@@ -92,27 +92,8 @@ impl RunContext {
         ready: BTreeMap<String, HostNow>,
         heart: Heart,
     ) -> Self {
-        // A power cycle by hand has no intent; where it was made, all that comes after it may have
-        // moved.
-        let has_acted = |node: &NodeStatus| {
-            node.intent.is_some() || node.outcome == Some(NodeOutcome::Done { changed: true })
-        };
-        // What an earlier part of the run only found moved, it has not begun.
-        let has_begun = |node: &NodeStatus| {
-            node.intent.is_some() || node.outcome.as_ref().is_some_and(NodeOutcome::is_done)
-        };
-        let earlier_steps = |is_so: &dyn Fn(&NodeStatus) -> bool| -> BTreeSet<usize> {
-            (0..steps.len())
-                .filter(|n| earlier.status.nodes.get(&steps[*n].id).is_some_and(is_so))
-                .collect()
-        };
-        let (acted, begun) = (earlier_steps(&has_acted), earlier_steps(&has_begun));
-        let mut of_target: BTreeMap<Target, Vec<usize>> = BTreeMap::new();
-        for (n, step) in steps.iter().enumerate() {
-            step.target
-                .iter()
-                .for_each(|target| of_target.entry(target.clone()).or_default().push(n));
-        }
+        let acted = find_earlier_steps(steps, &earlier.status, has_acted);
+        let begun = find_earlier_steps(steps, &earlier.status, has_begun);
         let found = |now: &HostNow| {
             Arc::new(tokio::sync::Mutex::new(
                 now.record.iter().cloned().collect(),
@@ -150,7 +131,7 @@ impl RunContext {
             acted: Mutex::new(acted),
             looked_at: Mutex::new(begun),
             compared: Mutex::default(),
-            of_target,
+            of_target: index_by_target(steps),
             disruptive: (0..steps.len()).filter(|n| steps[*n].disruptive).collect(),
             before_on_target,
         }
@@ -350,6 +331,37 @@ impl RunContext {
         }
         self.note_record(&target, writer?).await
     }
+}
+
+/// The numbers of the steps for which this is so, by what an earlier part of the run left.
+fn find_earlier_steps(
+    steps: &[ScheduledStep],
+    status: &RunStatus,
+    is_so: fn(&NodeStatus) -> bool,
+) -> BTreeSet<usize> {
+    (0..steps.len())
+        .filter(|n| status.nodes.get(&steps[*n].id).is_some_and(is_so))
+        .collect()
+}
+
+/// A power cycle by hand has no intent; where it was made, all that comes after it may have moved.
+fn has_acted(node: &NodeStatus) -> bool {
+    node.intent.is_some() || node.outcome == Some(NodeOutcome::Done { changed: true })
+}
+
+/// What an earlier part of the run only found moved, it has not begun.
+fn has_begun(node: &NodeStatus) -> bool {
+    node.intent.is_some() || node.outcome.as_ref().is_some_and(NodeOutcome::is_done)
+}
+
+fn index_by_target(steps: &[ScheduledStep]) -> BTreeMap<Target, Vec<usize>> {
+    let mut of_target: BTreeMap<Target, Vec<usize>> = BTreeMap::new();
+    for (n, step) in steps.iter().enumerate() {
+        if let Some(target) = &step.target {
+            of_target.entry(target.clone()).or_default().push(n);
+        }
+    }
+    of_target
 }
 
 /// Why a host is out of service of which this step failed, or nobody knows how it ended.

@@ -26,6 +26,17 @@ pub enum RunPhase {
 }
 
 impl RunPhase {
+    /// Whether a run goes on, by its journal. `live` says whether some process holds the cluster's
+    /// lock for it.
+    fn from_run(run: &RunStatus, live: bool) -> Self {
+        match (&run.ending, live, &run.paused) {
+            (Some(_), ..) => RunPhase::Over,
+            (None, false, _) => RunPhase::Dead,
+            (None, true, Some(_)) => RunPhase::Paused,
+            (None, true, None) => RunPhase::Running,
+        }
+    }
+
     /// The word on the screen.
     pub fn word(self) -> &'static str {
         match self {
@@ -190,53 +201,21 @@ pub fn compute_rollout_status(
     live: bool,
     past: &Past,
 ) -> RolloutStatus {
-    let life = match (&run.ending, live, &run.paused) {
-        (Some(_), ..) => RunPhase::Over,
-        (None, false, _) => RunPhase::Dead,
-        (None, true, Some(_)) => RunPhase::Paused,
-        (None, true, None) => RunPhase::Running,
-    };
-    let is_live = matches!(life, RunPhase::Running | RunPhase::Paused);
-    let waits_s = plan
-        .nodes
-        .iter()
-        .filter_map(|node| Some((node.id.as_str(), waits_s(node)?)))
-        .collect();
-    let seen = RunJournalView {
-        run,
-        waits_s,
-        steps,
-        by_host: by_host(steps),
-        is_over: life == RunPhase::Over,
-        is_live,
-    };
+    let life = RunPhase::from_run(run, live);
+    let seen = RunJournalView::new(plan, steps, run, life);
     let lost = seen.hosts(|host| {
         seen.states(host)
             .any(|(_, outcome)| outcome.is_some_and(NodeOutcome::is_loss))
     });
     let outages = run.outages();
     let unavailable = seen.hosts(|host| {
-        lost.contains(host) || seen.is_out(host) || (!is_live && outages.contains_key(&*host.name))
+        let left_by_run = !seen.is_live && outages.contains_key(&*host.name);
+        lost.contains(host) || seen.is_out(host) || left_by_run
     });
     let work = || {
         steps
             .iter()
             .filter(|step| step.role == StepRole::Work && step.held.is_none())
-    };
-    let is_over = |step: &ScheduledStep| seen.outcome(step).is_some();
-    let was_begun = |step: &ScheduledStep| {
-        seen.outcome(step)
-            .is_some_and(|o| !matches!(o, NodeOutcome::Skipped { .. } | NodeOutcome::Held { .. }))
-    };
-    let steps_over = work().filter(|step| was_begun(step)).count();
-    let done = |step: &ScheduledStep| match &step.role {
-        StepRole::Gate(_) => matches!(seen.gate(&step.id), GateState::Passed { .. }),
-        _ => is_over(step),
-    };
-    let left = if run.ending.is_some() {
-        None
-    } else {
-        past.estimate(steps, &done, plan.rollout.max_unavailable, usize::MAX)
     };
     RolloutStatus {
         run: run.run.clone(),
@@ -249,7 +228,9 @@ pub fn compute_rollout_status(
         paused_since: run.paused.clone().filter(|_| life == RunPhase::Paused),
         ending: run.ending.clone(),
         waves: list_wave_statuses(plan, &seen),
-        steps_over,
+        steps_over: work()
+            .filter(|step| seen.was_begun_and_is_over(step))
+            .count(),
         steps: work().count(),
         unavailable: fold_host_names(&unavailable),
         unavailable_count: unavailable.len(),
@@ -261,7 +242,7 @@ pub fn compute_rollout_status(
         resumable: is_resumable(steps, run),
         active: seen.active(),
         failed: seen.failed(),
-        left,
+        left: seen.estimate_left(plan.rollout.max_unavailable, past),
     }
 }
 
@@ -359,6 +340,44 @@ struct RunJournalView<'a> {
 }
 
 impl<'a> RunJournalView<'a> {
+    fn new(plan: &'a Plan, steps: &'a [ScheduledStep], run: &'a RunStatus, life: RunPhase) -> Self {
+        let waits_s = plan
+            .nodes
+            .iter()
+            .filter_map(|node| Some((node.id.as_str(), waits_s(node)?)))
+            .collect();
+        RunJournalView {
+            run,
+            waits_s,
+            steps,
+            by_host: by_host(steps),
+            is_over: life == RunPhase::Over,
+            is_live: matches!(life, RunPhase::Running | RunPhase::Paused),
+        }
+    }
+
+    /// How long what is left will likely take; nothing for a run that has ended.
+    fn estimate_left(&self, max_unavailable: usize, past: &Past) -> Option<Estimate> {
+        if self.run.ending.is_some() {
+            return None;
+        }
+        let is_done = |step: &ScheduledStep| match &step.role {
+            StepRole::Gate(_) => matches!(self.gate(&step.id), GateState::Passed { .. }),
+            _ => self.outcome(step).is_some(),
+        };
+        past.estimate(self.steps, &is_done, max_unavailable, usize::MAX)
+    }
+
+    fn was_begun_and_is_over(&self, step: &ScheduledStep) -> bool {
+        let outcome = self.outcome(step);
+        outcome.is_some_and(|outcome| {
+            !matches!(
+                outcome,
+                NodeOutcome::Skipped { .. } | NodeOutcome::Held { .. }
+            )
+        })
+    }
+
     fn hosts(&self, wanted: impl Fn(&Target) -> bool) -> BTreeSet<&'a Target> {
         self.by_host
             .keys()

@@ -101,33 +101,22 @@ pub fn build_steps(plan: &Plan) -> Result<Vec<ScheduledStep>, Diagnostic> {
     }
     let mut steps = Vec::with_capacity(plan.nodes.len());
     for node in &plan.nodes {
-        let find = |id: &String| {
-            number.get(id.as_str()).copied().ok_or_else(|| {
-                broken(format!(
-                    "{} comes after {id}, which is not in the plan",
-                    node.id
-                ))
-            })
-        };
-        let after = node
-            .after
-            .iter()
-            .map(find)
-            .collect::<Result<BTreeSet<_>, _>>()?;
-        steps.push(new_step(
-            node,
-            after.into_iter().collect(),
-            plan.rollout.needs_window(node.disruption),
-        ));
+        let mut after = BTreeSet::new();
+        for id in &node.after {
+            let Some(before) = number.get(id.as_str()) else {
+                let what = format!("{} comes after {id}, which is not in the plan", node.id);
+                return Err(broken(what));
+            };
+            after.insert(*before);
+        }
+        let needs_window = plan.rollout.needs_window(node.disruption);
+        steps.push(new_step(node, after.into_iter().collect(), needs_window));
     }
     let edges: Vec<(usize, usize)> = list_edges(&steps).collect();
     let order = sort_steps(&steps).map_err(|ring| {
-        broken(format!(
-            "{} waits for itself",
-            ring.0
-                .first()
-                .map_or("a step", |n| plan.nodes[*n].id.as_str())
-        ))
+        let first = ring.0.first();
+        let id = first.map_or("a step", |n| plan.nodes[*n].id.as_str());
+        broken(format!("{id} waits for itself"))
     })?;
     if let Some((own, _)) = edges.iter().find(|(before, after)| before == after) {
         return Err(broken(format!("{} waits for itself", plan.nodes[*own].id)));
@@ -135,26 +124,29 @@ pub fn build_steps(plan: &Plan) -> Result<Vec<ScheduledStep>, Diagnostic> {
     for (before, after) in edges {
         steps[before].before.push(after);
     }
-    for n in order {
-        let latest = steps[n]
-            .after
-            .iter()
-            .map(|b| steps[*b].wave)
-            .max()
-            .unwrap_or(0);
-        steps[n].wave = steps[n].wave.max(latest);
-    }
-    let by_hand = steps
-        .iter()
-        .filter(|step| step.by_hand)
-        .map(|step| step.wave)
-        .min();
-    // Hosts that an earlier run left out of service go before the canaries.
-    let last_canary = usize::from(!plan.verified_first().is_empty());
-    steps
-        .iter_mut()
-        .for_each(|step| step.canary = step.wave <= last_canary || Some(step.wave) == by_hand);
+    raise_waves(&mut steps, &order);
+    mark_canaries(&mut steps, plan);
     Ok(steps)
+}
+
+/// Puts no step in an earlier wave than what comes before it. `order` has every step after its
+/// prerequisites.
+fn raise_waves(steps: &mut [ScheduledStep], order: &[usize]) {
+    for n in order {
+        let before = steps[*n].after.iter().map(|b| steps[*b].wave);
+        let latest = before.max().unwrap_or(0);
+        steps[*n].wave = steps[*n].wave.max(latest);
+    }
+}
+
+/// Hosts that an earlier run left out of service go before the canaries.
+fn mark_canaries(steps: &mut [ScheduledStep], plan: &Plan) {
+    let by_hand = steps.iter().filter(|step| step.by_hand);
+    let first_by_hand = by_hand.map(|step| step.wave).min();
+    let last_canary = usize::from(!plan.verified_first().is_empty());
+    for step in steps {
+        step.canary = step.wave <= last_canary || Some(step.wave) == first_by_hand;
+    }
 }
 
 /// Leaves for `resume` what the plan itself holds and only a power cycle keeps waiting, with the
@@ -208,7 +200,7 @@ fn new_step(node: &PlanNode, after: Vec<usize>, needs_window: bool) -> Scheduled
             NodeKind::Uncordon { .. } => Some(OnNode::GivesBack),
             _ => None,
         },
-        waits: matches!(&node.kind, NodeKind::Change { actions, .. } if !actions.is_empty() && actions.iter().all(|action| action.waits_s() > 0)),
+        waits: only_waits(node),
         is_out: matches!(node.kind, NodeKind::Uncordon { left: true, .. }),
         canary: false,
         after,
@@ -216,6 +208,14 @@ fn new_step(node: &PlanNode, after: Vec<usize>, needs_window: bool) -> Scheduled
         wave: node.wave,
         held: node.held.clone(),
     }
+}
+
+/// All its actions wait for what comes about by itself.
+fn only_waits(node: &PlanNode) -> bool {
+    let NodeKind::Change { actions, .. } = &node.kind else {
+        return false;
+    };
+    !actions.is_empty() && actions.iter().all(|action| action.waits_s() > 0)
 }
 
 fn is_of_cluster(node: &PlanNode) -> bool {

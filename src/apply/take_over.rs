@@ -133,7 +133,6 @@ async fn lock_and_read_target(
     lock: &ClusterLock,
 ) -> Result<TakeOverCandidate, Diagnostic> {
     let next = NextCommands::beside(&context.folder);
-    let unfit = |reason: &str| not_workable(target, reason, &next);
     let locker = connect_target(&target.name, context)
         .await
         .map_err(|error| error.diagnostic())?;
@@ -148,32 +147,16 @@ async fn lock_and_read_target(
         .known()
         .cloned();
     let (writer, replaced) = lock_one(&target.name, context, &locker, lock).await?;
-    let decided = async {
-        let record = read_record(target, &writer.reader())
-            .await
-            .map_err(|error| error.diagnostic())?;
-        match &record {
-            TargetRecord::Absent => Err(unfit("it has no record any more")),
-            _ if !conflict.is_about(&record) => Err(unfit("meanwhile it has another record")),
-            TargetRecord::Read { record, .. }
-                if decision.keep_record && record.is_of_another(machine.as_ref()) =>
-            {
-                Err(unfit(
-                    "its record is of another machine, so what was there before says nothing of \
-                     this one: take it over without --keep-record",
-                ))
+    let decided = match read_record(target, &writer.reader()).await {
+        Ok(record) => {
+            match find_unfit_reason(&record, target, conflict, decision, machine.as_ref()) {
+                Some(reason) => Err(not_workable(target, reason, &next)),
+                None => Ok(record),
             }
-            TargetRecord::Unreadable { .. } if decision.keep_record => Err(unfit(
-                "its record cannot be read, so nothing of it can be kept",
-            )),
-            TargetRecord::Unreadable { .. } if target.kind == TargetKind::Kube => Err(unfit(
-                "its record cannot be read, and a cluster keeps no other beside it: take the \
-                 Secret away by hand",
-            )),
-            _ => Ok(record),
         }
+        Err(error) => Err(error.diagnostic()),
     };
-    match decided.await {
+    match decided {
         Ok(record) => {
             let entry = new_take_over_entry(&record, decision);
             Ok(TakeOverCandidate {
@@ -188,6 +171,36 @@ async fn lock_and_read_target(
             let _ = writer.unlock().await;
             Err(problem)
         }
+    }
+}
+
+/// Why a target with this record, on this machine, is not what was decided about.
+fn find_unfit_reason(
+    record: &TargetRecord,
+    target: &Target,
+    conflict: &IdentityConflict,
+    decision: &TakeOverDecision,
+    machine: Option<&MachineId>,
+) -> Option<&'static str> {
+    match record {
+        TargetRecord::Absent => Some("it has no record any more"),
+        _ if !conflict.is_about(record) => Some("meanwhile it has another record"),
+        TargetRecord::Read { record, .. }
+            if decision.keep_record && record.is_of_another(machine) =>
+        {
+            Some(
+                "its record is of another machine, so what was there before says nothing of this \
+                 one: take it over without --keep-record",
+            )
+        }
+        TargetRecord::Unreadable { .. } if decision.keep_record => {
+            Some("its record cannot be read, so nothing of it can be kept")
+        }
+        TargetRecord::Unreadable { .. } if target.kind == TargetKind::Kube => Some(
+            "its record cannot be read, and a cluster keeps no other beside it: take the Secret \
+             away by hand",
+        ),
+        _ => None,
     }
 }
 

@@ -347,7 +347,8 @@ pub fn report_unknown_outcome(
 const NOT_BEGUN: &str = "nothing was begun on it in this step; it counts as out of service, and \
                          the rest of the plan on it is left";
 
-/// The same of whatever it is.
+/// States that nothing was begun on a target of any kind. Only a host or a switch counts as out of
+/// service.
 fn not_begun(on: &str) -> &'static str {
     match describe_target_kind(on) {
         "host" | "switch" => NOT_BEGUN,

@@ -1,6 +1,8 @@
 //! The loop between the scheduler and the hosts: starts what the scheduler asks for, tells it what
 //! came of it, and journals both.
 
+mod run_outcome;
+
 use super::by_hand::by_hand;
 use super::change::{Finish, apply_change};
 use super::cluster_node::NodeStep;
@@ -8,20 +10,18 @@ use super::context::RunEvent;
 use super::drain::drain_node;
 use super::gate::GateResult;
 use super::lookout::Lookout;
-use super::outcome::{ApplyOutcome, RunExitClass, StepCounts, compute_exit_class};
 use super::reboot::reboot_host;
 use super::scheduler::Scheduler;
 use super::shared::RunContext;
 use super::signal::{SchedulerCommand, Signal};
-use super::steps::{ScheduledStep, StepRole};
 use super::trouble;
-use super::uncordon::{may_be_cordoned, stay_cordoned, uncordon_node};
+use super::uncordon::uncordon_node;
 use super::watch::{Notice, RunMonitor};
 use railwright_base::{Diagnostic, Target, TargetKind};
 use railwright_plan::by_hand::is_by_hand;
-use railwright_plan::{NodeKind, Outage, Unavailability};
+use railwright_plan::{NodeKind, Unavailability};
 use railwright_state::journal_writer::JournalError;
-use railwright_state::{ClusterState, JournalEntry, NodeOutcome, OrderKind, RunOrder, Skip};
+use railwright_state::{JournalEntry, NodeOutcome, OrderKind, RunOrder, Skip};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -36,6 +36,10 @@ enum FinishedTask {
         unwritten: Vec<Diagnostic>,
     },
 }
+
+/// A task that ended, or panicked.
+type JoinedTask =
+    Result<(tokio::task::Id, Result<FinishedTask, JournalError>), tokio::task::JoinError>;
 
 /// A run that goes on.
 pub(super) struct Turn {
@@ -113,97 +117,95 @@ impl Turn {
         Ok(())
     }
 
-    async fn joined(
-        &mut self,
-        joined: Result<
-            (tokio::task::Id, Result<FinishedTask, JournalError>),
-            tokio::task::JoinError,
-        >,
-    ) -> Result<bool, JournalError> {
+    async fn joined(&mut self, joined: JoinedTask) -> Result<bool, JournalError> {
         let (id, done) = match joined {
             Ok((id, done)) => (id, Some(done?)),
             Err(error) => (error.id(), None),
         };
         if self.looking == Some(id) {
-            self.looking = None;
-            for step in self.lookout.power_cycles() {
-                self.signal(Signal::WentOut { step }).await;
-            }
-            let out = self.seen_out();
-            let in_doubt = out
-                .iter()
-                .filter(|(_, why)| why.is_in_doubt())
-                .map(|(host, _)| host.clone())
-                .collect();
-            return Ok(self
-                .signal(Signal::Looked {
-                    in_doubt,
-                    out: out.into_keys().collect(),
-                })
-                .await);
+            return Ok(self.finish_look().await);
         }
         let Some(step) = self.of_task.remove(&id) else {
             return Ok(false);
         };
-        let node = self.shared.plan.nodes[step].id.clone();
         let signal = match done {
-            Some(FinishedTask::Step(finish)) => {
-                self.problems.extend(finish.problems);
-                if let Some(hosts) = finish.spares {
-                    self.signal(Signal::Spare { step, hosts }).await;
-                }
-                (self.shared.sink)(RunEvent::StepFinished {
-                    node,
-                    outcome: finish.outcome.clone(),
-                });
-                if finish.went_out {
-                    self.signal(Signal::WentOut { step }).await;
-                }
-                Signal::Finished {
-                    step,
-                    outcome: finish.outcome,
-                }
-            }
+            Some(FinishedTask::Step(finish)) => self.finish_step(step, *finish).await,
             Some(FinishedTask::Gate {
                 hosts,
                 result,
                 unwritten,
             }) => {
-                let problem = result.failure();
                 self.problems.extend(unwritten);
-                self.problems.extend(result.problems.iter().cloned());
-                if problem.is_none() {
-                    self.proven.extend(hosts.iter().cloned());
-                }
-                (self.shared.sink)(RunEvent::GateFinished {
-                    node,
-                    hosts: hosts.clone(),
-                    result,
-                });
-                Signal::GateAnswered {
-                    step,
-                    hosts: hosts.iter().map(Target::host).collect(),
-                    problem,
-                }
+                self.finish_gate(step, &hosts, result)
             }
-            Some(FinishedTask::Look) | None => {
-                let outcome = NodeOutcome::Unknown {
-                    reason: "railwright itself failed in this step".to_owned(),
-                };
-                self.problems.push(
-                    self.unknown(step, "railwright itself failed in this step; this is a bug"),
-                );
-                self.shared
-                    .finish(
-                        &self.shared.plan.nodes[step],
-                        &Finish::of(outcome.clone()),
-                        None,
-                    )
-                    .await;
-                Signal::Finished { step, outcome }
-            }
+            Some(FinishedTask::Look) | None => self.finish_failed_task(step).await,
         };
         Ok(self.signal(signal).await)
+    }
+
+    /// Tells the scheduler who else is out of service. True when all is over.
+    async fn finish_look(&mut self) -> bool {
+        self.looking = None;
+        for step in self.lookout.power_cycles() {
+            self.signal(Signal::WentOut { step }).await;
+        }
+        let out = self.seen_out();
+        let in_doubt = out
+            .iter()
+            .filter(|(_, why)| why.is_in_doubt())
+            .map(|(host, _)| host.clone())
+            .collect();
+        let out = out.into_keys().collect();
+        self.signal(Signal::Looked { in_doubt, out }).await
+    }
+
+    async fn finish_step(&mut self, step: usize, finish: Finish) -> Signal {
+        self.problems.extend(finish.problems);
+        if let Some(hosts) = finish.spares {
+            self.signal(Signal::Spare { step, hosts }).await;
+        }
+        (self.shared.sink)(RunEvent::StepFinished {
+            node: self.shared.plan.nodes[step].id.clone(),
+            outcome: finish.outcome.clone(),
+        });
+        if finish.went_out {
+            self.signal(Signal::WentOut { step }).await;
+        }
+        Signal::Finished {
+            step,
+            outcome: finish.outcome,
+        }
+    }
+
+    fn finish_gate(&mut self, step: usize, hosts: &[String], result: GateResult) -> Signal {
+        let problem = result.failure();
+        self.problems.extend(result.problems.iter().cloned());
+        if problem.is_none() {
+            self.proven.extend(hosts.iter().cloned());
+        }
+        (self.shared.sink)(RunEvent::GateFinished {
+            node: self.shared.plan.nodes[step].id.clone(),
+            hosts: hosts.to_vec(),
+            result,
+        });
+        Signal::GateAnswered {
+            step,
+            hosts: hosts.iter().map(Target::host).collect(),
+            problem,
+        }
+    }
+
+    /// The task of a step panicked: how the step ended is not known.
+    async fn finish_failed_task(&mut self, step: usize) -> Signal {
+        let outcome = NodeOutcome::Unknown {
+            reason: "railwright itself failed in this step".to_owned(),
+        };
+        let problem = self.unknown(step, "railwright itself failed in this step; this is a bug");
+        self.problems.push(problem);
+        let finish = Finish::of(outcome.clone());
+        let node = &self.shared.plan.nodes[step];
+        self.shared.finish(node, &finish, None).await;
+        Signal::Finished { step, outcome }
     }
 
     fn unknown(&self, step: usize, reason: &str) -> Diagnostic {
@@ -330,7 +332,10 @@ impl Turn {
     /// Who is out of service by what was seen at the last look. A doubt about a host that counts by
     /// a run is nothing new.
     fn seen_out(&self) -> BTreeMap<Target, Unavailability> {
-        let is_doubt = |why: &Unavailability| matches!(why, Unavailability::LeftByRun(outage) if outage.cause.is_in_doubt());
+        let is_doubt = |why: &Unavailability| match why {
+            Unavailability::LeftByRun(outage) => outage.cause.is_in_doubt(),
+            _ => false,
+        };
         let is_known = |host: &Target, why: &Unavailability| {
             is_doubt(why) && self.scheduler.is_out_by_run(host)
         };
@@ -433,190 +438,4 @@ impl Turn {
     pub fn add(&mut self, problems: Vec<Diagnostic>) {
         self.problems.extend(problems);
     }
-
-    /// How the run ended; its end is journalled, and the state made of the journal.
-    pub async fn outcome(mut self, broken: Option<JournalError>) -> ApplyOutcome {
-        let outcomes: Vec<(String, NodeOutcome)> = self
-            .scheduler
-            .outcomes()
-            .map(|(step, outcome)| (step.id.clone(), or_unknown(outcome)))
-            .collect();
-        let mut counts = StepCounts::default();
-        let worked = |step: &ScheduledStep| step.role == StepRole::Work;
-        self.scheduler
-            .outcomes()
-            .filter(|(step, _)| worked(step))
-            .for_each(|(_, outcome)| counts.add(&or_unknown(outcome)));
-        self.problems.extend(self.summary(&outcomes));
-        self.problems.extend(stay_cordoned(
-            &self.shared.plan.nodes,
-            &outcomes,
-            &self.shared.next,
-        ));
-        self.problems.extend(may_be_cordoned(
-            &self.shared.plan.nodes,
-            &outcomes,
-            &self.shared.next,
-        ));
-        let (waits, power_cycles) = self.waiting(&outcomes);
-        let is_left = |(step, outcome): (&ScheduledStep, Option<&NodeOutcome>)| {
-            step.role != StepRole::Barrier
-                && step.held.is_none()
-                && !outcome.is_some_and(NodeOutcome::is_done)
-        };
-        let resumable = !waits.is_empty() || self.scheduler.outcomes().any(is_left);
-        let mut ending = compute_exit_class(&outcomes, &waits, self.interrupts > 0, &self.problems);
-        let finished = match broken {
-            Some(broken) => Err(broken),
-            None => {
-                self.shared
-                    .journal
-                    .commit(JournalEntry::RunFinished {
-                        ending: ending.word().to_owned(),
-                    })
-                    .await
-            }
-        };
-        let stored = match finished {
-            Ok(()) => ClusterState::load(&self.shared.context.folder).and_then(|mut state| {
-                state
-                    .store(&self.shared.context.folder)
-                    .map(|()| state.outages)
-            }),
-            Err(broken) => Err(trouble::journal_broken(
-                &broken.to_string(),
-                &self.shared.next,
-            )),
-        };
-        match stored {
-            Ok(outages) if ending == RunExitClass::Done => {
-                let known = outages
-                    .iter()
-                    .filter(|(host, _)| self.shared.context.hosts.contains_key(*host));
-                let known: BTreeMap<&str, &Outage> = known
-                    .map(|(host, outage)| (host.as_str(), outage))
-                    .collect();
-                if !known.is_empty() {
-                    ending = RunExitClass::Incomplete;
-                    self.problems
-                        .push(trouble::still_out_of_service(&known, &self.shared.next));
-                }
-            }
-            Ok(_) => {}
-            Err(problem) => {
-                ending = ending.min(RunExitClass::Failed);
-                self.problems.push(problem);
-            }
-        }
-        ApplyOutcome {
-            ending,
-            run: Some(self.shared.run.clone()),
-            counts,
-            resumable,
-            power_cycles,
-            problems: self.problems,
-            outcomes,
-        }
-    }
-
-    /// The steps that wait for nothing but a power cycle, and the hosts that wait for one, wave by
-    /// wave. The plan of a run holds nothing of them itself.
-    fn waiting(&self, outcomes: &[(String, NodeOutcome)]) -> (BTreeSet<usize>, Vec<Vec<String>>) {
-        let nodes = &self.shared.plan.nodes;
-        let is_held = |n: &usize| matches!(outcomes[*n].1, NodeOutcome::Held { .. });
-        let waits: BTreeSet<usize> = (0..nodes.len())
-            .filter(|n| nodes[*n].held.is_none() && is_held(n))
-            .collect();
-        let mut hosts: BTreeMap<usize, Vec<String>> = BTreeMap::new();
-        let is_due = |n: &usize| {
-            self.shared
-                .earlier_on_target(*n)
-                .iter()
-                .all(|m| outcomes[*m].1.is_done())
-        };
-        for node in waits
-            .iter()
-            .filter(|n| is_by_hand(&nodes[**n]) && is_due(n))
-            .map(|n| &nodes[*n])
-        {
-            hosts
-                .entry(node.wave)
-                .or_default()
-                .extend(node.target.iter().map(|target| target.name.to_string()));
-        }
-        (waits, hosts.into_values().collect())
-    }
-
-    /// Who is out of service, with the reason where it is nobody's doing here.
-    fn unavailable(&self) -> BTreeMap<String, Option<String>> {
-        let (seen, refused) = (self.seen_out(), self.shared.plan.refused_hosts());
-        let outside = |host: &Target| {
-            seen.get(host)
-                .filter(|_| !self.scheduler.is_out_for_certain_by_run(host))
-        };
-        let why = |host: &Target| {
-            outside(host)
-                .map(Unavailability::words)
-                .or_else(|| refused.get(&*host.name).cloned())
-        };
-        let one = |host: &Target| (host.name.to_string(), why(host));
-        self.scheduler
-            .out_of_service()
-            .into_iter()
-            .map(one)
-            .collect()
-    }
-
-    /// One sentence for all that was skipped.
-    fn summary(&self, outcomes: &[(String, NodeOutcome)]) -> Option<Diagnostic> {
-        let skipped = |wanted: &Skip| {
-            outcomes
-                .iter()
-                .filter(|(_, o)| matches!(o, NodeOutcome::Skipped { because } if because == wanted))
-                .count()
-        };
-        let next = &self.shared.next;
-        let rollout = &self.shared.plan.rollout;
-        let told = |because: Skip| match (skipped(&because), because) {
-            (0, _) => None,
-            (count, Skip::Interrupted) => Some(trouble::report_interrupted_run(count, next)),
-            (count, Skip::Window) => Some(trouble::window_closed(
-                count,
-                rollout,
-                self.shared.context.clock.now(),
-                next,
-            )),
-            (count, Skip::Deadline) => Some(trouble::report_deadline_passed(
-                count,
-                rollout.deadline_s.unwrap_or_default(),
-                next,
-            )),
-            (count, _) => match rollout.failure_budget {
-                Some(failures) if self.scheduler.lost() >= failures => Some(
-                    trouble::failure_budget(count, self.scheduler.lost(), failures, next),
-                ),
-                _ => Some(trouble::report_budget_stop(
-                    count,
-                    &self.unavailable(),
-                    rollout.max_unavailable,
-                    next,
-                )),
-            },
-        };
-        [
-            Skip::Interrupted,
-            Skip::Window,
-            Skip::Deadline,
-            Skip::Budget,
-        ]
-        .into_iter()
-        .find_map(told)
-    }
-}
-
-/// Only a run whose journal broke ends with steps that have no outcome.
-fn or_unknown(outcome: Option<&NodeOutcome>) -> NodeOutcome {
-    outcome.cloned().unwrap_or_else(|| NodeOutcome::Unknown {
-        reason: "the run ended before it".to_owned(),
-    })
 }

@@ -11,7 +11,7 @@ use railwright_base::{Diagnostic, Target, nodeset};
 use railwright_knowledge::spec::rollout::DRAIN_DEFAULT_S;
 use railwright_plan::{NodeKind, PlanNode};
 use railwright_resource::Action;
-use railwright_resource::kubernetes_object::nodes::Cordon;
+use railwright_resource::kubernetes_object::nodes::{Cordon, NodeNow};
 use railwright_state::NodeOutcome;
 use railwright_state::journal_writer::JournalError;
 use railwright_system::clock;
@@ -34,81 +34,8 @@ pub(super) async fn uncordon_node(mut step: NodeStep<'_>) -> Result<Finish, Jour
 
 async fn given_back(step: &mut NodeStep<'_>) -> Result<bool, Halt> {
     step.connect().await?;
-    let limit_s = step
-        .shared
-        .plan
-        .rollout
-        .drain
-        .as_ref()
-        .map_or(DRAIN_DEFAULT_S, |drain| drain.timeout_s);
-    let end = clock::Deadline::after(Duration::from_secs(limit_s.into()));
-    let (mut said, mut good, mut gone) = (String::new(), 0, 0);
-    loop {
-        let now = step.now().await;
-        gone = if matches!(now, Ok(None)) { gone + 1 } else { 0 };
-        if gone >= STEADY_LOOKS {
-            return Err(halt_with_problem(
-                NodeOutcome::Done { changed: false },
-                gone_from(step.node, &step.id),
-            ));
-        }
-        let words = match now {
-            Err(reason) => {
-                let _ = step.connect().await;
-                Some(format!("the cluster does not say: {reason}"))
-            }
-            Ok(None) => Some("no node of this name is in the cluster".to_owned()),
-            Ok(Some(now)) => match &now.cordoned {
-                None if now.schedulable && now.ready => return Ok(false),
-                None if now.schedulable => now.lacks(&Cordon::default()),
-                None => {
-                    return Err(halt_with_problem(
-                        NodeOutcome::Done { changed: false },
-                        left_to_others(step.node, &step.id),
-                    ));
-                }
-                Some(mark) if !Cordon::read(mark).is_of(&step.shared.plan.cluster) => {
-                    if now.schedulable {
-                        return Ok(false);
-                    }
-                    return Err(halt_with_problem(
-                        NodeOutcome::Done { changed: false },
-                        left_to_others(step.node, &step.id),
-                    ));
-                }
-                // Somebody gave it back by hand: only our mark is left to take.
-                Some(_) if now.schedulable => None,
-                Some(mark) => now.lacks(&Cordon::read(mark)),
-            },
-        };
-        good = if words.is_none() { good + 1 } else { 0 };
-        if good >= STEADY_LOOKS {
-            break;
-        }
-        let words =
-            words.unwrap_or_else(|| "it gives again what it gave; looked at once more".to_owned());
-        if end.left().is_zero() {
-            let reason = format!("the node does not come back: {}", one_line(&words, 200));
-            let problem = not_back(
-                step.node,
-                &format!("after {}, {words}", format_duration(limit_s.into())),
-                &step.id,
-                &step.shared.next,
-            );
-            return Err(halt_with_problem(NodeOutcome::Failed { reason }, problem));
-        }
-        if step.is_interrupted() {
-            let reason = format!(
-                "stopped before the node was given back: {}",
-                one_line(&words, 200)
-            );
-            return Err(halt_with_problem(
-                NodeOutcome::Unknown { reason },
-                left_cordoned(step.node, &words, &step.id, &step.shared.next),
-            ));
-        }
-        step.tell(&words, &mut said);
-        step.pause().await;
+    if !wait_until_ready(step).await? {
+        return Ok(false);
     }
     step.intend().await?;
     step.perform(Action::UncordonNode {
@@ -123,6 +50,104 @@ async fn given_back(step: &mut NodeStep<'_>) -> Result<bool, Halt> {
         }
         Err(reason) => Err(step.unreadable(&reason)),
     }
+}
+
+/// Waits until the node gives again what it gave, as long as a drain may take. False where it is
+/// given back already.
+async fn wait_until_ready(step: &mut NodeStep<'_>) -> Result<bool, Halt> {
+    let drain = step.shared.plan.rollout.drain.as_ref();
+    let limit_s = drain.map_or(DRAIN_DEFAULT_S, |drain| drain.timeout_s);
+    let end = clock::Deadline::after(Duration::from_secs(limit_s.into()));
+    let (mut said, mut good, mut gone) = (String::new(), 0, 0);
+    loop {
+        let now = step.now().await;
+        gone = if matches!(now, Ok(None)) { gone + 1 } else { 0 };
+        if gone >= STEADY_LOOKS {
+            let problem = gone_from(step.node, &step.id);
+            return Err(leave_alone(problem));
+        }
+        let words = match now {
+            Err(reason) => {
+                let _ = step.connect().await;
+                Some(format!("the cluster does not say: {reason}"))
+            }
+            Ok(None) => Some("no node of this name is in the cluster".to_owned()),
+            Ok(Some(now)) => match assess_node(&now, &step.shared.plan.cluster) {
+                NodeReadiness::GivenBack => return Ok(false),
+                NodeReadiness::CordonedByOthers => {
+                    return Err(leave_alone(left_to_others(step.node, &step.id)));
+                }
+                NodeReadiness::Lacks(words) => Some(words),
+                NodeReadiness::Ready => None,
+            },
+        };
+        good = if words.is_none() { good + 1 } else { 0 };
+        if good >= STEADY_LOOKS {
+            return Ok(true);
+        }
+        let words =
+            words.unwrap_or_else(|| "it gives again what it gave; looked at once more".to_owned());
+        if end.left().is_zero() {
+            return Err(report_timeout(step, &words, limit_s.into()));
+        }
+        if step.is_interrupted() {
+            return Err(report_interruption(step, &words));
+        }
+        step.tell(&words, &mut said);
+        step.pause().await;
+    }
+}
+
+/// Whether a node of the cluster can be given back.
+enum NodeReadiness {
+    /// Pods are put on it already, and it bears no mark of ours.
+    GivenBack,
+    /// It is cordoned, and not by us.
+    CordonedByOthers,
+    /// What keeps it from being given back, in words.
+    Lacks(String),
+    /// It gives what it gave when we cordoned it.
+    Ready,
+}
+
+fn assess_node(now: &NodeNow, cluster: &str) -> NodeReadiness {
+    let cordon = now.cordoned.as_deref().map(Cordon::read);
+    let lacks = match cordon {
+        None if now.schedulable && now.ready => return NodeReadiness::GivenBack,
+        None if now.schedulable => now.lacks(&Cordon::default()),
+        None => return NodeReadiness::CordonedByOthers,
+        Some(cordon) if !cordon.is_of(cluster) => {
+            return match now.schedulable {
+                true => NodeReadiness::GivenBack,
+                false => NodeReadiness::CordonedByOthers,
+            };
+        }
+        // Somebody gave it back by hand: only our mark is left to take.
+        Some(_) if now.schedulable => None,
+        Some(cordon) => now.lacks(&cordon),
+    };
+    lacks.map_or(NodeReadiness::Ready, NodeReadiness::Lacks)
+}
+
+/// There is nothing to give back to the cluster, which is no failure of the step.
+fn leave_alone(problem: Diagnostic) -> Halt {
+    halt_with_problem(NodeOutcome::Done { changed: false }, problem)
+}
+
+fn report_timeout(step: &NodeStep<'_>, words: &str, limit_s: u64) -> Halt {
+    let reason = format!("the node does not come back: {}", one_line(words, 200));
+    let what = format!("after {}, {words}", format_duration(limit_s));
+    let problem = not_back(step.node, &what, &step.id, &step.shared.next);
+    halt_with_problem(NodeOutcome::Failed { reason }, problem)
+}
+
+fn report_interruption(step: &NodeStep<'_>, words: &str) -> Halt {
+    let reason = format!(
+        "stopped before the node was given back: {}",
+        one_line(words, 200)
+    );
+    let problem = left_cordoned(step.node, words, &step.id, &step.shared.next);
+    halt_with_problem(NodeOutcome::Unknown { reason }, problem)
 }
 
 /// Nodes that were emptied and not given back, because something before that did not go well.

@@ -113,7 +113,7 @@ impl Address {
         }
     }
 
-    /// The same resource with an attribute named.
+    /// The address of one attribute of the resource.
     pub fn with_attribute(&self, attribute: &str) -> Self {
         Address {
             attribute: Some(attribute.to_owned()),

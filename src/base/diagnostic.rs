@@ -65,7 +65,7 @@ impl Diagnostic {
         }
     }
 
-    /// The same as a warning.
+    /// A warning without a place, an effect or a next step yet.
     pub fn warning(code: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
         Diagnostic {
             severity: Severity::Warning,

@@ -78,7 +78,7 @@ pub fn expand_node_set(text: &str) -> Result<Vec<String>, NodeSetError> {
     )
 }
 
-/// The same of the names of ports: `Ethernet[0-60/4]`, `Eth1/[1-16]`, `ens[0-7]f0np0`.
+/// Expands a set of names of ports: `Ethernet[0-60/4]`, `Eth1/[1-16]`, `ens[0-7]f0np0`.
 pub fn expand_ports(text: &str) -> Result<Vec<String>, NodeSetError> {
     expand_with(
         text,

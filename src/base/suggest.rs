@@ -41,7 +41,8 @@ fn is_begun(word: &str, candidate: &str) -> bool {
     !word.is_empty() && rest.is_some_and(|rest| rest.starts_with(['-', '_', '.']))
 }
 
-/// The same for a word that may well be right: one edit away, or none but for case.
+/// The candidate that a word was meant to be, where the word may well be right: one edit away, or
+/// none but for case.
 pub fn suggest_correction<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,

@@ -59,7 +59,10 @@ pub fn orders(text: &str) -> Vec<usize> {
 
 /// Characters that show nothing and change how others are shown or read.
 fn is_unseen(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{61c}')
+    match c {
+        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' => true,
+        _ => matches!(c, '\u{feff}' | '\u{61c}'),
+    }
 }
 
 /// The text as one line and with all its blanks: a line end in it is made visible too, so that no

@@ -4,15 +4,14 @@ use super::gate::Gate;
 use super::inventory::Inventory;
 use super::nccl::Nccl;
 use super::pipeline::{self, PreparedInventory};
-use super::{CommandFailure, Exit};
-use super::{rollout, verification};
+use super::{CommandFailure, Exit, plan_file, rollout, verification};
 use railwright_apply::{
     self as apply, ApplyOutcome, Context, DesiredSpec, EventSink, ExecutionOptions, RunExitClass,
 };
 use railwright_base::Target;
 use railwright_plan::{Plan, PlanNode, PlanSelection, UnknownFinding};
 use railwright_report as report;
-use railwright_report::apply::Besides;
+use railwright_report::apply::{Besides, RunView};
 use railwright_report::document::{self, ApplyRunDocument};
 use railwright_system::clock::Clock;
 use railwright_system::{signals, terminal};
@@ -132,7 +131,7 @@ async fn load_plan_and_inventory(
         return Ok((prepared, plan));
     }
     // A plan that cannot be trusted is refused like a stale one.
-    let plan = pipeline::read_plan(&arguments.plan).map_err(|failure| CommandFailure {
+    let plan = plan_file::read_plan(&arguments.plan).map_err(|failure| CommandFailure {
         exit: Exit::Refused,
         ..failure
     })?;
@@ -202,29 +201,7 @@ pub async fn follow_run<F>(
 where
     F: Future<Output = ApplyOutcome>,
 {
-    let hosts = plan
-        .nodes
-        .iter()
-        .filter_map(|n| n.target.as_ref())
-        .collect::<BTreeSet<_>>()
-        .len();
-    let view = Arc::new(report::apply::RunView::new(hosts));
-    let ticking = {
-        let view = view.clone();
-        tokio::spawn(async move {
-            loop {
-                tokio::time::sleep(Duration::from_secs(1)).await;
-                view.tick();
-            }
-        })
-    };
-    let sink = {
-        let view = view.clone();
-        Arc::new(move |event| view.show(&event))
-    };
-    let outcome = Box::pin(start(sink)).await;
-    ticking.abort();
-    view.end();
+    let outcome = run_with_view(plan, start).await;
     if !outcome.problems.is_empty() {
         let look = report::out::ScreenStyle::of_stderr();
         report::out::print_note(&report::diagnostic::render_diagnostics(
@@ -260,6 +237,35 @@ where
     };
     report::out::print_result(&text);
     exit_from_run_class(ending)
+}
+
+/// Shows the events of a run, and the time that it takes, until it ends.
+async fn run_with_view<F>(plan: &Plan, start: impl FnOnce(EventSink) -> F) -> ApplyOutcome
+where
+    F: Future<Output = ApplyOutcome>,
+{
+    let targets: BTreeSet<&Target> = plan
+        .nodes
+        .iter()
+        .filter_map(|node| node.target.as_ref())
+        .collect();
+    let view = Arc::new(RunView::new(targets.len()));
+    let ticking = tokio::spawn(tick_every_second(view.clone()));
+    let sink = {
+        let view = view.clone();
+        Arc::new(move |event| view.show(&event))
+    };
+    let outcome = Box::pin(start(sink)).await;
+    ticking.abort();
+    view.end();
+    outcome
+}
+
+async fn tick_every_second(view: Arc<RunView>) {
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        view.tick();
+    }
 }
 
 /// How much the plan could not find out and no step of it looks at again.

@@ -4,7 +4,7 @@ use super::inventory::Inventory;
 use super::{CommandFailure, pipeline, secrets};
 use railwright_base::suggest::find_nearest_word;
 use railwright_base::text::one_line;
-use railwright_base::{Diagnostic, Target, nodeset};
+use railwright_base::{Diagnostic, nodeset};
 use railwright_knowledge::spec::cabling::CableEnd;
 use railwright_knowledge::spec::model::FabricKind;
 use railwright_knowledge::spec::{Host, SwitchNode};
@@ -12,7 +12,7 @@ use railwright_observe::{self as observe, HostRequest};
 use railwright_report as report;
 use railwright_resource::switch::SwitchSystem;
 use railwright_resource::{Read, TargetObservation, lldp};
-use railwright_transport::TargetContact;
+use railwright_transport::{HostAccess, TargetContact};
 use railwright_verify::cabling::{DeviceLldpView, Silent, Views};
 use std::collections::BTreeMap;
 
@@ -155,26 +155,17 @@ pub async fn read_neighbours(
         .iter()
         .filter_map(|switch| Some((switch.name.as_str(), inventory.system_of(&switch.name)?)))
         .collect();
-    let of_host = |host: &&Host| {
-        Some(HostRequest {
-            access: inventory.access(host)?,
-            reads: vec![Read::LldpNeighbours],
-        })
-    };
-    let of_switch = |switch: &&SwitchNode| {
-        let read = Read::SwitchNeighbours {
-            system: *systems.get(switch.name.as_str())?,
-        };
-        Some(HostRequest {
-            access: inventory.access_of_switch(switch)?,
-            reads: vec![read],
-        })
-    };
-    let requests: Vec<HostRequest> = hosts
-        .iter()
-        .filter_map(of_host)
-        .chain(switches.iter().filter_map(of_switch))
-        .collect();
+    let mut requests: Vec<HostRequest> = Vec::new();
+    for host in hosts {
+        let read = Read::LldpNeighbours;
+        requests.extend(request_neighbours(inventory.access(host), read));
+    }
+    for switch in switches {
+        if let Some(&system) = systems.get(switch.name.as_str()) {
+            let read = Read::SwitchNeighbours { system };
+            requests.extend(request_neighbours(inventory.access_of_switch(switch), read));
+        }
+    }
     let progress = report::progress::HostReadProgress::new(requests.len());
     let connector = secrets::connector_to_look(inventory, TargetContact::begin());
     let observed =
@@ -183,27 +174,36 @@ pub async fn read_neighbours(
         })
         .await;
     progress.end();
-    let view = |target: &Target, found: TargetObservation| match (
-        found.problem,
-        systems.get(&*target.name),
-    ) {
-        (Some(trouble), _) => Err(Silent::Unreached(Box::new(trouble))),
-        (None, Some(system)) => {
-            let heard = lldp::decode_lldp_answer(
-                &found.answers,
-                &Read::SwitchNeighbours { system: *system },
-            );
-            heard
-                .map(DeviceLldpView::of)
-                .map_err(|silence| Silent::of_switch(silence, *system))
-        }
-        (None, None) => lldp::decode_lldp_answer(&found.answers, &Read::LldpNeighbours)
+    let mut views = Views::new();
+    for (target, found) in observed.targets {
+        let system = systems.get(&*target.name).copied();
+        views.insert(target.name.to_string(), decode_view(system, found));
+    }
+    views
+}
+
+/// Nothing where the device is not reached.
+fn request_neighbours(access: Option<HostAccess>, read: Read) -> Option<HostRequest> {
+    Some(HostRequest {
+        access: access?,
+        reads: vec![read],
+    })
+}
+
+/// What a switch with this system hears, or a host where there is none.
+fn decode_view(
+    system: Option<SwitchSystem>,
+    found: TargetObservation,
+) -> Result<DeviceLldpView, Silent> {
+    if let Some(trouble) = found.problem {
+        return Err(Silent::Unreached(Box::new(trouble)));
+    }
+    let Some(system) = system else {
+        return lldp::decode_lldp_answer(&found.answers, &Read::LldpNeighbours)
             .map(DeviceLldpView::of)
-            .map_err(Silent::from),
+            .map_err(Silent::from);
     };
-    observed
-        .targets
-        .into_iter()
-        .map(|(target, found)| (target.name.to_string(), view(&target, found)))
-        .collect()
+    lldp::decode_lldp_answer(&found.answers, &Read::SwitchNeighbours { system })
+        .map(DeviceLldpView::of)
+        .map_err(|silence| Silent::of_switch(silence, system))
 }

@@ -65,14 +65,50 @@ pub enum CatalogCategory {
     Example,
 }
 
-/// Shows the rows.
+/// Prints a category of the catalogue, or one entry of it in full.
 pub fn run(arguments: &CatalogArguments) -> Result<Exit, CommandFailure> {
     let knowledge = match &arguments.inventory {
         Some(path) => inventory::read_inventory(path)?.knowledge,
         None => Knowledge::read("", &[])?,
     };
-    let catalog = &*knowledge.catalog;
-    let (name, json) = (arguments.name.as_deref(), arguments.json);
+    print_category(
+        &knowledge.catalog,
+        arguments.sort,
+        arguments.name.as_deref(),
+        arguments.json,
+    )
+}
+
+const GPU_COLUMNS: [&str; 5] = [
+    "architecture",
+    "memory_gb",
+    "nvswitch",
+    "modules",
+    "driver_branch_min",
+];
+const OS_COLUMNS: [&str; 6] = [
+    "package_manager",
+    "kernel",
+    "rdma_core",
+    "mlnx_ofed_max",
+    "doca_min",
+    "doca_max",
+];
+const SWITCH_COLUMNS: [&str; 5] = [
+    "asic",
+    "systems",
+    "speeds_gbps",
+    "buffer_model",
+    "cell_bytes",
+];
+
+/// Prints all entries of a category with the columns that tell most, or one of them in full.
+fn print_category(
+    catalog: &Catalog,
+    category: CatalogCategory,
+    name: Option<&str>,
+    json: bool,
+) -> Result<Exit, CommandFailure> {
     macro_rules! print_table {
         ($table:ident, $fields:expr) => {
             print_table!($table, $fields, |name: &str| catalog.$table.entry(name))
@@ -81,55 +117,27 @@ pub fn run(arguments: &CatalogArguments) -> Result<Exit, CommandFailure> {
             print_catalog_entries(catalog, &catalog.$table, name, json, &$fields, $find)
         };
     }
-    match arguments.sort {
-        CatalogCategory::Gpu => print_table!(
-            gpu,
-            [
-                "architecture",
-                "memory_gb",
-                "nvswitch",
-                "modules",
-                "driver_branch_min"
-            ]
-        ),
+    match category {
+        CatalogCategory::Gpu => print_table!(gpu, GPU_COLUMNS),
         CatalogCategory::Nic => {
             print_table!(nic, ["driver", "speeds_gbps", "fabrics", "not_provisioned"])
         }
         CatalogCategory::Instance => {
             print_table!(instance, ["cloud", "gpu", "virtual", "erdma"], |name| {
-                catalog
-                    .instance_of(name)
-                    .and_then(|row| catalog.instance.entry(&row.name))
+                let row = catalog.instance_of(name)?;
+                catalog.instance.entry(&row.name)
             })
         }
-        CatalogCategory::Os => {
-            let fields = [
-                "package_manager",
-                "kernel",
-                "rdma_core",
-                "mlnx_ofed_max",
-                "doca_min",
-                "doca_max",
-            ];
-            print_table!(os, fields, |name| catalog
-                .system(name)
-                .and_then(|row| catalog.os.entry(&row.name)))
-        }
+        CatalogCategory::Os => print_table!(os, OS_COLUMNS, |name| {
+            let row = catalog.system(name)?;
+            catalog.os.entry(&row.name)
+        }),
         CatalogCategory::Bandwidth => {
             print_table!(bandwidth, ["rate_gbps", "least_gbps", "seen_gbps", "gpus"])
         }
         CatalogCategory::Release => print_table!(release, ["line", "brings", "needs"]),
         CatalogCategory::Combination => print_table!(combination, ["excludes", "unsure", "chosen"]),
-        CatalogCategory::Switch => print_table!(
-            switch,
-            [
-                "asic",
-                "systems",
-                "speeds_gbps",
-                "buffer_model",
-                "cell_bytes"
-            ]
-        ),
+        CatalogCategory::Switch => print_table!(switch, SWITCH_COLUMNS),
         CatalogCategory::SwitchSystem => {
             print_table!(switch_system, ["mtu_max", "trust", "dscp", "ecn"])
         }
@@ -142,10 +150,9 @@ pub fn run(arguments: &CatalogArguments) -> Result<Exit, CommandFailure> {
         }
         CatalogCategory::Example => print_table!(example, ["folder", "code"]),
         CatalogCategory::Acs => print_table!(acs, ["rdma_gpus", "nic_type"], |name| {
-            catalog
-                .acs
-                .entry(name)
-                .or_else(|| catalog.acs.entries().find(|entry| entry.row.name == name))
+            let mut entries = catalog.acs.entries();
+            let entry = catalog.acs.entry(name);
+            entry.or_else(|| entries.find(|entry| entry.row.name == name))
         }),
     }
 }

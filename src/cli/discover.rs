@@ -45,7 +45,8 @@ enum DiscoverCommand {
     },
 }
 
-/// Discovers.
+/// Reads what hosts and switches hear, and writes the cabling table that follows from it. Exits
+/// with 3 where something could not be seen.
 pub async fn run(arguments: &DiscoverArguments) -> Result<Exit, CommandFailure> {
     let DiscoverCommand::Cabling {
         inventory,
@@ -56,8 +57,8 @@ pub async fn run(arguments: &DiscoverArguments) -> Result<Exit, CommandFailure> 
     } = &arguments.what;
     output::can_be_written(output)?;
     if let Some(file) = output
-        .as_deref()
-        .filter(|file| !force && files::is_present(file))
+        && !force
+        && files::is_present(file)
     {
         return Err(CommandFailure::refused(vec![is_there(file)]));
     }
@@ -70,12 +71,8 @@ pub async fn run(arguments: &DiscoverArguments) -> Result<Exit, CommandFailure> 
     let hosts = cables::select_rail_hosts(&inventory, host.as_deref())?;
     let switches = cables::select_switches(&inventory, host.as_deref());
     let views = cables::read_neighbours(&inventory, &hosts, &switches).await;
-    let of_spec: BTreeSet<&str> = inventory
-        .loaded
-        .switches
-        .iter()
-        .map(|switch| switch.name.as_str())
-        .collect();
+    let spec_switches = inventory.loaded.switches.iter();
+    let of_spec: BTreeSet<&str> = spec_switches.map(|switch| switch.name.as_str()).collect();
     let found = discover_cables(
         &cables::list_nics(&inventory, &hosts, &switches),
         &of_spec,
@@ -89,23 +86,31 @@ pub async fn run(arguments: &DiscoverArguments) -> Result<Exit, CommandFailure> 
             ..CommandFailure::from(report_no_cables(&inventory.word, output.as_deref()))
         });
     }
-    let table = write::render_cabling_table(&found.cables);
-    match output {
-        Some(file) => {
-            output::write_output(file, &table, 0o644)?;
-            report::out::print_note(&format!(
-                "{} written to {}",
-                format_count(found.cables.len(), "cable"),
-                file.display()
-            ));
-        }
-        None => report::out::print_result(&table),
-    }
+    deliver_cabling_table(&found, output.as_deref())?;
     Ok(if is_whole {
         Exit::Done
     } else {
         Exit::Incomplete
     })
+}
+
+/// Writes the cables to a file, or to stdout where there is none.
+fn deliver_cabling_table(
+    found: &DiscoveredCables,
+    output: Option<&Path>,
+) -> Result<(), CommandFailure> {
+    let table = write::render_cabling_table(&found.cables);
+    let Some(file) = output else {
+        report::out::print_result(&table);
+        return Ok(());
+    };
+    output::write_output(file, &table, 0o644)?;
+    report::out::print_note(&format!(
+        "{} written to {}",
+        format_count(found.cables.len(), "cable"),
+        file.display()
+    ));
+    Ok(())
 }
 
 /// Says what could not be seen; true where everything was.

@@ -101,8 +101,19 @@ pub fn render_symptom_page(symptom: &Symptom) -> String {
         .map(|line| format!("    {line}\n"))
         .collect();
     format!(
-        "# {}\n\nLayer: {}. {}.\n\nWhat it means: {}.\n\nWhat to do:\n\n{next}\n{on_acs}A log that \
-         shows it{against}:\n\n{case}\nSource: {}\n",
+        "# {}\n\
+         \n\
+         Layer: {}. {}.\n\
+         \n\
+         What it means: {}.\n\
+         \n\
+         What to do:\n\
+         \n\
+         {next}\n\
+         {on_acs}A log that shows it{against}:\n\
+         \n\
+         {case}\n\
+         Source: {}\n",
         symptom.title,
         symptom.layer.word(),
         capitalize_first(&symptom.cause),

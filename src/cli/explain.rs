@@ -6,6 +6,7 @@ use super::{CommandFailure, Exit, explain_host};
 use include_dir::{Dir, include_dir};
 use railwright_base::Diagnostic;
 use railwright_base::suggest::find_nearest_word;
+use railwright_base::text::one_line;
 use railwright_report::{document, knowledge, out, wrap};
 use std::path::{Path, PathBuf};
 
@@ -28,26 +29,10 @@ pub struct Explain {
     json: bool,
 }
 
-/// Explains.
+/// Explains a code by its page, its rule or its symptom, or a target by the inventory.
 pub fn run(arguments: &Explain) -> Result<Exit, CommandFailure> {
-    let inventory = arguments.inventory.as_deref().unwrap_or(Path::new("."));
-    let what = arguments.what.trim();
-    if what.contains(['/', ' ']) {
-        let is_address = ["host/", "kube/", "switch/"]
-            .iter()
-            .any(|target| what.starts_with(target))
-            && !what.contains(' ');
-        let what = if is_address {
-            what.to_owned()
-        } else {
-            explain_host::resolve_address(what, inventory)?
-        };
-        return explain_host::explain_target(
-            &what,
-            arguments.attribute.as_deref(),
-            inventory,
-            arguments.json,
-        );
+    if arguments.what.trim().contains(['/', ' ']) {
+        return explain_subject(arguments);
     }
     let code = arguments.what.to_uppercase();
     if let Some((_, page)) = list_code_pages().find(|(name, _)| *name == code) {
@@ -75,27 +60,41 @@ pub fn run(arguments: &Explain) -> Result<Exit, CommandFailure> {
             arguments.json,
         );
     }
+    let of_pages = list_code_pages().map(|(name, _)| name);
+    let of_rules = known.rules.rules.keys().map(String::as_str);
     let of_symptoms = symptoms.iter().map(|symptom| symptom.code.as_str());
-    let near = find_nearest_word(
-        &code,
-        list_code_pages()
-            .map(|(name, _)| name)
-            .chain(known.rules.rules.keys().map(String::as_str))
-            .chain(of_symptoms),
-    );
+    let near = find_nearest_word(&code, of_pages.chain(of_rules).chain(of_symptoms));
+    Err(report_unknown_code(&arguments.what, near).into())
+}
+
+/// Explains a target or what is below it, by its address or as a screen names it.
+fn explain_subject(arguments: &Explain) -> Result<Exit, CommandFailure> {
+    let inventory = arguments.inventory.as_deref().unwrap_or(Path::new("."));
+    let what = arguments.what.trim();
+    let is_address = ["host/", "kube/", "switch/"]
+        .iter()
+        .any(|target| what.starts_with(target))
+        && !what.contains(' ');
+    let what = if is_address {
+        what.to_owned()
+    } else {
+        explain_host::resolve_address(what, inventory)?
+    };
+    explain_host::explain_target(
+        &what,
+        arguments.attribute.as_deref(),
+        inventory,
+        arguments.json,
+    )
+}
+
+fn report_unknown_code(what: &str, near: Option<&str>) -> Diagnostic {
     let next = match near {
         Some(near) => format!("did you mean `railwright explain {near}`?"),
         None => "codes look like RW0112; a host is named host/NAME".to_owned(),
     };
-    Err(Diagnostic::error(
-        "RW1008",
-        format!(
-            "there is no code `{}`",
-            railwright_base::text::one_line(&arguments.what, 40)
-        ),
-    )
-    .next(next)
-    .into())
+    let message = format!("there is no code `{}`", one_line(what, 40));
+    Diagnostic::error("RW1008", message).next(next)
 }
 
 /// A page, which is text.

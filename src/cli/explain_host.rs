@@ -9,7 +9,7 @@ use railwright_base::text::one_line;
 use railwright_base::{Address, Diagnostic, Target, TargetKind};
 use railwright_knowledge::catalog::release::HostComponent;
 use railwright_knowledge::catalog::{Catalog, CatalogRow, CatalogTable};
-use railwright_knowledge::solve::ReleaseConstraint;
+use railwright_knowledge::solve::{Choice, ReleaseConstraint};
 use railwright_knowledge::spec::Host;
 use railwright_report::explanation::{
     Explanation, ModuleReason, ReleaseExplained, ResourceExplained, RowExplained, RuleExplained,
@@ -32,60 +32,16 @@ pub fn explain_target(
     let (name, below) = named
         .split_once('/')
         .map_or((named, None), |(name, below)| (name, Some(below)));
-    // The objects of a cluster are made from the facts of all hosts.
-    let (target, prepared) = match sort {
-        "kube" => (
-            Target::kube(name),
-            pipeline::prepare_to_record(inventory, &ObservationSource::Nobody)?,
-        ),
-        "switch" => (
-            Target::switch(name),
-            pipeline::prepare_to_record(inventory, &ObservationSource::Nobody)?,
-        ),
-        _ => (Target::host(name), pipeline::prepare_host(inventory, name)?),
-    };
-    let loaded = &prepared.inventory.loaded;
-    let host = loaded
-        .host(name)
-        .filter(|_| target.kind == TargetKind::Host);
-    let cluster = loaded
-        .kubernetes_name()
-        .filter(|known| target.kind == TargetKind::Kube && *known == name);
-    let switch = loaded
-        .switches
-        .iter()
-        .find(|switch| target.kind == TargetKind::Switch && switch.name == name);
-    if host.is_none() && cluster.is_none() && switch.is_none() {
+    let (target, prepared) = prepare_target(sort, name, inventory)?;
+    if !is_in_inventory(&prepared, &target) {
         return Err(not_there(&prepared, &target).into());
     }
-    let path = below
-        .into_iter()
-        .chain(attribute)
-        .collect::<Vec<_>>()
-        .join("/");
+    let path: Vec<&str> = below.into_iter().chain(attribute).collect();
+    let path = path.join("/");
     let mut resources = explain_resources(&prepared, &target);
     let field = select_by_path(&mut resources, &path)
         .map_err(|near| nothing_wished(&prepared, &target, &path, near))?;
-    let explanation = Explanation {
-        host: host.map(|host| host.name.clone()),
-        cluster: cluster.map(str::to_owned),
-        switch: switch.map(|switch| switch.name.clone()),
-        catalogue: host
-            .map(|host| collect_host_entries(&prepared, host))
-            .unwrap_or_default(),
-        releases: host
-            .map(|host| explain_releases(&prepared, host))
-            .unwrap_or_default(),
-        resources,
-        rules: explain_rules(&prepared, name),
-        left_out: prepared
-            .desired
-            .left_out
-            .iter()
-            .filter(|one| one.host == name)
-            .cloned()
-            .collect(),
-    };
+    let explanation = explain_with_resources(&prepared, &target, resources);
     match json {
         true => out::print_result(&document::render_json_document(
             &document::ExplanationDocument::of(explanation),
@@ -93,6 +49,60 @@ pub fn explain_target(
         false => out::print_result(&render_explanation_screen(&explanation, field.as_deref())),
     }
     Ok(Exit::Done)
+}
+
+/// The target, and the inventory prepared for it: the objects of a cluster are made from the facts
+/// of all hosts, those of a host from its own.
+fn prepare_target(
+    sort: &str,
+    name: &str,
+    inventory: &Path,
+) -> Result<(Target, PreparedInventory), CommandFailure> {
+    let target = match sort {
+        "kube" => Target::kube(name),
+        "switch" => Target::switch(name),
+        _ => return Ok((Target::host(name), pipeline::prepare_host(inventory, name)?)),
+    };
+    let prepared = pipeline::prepare_to_record(inventory, &ObservationSource::Nobody)?;
+    Ok((target, prepared))
+}
+
+fn is_in_inventory(prepared: &PreparedInventory, target: &Target) -> bool {
+    let loaded = &prepared.inventory.loaded;
+    let name = &*target.name;
+    match target.kind {
+        TargetKind::Host => loaded.host(name).is_some(),
+        TargetKind::Kube => loaded.kubernetes_name() == Some(name),
+        TargetKind::Switch => loaded.switches.iter().any(|switch| switch.name == name),
+    }
+}
+
+/// Explains a target of the inventory by these of its resources. Entries of the catalogue and
+/// releases are those of hosts alone.
+fn explain_with_resources(
+    prepared: &PreparedInventory,
+    target: &Target,
+    resources: Vec<ResourceExplained>,
+) -> Explanation {
+    let name = &*target.name;
+    let named = |kind: TargetKind| (target.kind == kind).then(|| name.to_owned());
+    let host = prepared.inventory.loaded.host(name);
+    let host = host.filter(|_| target.kind == TargetKind::Host);
+    let left_out = prepared.desired.left_out.iter();
+    Explanation {
+        host: named(TargetKind::Host),
+        cluster: named(TargetKind::Kube),
+        switch: named(TargetKind::Switch),
+        catalogue: host
+            .map(|host| collect_host_entries(prepared, host))
+            .unwrap_or_default(),
+        releases: host
+            .map(|host| explain_releases(prepared, host))
+            .unwrap_or_default(),
+        resources,
+        rules: explain_rules(prepared, name),
+        left_out: left_out.filter(|one| one.host == name).cloned().collect(),
+    }
 }
 
 /// The address of what is called so without its target (`node_taint nvidia.com/gpu:NoSchedule`), or
@@ -321,38 +331,33 @@ fn explain_releases(prepared: &PreparedInventory, host: &Host) -> Vec<ReleaseExp
     });
     let chosen = question.asked.iter().map(|part| {
         let choice = answer.choices.iter().find(|choice| choice.part == *part);
-        let brings = choice.into_iter().flat_map(|choice| &choice.known.brings);
-        let said = |fact: &ReleaseConstraint| format!("{} ({})", fact.says, fact.place);
-        let mut because: Vec<String> = brings
-            .map(|(part, release)| {
-                format!(
-                    "it was released with {}, and needs no newer one",
-                    part.with(release)
-                )
-            })
-            .collect();
-        because.extend(
-            choice
-                .into_iter()
-                .flat_map(|choice| &choice.because)
-                .map(said),
-        );
-        because.extend(
-            choice
-                .into_iter()
-                .flat_map(|choice| &choice.against)
-                .map(|fact| format!("not a newer one: {}", said(fact))),
-        );
         ReleaseExplained {
             part: part.key(),
             release: choice.map(|choice| choice.known.release.clone()),
             place: None,
             row: choice.map(|choice| choice.known.place.clone()),
             source: choice.map(|choice| choice.known.source.clone()),
-            because,
+            because: choice.map(explain_choice).unwrap_or_default(),
         }
     });
     wished.chain(chosen).collect()
+}
+
+/// Why a release was chosen, and why not a newer one.
+fn explain_choice(choice: &Choice) -> Vec<String> {
+    let said = |fact: &ReleaseConstraint| format!("{} ({})", fact.says, fact.place);
+    let mut because = Vec::new();
+    for (part, release) in &choice.known.brings {
+        because.push(format!(
+            "it was released with {}, and needs no newer one",
+            part.with(release)
+        ));
+    }
+    because.extend(choice.because.iter().map(said));
+    for fact in &choice.against {
+        because.push(format!("not a newer one: {}", said(fact)));
+    }
+    because
 }
 
 fn explain_entry<R: CatalogRow + Serialize>(

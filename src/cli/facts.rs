@@ -10,7 +10,7 @@ use railwright_plan::UnknownFinding;
 use railwright_plan::judge::find_read_results;
 use railwright_report as report;
 use railwright_transport::TargetContact;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Record what the hosts say, for a plan without a connection
 ///
@@ -48,18 +48,9 @@ pub async fn run(arguments: &Facts) -> Result<Exit, CommandFailure> {
         // What was recorded earlier is worth more than the news that nobody answers.
         Some(file) if none_answered => {
             report::out::print_note(&report::unread::render_unknown_findings(&silent));
-            let problem = Diagnostic::error("RW1030", "no host answered, so nothing was recorded")
-                .on(file.display().to_string())
-                .effect("a plan from an empty recording would know nothing of any host")
-                .state("the file is as it was")
-                .next(format!(
-                    "mend what is said above, then railwright facts {} -o {}",
-                    quote::quote_path(&arguments.inventory),
-                    quote::quote_path(file)
-                ));
             return Err(CommandFailure {
                 exit: Exit::Incomplete,
-                ..CommandFailure::from(problem)
+                ..CommandFailure::from(report_no_answers(&arguments.inventory, file))
             });
         }
         Some(file) => {
@@ -90,4 +81,16 @@ pub async fn run(arguments: &Facts) -> Result<Exit, CommandFailure> {
         report::unread::render_unknown_findings(&silent).trim_end()
     ));
     Ok(Exit::Incomplete)
+}
+
+fn report_no_answers(inventory: &Path, file: &Path) -> Diagnostic {
+    Diagnostic::error("RW1030", "no host answered, so nothing was recorded")
+        .on(file.display().to_string())
+        .effect("a plan from an empty recording would know nothing of any host")
+        .state("the file is as it was")
+        .next(format!(
+            "mend what is said above, then railwright facts {} -o {}",
+            quote::quote_path(inventory),
+            quote::quote_path(file)
+        ))
 }

@@ -41,7 +41,7 @@ impl CommandFailure {
         ])
     }
 
-    /// The same with files to point into.
+    /// Adds the files that carets of its diagnostics point into.
     pub fn with_sources(mut self, sources: &Sources) -> Self {
         self.sources = sources.clone();
         self
@@ -55,7 +55,7 @@ impl CommandFailure {
         }
     }
 
-    /// The same below other errors, which may be why.
+    /// Puts other errors, which may be the cause, before its own.
     pub fn after(mut self, others: Vec<Diagnostic>, sources: &Sources) -> Self {
         self.diagnostics.splice(0..0, others);
         self.sources.join(sources);

@@ -1,7 +1,6 @@
 //! `railwright graph`.
 
-use super::pipeline;
-use super::{CommandFailure, Exit};
+use super::{CommandFailure, Exit, plan_file};
 use railwright_report as report;
 use std::path::PathBuf;
 
@@ -17,7 +16,7 @@ pub struct GraphArguments {
 
 /// Draws a plan file's graph.
 pub fn run(arguments: &GraphArguments) -> Result<Exit, CommandFailure> {
-    let plan = pipeline::read_plan(&arguments.plan)?;
+    let plan = plan_file::read_plan(&arguments.plan)?;
     report::out::print_result(&report::graph::render_plan_graph(&plan, arguments.format));
     Ok(Exit::Done)
 }

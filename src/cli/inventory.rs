@@ -1,32 +1,24 @@
 //! Reads an inventory folder into what every command needs: the checked spec, the user's modules as
 //! raw files, where it all came from, and absolute paths.
 
-use super::inventory_files::{missing_files, private_files};
+use super::cabling_file::add_cabling;
+use super::inventory_files::missing_files;
+use super::inventory_origin::CommittedFiles;
 use super::knowledge::Knowledge;
 use super::outside::{self, NotOpened};
 use super::pipeline::file_problem;
-use railwright_base::text::{clean_line, one_line};
+use super::source_files::{read_module_files, read_spec_files};
 use railwright_base::{Diagnostic, quote};
 use railwright_knowledge::module::context;
-use railwright_knowledge::spec::{
-    self, Host, LoadedSpec, Problems, SourceFile, Sources, SwitchNode, cabling,
-};
+use railwright_knowledge::spec::{self, Host, LoadedSpec, Problems, Sources, SwitchNode};
 use railwright_plan::model::InventoryOrigin;
 use railwright_resource::switch::SwitchSystem;
-use railwright_system::folder::{self, FolderEntry, FolderEntryKind};
-use railwright_system::{environment, files, git};
+use railwright_system::{environment, folder};
 use railwright_transport::{self as transport, HostAccess};
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// All spec files together, and all files of user modules together, in bytes.
-const BYTES_MAX: u64 = 64 << 20;
-/// Files and folders of user modules, each as often as a link leads to it.
-const MODULE_ENTRIES_MAX: usize = 10_000;
-/// Folders inside each other below `modules`.
-const MODULE_DEPTH_MAX: usize = 8;
 /// A signing key, in bytes.
 pub(super) const KEY_BYTES_MAX: u64 = 1 << 20;
 
@@ -35,7 +27,7 @@ pub(super) const KEY_BYTES_MAX: u64 = 1 << 20;
 pub struct Inventory {
     /// The folder, as it was given.
     pub path: String,
-    /// The same as one word of a command that people are told to type.
+    /// The folder as one word of a command line, quoted where a shell needs it.
     pub word: String,
     /// The folder, absolute and without links.
     pub folder: PathBuf,
@@ -157,7 +149,7 @@ pub fn read_inventory(path: &Path) -> Result<Inventory, Problems> {
     read_with(path, add_cabling)
 }
 
-/// The same without the cabling file, for the command that writes it.
+/// Reads and checks an inventory without its cabling file, for the command that writes that file.
 pub fn read_uncabled(path: &Path) -> Result<Inventory, Problems> {
     read_with(path, |_, _, loaded| Ok(loaded))
 }
@@ -167,14 +159,10 @@ fn read_with(
     cabled: impl FnOnce(&str, &Path, LoadedSpec) -> Result<LoadedSpec, Problems>,
 ) -> Result<Inventory, Problems> {
     let shown = path.display().to_string();
-    let alone = |diagnostic: Box<Diagnostic>| Problems {
-        diagnostics: vec![*diagnostic],
-        sources: Sources::default(),
-    };
-    let folder = resolve_inventory_folder(path).map_err(alone)?;
-    outside::state_is_within(&folder).map_err(alone)?;
+    let folder = resolve_inventory_folder(path).map_err(|problem| single_problem(*problem))?;
+    outside::state_is_within(&folder).map_err(|problem| single_problem(*problem))?;
     let mut problems = Vec::new();
-    let files = spec_files(path, &folder, &mut problems);
+    let files = read_spec_files(path, &folder, &mut problems);
     if !problems.is_empty() {
         let rest = spec::problems_of_rest(files);
         problems.extend(rest.diagnostics);
@@ -184,18 +172,24 @@ fn read_with(
         });
     }
     let mut loaded = cabled(&shown, &folder, spec::load_spec(files)?)?;
-    let modules = read_module_files(path, &folder).map_err(alone)?;
+    let modules = read_module_files(path, &folder).map_err(|problem| single_problem(*problem))?;
     let knowledge = Knowledge::read(&shown, &modules)?;
     // The spec's files are looked at only now, because a missing file is worth no word in a spec
     // that is wrong.
     let mut warnings = std::mem::take(&mut loaded.warnings);
     warnings.extend(missing_files(&folder, &loaded));
     let keys = read_signing_keys(&folder, &loaded);
-    let origin = determine_origin(&shown, &folder, &loaded, &modules, &keys);
-    let word = quote::quote_path(path);
+    let origin = CommittedFiles {
+        shown: &shown,
+        folder: &folder,
+        loaded: &loaded,
+        modules: &modules,
+        keys: &keys,
+    }
+    .determine_origin();
     Ok(Inventory {
         path: shown,
-        word,
+        word: quote::quote_path(path),
         folder,
         loaded,
         modules,
@@ -207,76 +201,10 @@ fn read_with(
     })
 }
 
-/// The commit that all is of that was read: the spec, its modules and its keys.
-fn determine_origin(
-    shown: &str,
-    folder: &Path,
-    loaded: &LoadedSpec,
-    modules: &[(String, String)],
-    keys: &BTreeMap<String, Result<String, Diagnostic>>,
-) -> InventoryOrigin {
-    let of_modules: Vec<(String, &str)> = modules
-        .iter()
-        .map(|(path, text)| (format!("modules/{path}"), text.as_str()))
-        .collect();
-    let below = |named: &Path| {
-        Some(
-            folder::without_parents(named)?
-                .strip_prefix(folder)
-                .ok()?
-                .to_str()?
-                .to_owned(),
-        )
-    };
-    // Names begin with the folder as it was given.
-    let of_name = |name: &str| match Path::new(name).strip_prefix(shown) {
-        Ok(named) => below(&folder.join(named)),
-        Err(_) => below(Path::new(name)),
-    };
-    let of_spec: Vec<(String, &str)> = loaded
-        .sources
-        .files()
-        .filter_map(|source| Some((of_name(source.name())?, source.text())))
-        .collect();
-    let of_key = |named: &str| below(Path::new(&resolve_inventory_path(folder, named)));
-    let of_keys: Vec<(String, &str)> = keys
-        .iter()
-        .filter_map(|(named, text)| Some((of_key(named)?, text.as_deref().ok()?)))
-        .collect();
-    let named_keys: Vec<String> = loaded
-        .spec
-        .repositories
-        .iter()
-        .filter_map(|repository| of_key(&repository.key))
-        .collect();
-    let read: Vec<git::ReadFile<'_>> = of_spec
-        .iter()
-        .chain(&of_modules)
-        .chain(&of_keys)
-        .map(|(path, text)| git::ReadFile {
-            path,
-            bytes: text.as_bytes(),
-        })
-        .collect();
-    let is_of_key = |tracked: &git::TrackedPath<'_>| {
-        let rest = |key: &String| {
-            key.strip_prefix(tracked.path).map(|rest| {
-                if tracked.is_folder {
-                    rest.starts_with('/')
-                } else {
-                    rest.is_empty()
-                }
-            })
-        };
-        named_keys.iter().any(|key| rest(key) == Some(true))
-    };
-    let git::GitRevision { commit, state } = git::read_revision(folder, &read, &|tracked| {
-        is_read(tracked) || is_of_key(tracked)
-    });
-    InventoryOrigin {
-        path: shown.to_owned(),
-        commit,
-        dirty: state,
+fn single_problem(diagnostic: Diagnostic) -> Problems {
+    Problems {
+        diagnostics: vec![diagnostic],
+        sources: Sources::default(),
     }
 }
 
@@ -312,23 +240,6 @@ fn read_signing_keys(
     keys
 }
 
-/// Whether a path of a commit is one that is read where it is there: YAML at the top, everything
-/// below `modules`.
-fn is_read(tracked: &git::TrackedPath<'_>) -> bool {
-    match tracked.path.split_once('/') {
-        None if tracked.is_folder => tracked.path == "modules",
-        None => is_spec_name(tracked.path),
-        Some((first, below)) => {
-            first == "modules" && below.split('/').all(|part| !part.starts_with('.'))
-        }
-    }
-}
-
-/// The name of a file of the spec.
-fn is_spec_name(name: &str) -> bool {
-    !name.starts_with('.') && (name.ends_with(".yaml") || name.ends_with(".yml"))
-}
-
 fn resolve_inventory_folder(path: &Path) -> Result<PathBuf, Box<Diagnostic>> {
     let shown = path.display();
     let next = "name the folder that holds the spec, such as `inventories/lab`";
@@ -355,289 +266,6 @@ fn resolve_inventory_folder(path: &Path) -> Result<PathBuf, Box<Diagnostic>> {
     )
     .next(next)
     .into())
-}
-
-/// The YAML files at the top of the folder.
-fn spec_files(path: &Path, folder: &Path, problems: &mut Vec<Diagnostic>) -> Vec<SourceFile> {
-    let entries = match folder::list_folder_entries(folder, folder) {
-        Ok(entries) => entries,
-        Err(error) => {
-            problems.push(report_unreadable_file(&path.display().to_string(), &error));
-            return Vec::new();
-        }
-    };
-    let mut left = BYTES_MAX;
-    let mut read = Vec::new();
-    let mut found = false;
-    for entry in entries
-        .into_iter()
-        .filter(|entry| is_spec_name(&entry.name) && entry.kind != FolderEntryKind::Folder)
-    {
-        found = true;
-        // A link leads to another spec file at the top, or to what Kubernetes mounted there.
-        let is_spec = |below: &PathBuf| {
-            (below.iter().count() == 1 || folder::is_hidden(below))
-                && below
-                    .file_name()
-                    .and_then(OsStr::to_str)
-                    .is_some_and(is_spec_name)
-        };
-        let below = match entry.kind {
-            FolderEntryKind::LinkOutside => {
-                outside::find_inventory_file(folder, &entry.path.to_string_lossy()).ok()
-            }
-            _ => entry.path.strip_prefix(folder).ok().map(Path::to_owned),
-        };
-        let entry = match below.filter(is_spec) {
-            _ if entry.kind == FolderEntryKind::Special => entry,
-            Some(below) => FolderEntry {
-                path: folder.join(below),
-                kind: FolderEntryKind::File,
-                ..entry
-            },
-            None => FolderEntry {
-                kind: FolderEntryKind::LinkOutside,
-                ..entry
-            },
-        };
-        match read_text_file(
-            &path.join(&entry.name).display().to_string(),
-            folder,
-            &entry,
-            left,
-        ) {
-            Ok(file) => {
-                left -= file.text.len() as u64;
-                read.push(file);
-            }
-            Err(problem) => problems.push(*problem),
-        }
-    }
-    if !found {
-        problems.push(
-            Diagnostic::error(
-                "RW1003",
-                format!("the inventory {} holds no *.yaml file", path.display()),
-            )
-            .state("nothing was read")
-            .next("write a spec there; a small one is inventories/lab in railwright's repository"),
-        );
-    }
-    read
-}
-
-/// The spec with the cabling file that it names, if it names one.
-fn add_cabling(shown: &str, folder: &Path, loaded: LoadedSpec) -> Result<LoadedSpec, Problems> {
-    let Some(named) = loaded.spec.cabling.clone() else {
-        return Ok(loaded);
-    };
-    let name = if named.starts_with(['/', '~']) {
-        named.clone()
-    } else {
-        format!("{}/{named}", shown.trim_end_matches('/'))
-    };
-    let name = clean_line(&name);
-    let write = format!(
-        "correct the path, which is relative to the inventory; or railwright discover cabling \
-         {shown} -o {name}"
-    );
-    let copy =
-        "copy it into the inventory, where its changes are reviewed with the rest of the spec";
-    let path = resolve_inventory_path(folder, &named);
-    // Its lines are quoted where they are wrong, so no other file of the inventory may stand for
-    // it.
-    match outside::find_inventory_file(folder, &path) {
-        Ok(below)
-            if below
-                .extension()
-                .is_none_or(|ending| !ending.eq_ignore_ascii_case("csv")) =>
-        {
-            return Err(cabling::report_unreadable_cabling(
-                loaded,
-                "is no file *.csv, so it is not read",
-                "name the file that holds the cables `NAME.csv`",
-            ));
-        }
-        Ok(below)
-            if private_files(&loaded).any(|file| {
-                outside::find_inventory_file(folder, &resolve_inventory_path(folder, &file))
-                    .is_ok_and(|file| file == below)
-            }) =>
-        {
-            return Err(cabling::report_unreadable_cabling(
-                loaded,
-                "is named as a secret, so it is not read",
-                "name the file that holds the cables",
-            ));
-        }
-        _ => {}
-    }
-    let bytes = match outside::read_inventory_file(folder, &path, cabling::BYTES_MAX) {
-        Ok(bytes) => bytes,
-        Err(NotOpened::Outside) => {
-            return Err(cabling::report_unreadable_cabling(
-                loaded,
-                "lies outside of the inventory, so it is not read",
-                copy,
-            ));
-        }
-        Err(NotOpened::Hidden) => {
-            return Err(cabling::report_unreadable_cabling(
-                loaded,
-                "is hidden, so it is not read",
-                copy,
-            ));
-        }
-        Err(NotOpened::Unreadable(error)) => {
-            let (why, next) = match error.kind() {
-                io::ErrorKind::NotFound => ("is not there".to_owned(), &*write),
-                io::ErrorKind::InvalidInput => ("is no ordinary file".to_owned(), &*write),
-                io::ErrorKind::FileTooLarge => (
-                    format!("has more than {} MiB", cabling::BYTES_MAX >> 20),
-                    "fold its lines with node-sets, or split the cluster into several inventories",
-                ),
-                _ => (format!("cannot be read: {error}"), "check its permissions"),
-            };
-            return Err(cabling::report_unreadable_cabling(loaded, &why, next));
-        }
-    };
-    match String::from_utf8(bytes) {
-        Ok(text) => cabling::load_cabling(loaded, SourceFile { name, text }),
-        Err(error) => {
-            let why = format!(
-                "is not UTF-8 from byte {} on",
-                error.utf8_error().valid_up_to()
-            );
-            Err(cabling::report_unreadable_cabling(
-                loaded,
-                &why,
-                "save the file as UTF-8",
-            ))
-        }
-    }
-}
-
-/// One file of the inventory as text; `limit` in bytes.
-fn read_text_file(
-    name: &str,
-    folder: &Path,
-    entry: &FolderEntry,
-    limit: u64,
-) -> Result<SourceFile, Box<Diagnostic>> {
-    check_name(name, entry)?;
-    let refused = |why: &str, next: &str| {
-        Err(Diagnostic::error("RW1007", format!("{name} {why}"))
-            .next(next)
-            .into())
-    };
-    match entry.kind {
-        FolderEntryKind::LinkOutside => {
-            return refused(
-                "is a link that leads to no file that is read there",
-                "copy the file into the inventory",
-            );
-        }
-        FolderEntryKind::Special | FolderEntryKind::Folder => {
-            return refused(
-                "is no ordinary file",
-                "remove it, or write a file in its place",
-            );
-        }
-        FolderEntryKind::File => {}
-    }
-    let below = entry.path.strip_prefix(folder).unwrap_or(&entry.path);
-    let bytes = files::read_beneath(folder, below, limit).map_err(|error| match error.kind() {
-        io::ErrorKind::FileTooLarge => Diagnostic::error(
-            "RW1006",
-            format!(
-                "with {name} the inventory has more than {} MiB",
-                BYTES_MAX >> 20
-            ),
-        )
-        .next("split the cluster into several inventories"),
-        _ => report_unreadable_file(name, &error),
-    })?;
-    let text = String::from_utf8(bytes).map_err(|error| {
-        Diagnostic::error(
-            "RW1004",
-            format!(
-                "{name} is not UTF-8 from byte {} on",
-                error.utf8_error().valid_up_to()
-            ),
-        )
-        .next("save the file as UTF-8")
-    })?;
-    Ok(SourceFile {
-        name: name.to_owned(),
-        text,
-    })
-}
-
-/// Names stand on screens, as they are.
-fn check_name(shown: &str, entry: &FolderEntry) -> Result<(), Box<Diagnostic>> {
-    if clean_line(&entry.name) == entry.name {
-        return Ok(());
-    }
-    let what = format!(
-        "{} has a name with characters that a terminal obeys or hides",
-        one_line(&clean_line(shown), 120)
-    );
-    Err(Diagnostic::error("RW1007", what).next("rename it").into())
-}
-
-fn report_unreadable_file(name: &str, error: &io::Error) -> Diagnostic {
-    Diagnostic::error("RW1004", format!("{name} cannot be read: {error}"))
-        .next("check the file and its permissions")
-}
-
-/// All files below `modules`, by path.
-fn read_module_files(path: &Path, folder: &Path) -> Result<Vec<(String, String)>, Box<Diagnostic>> {
-    let root = folder.join("modules");
-    let mut modules = Vec::new();
-    if folder::is_link(&root) {
-        let message = format!("{} is a link", path.join("modules").display());
-        return Err(Diagnostic::error("RW1007", message)
-            .next("copy the folder into the inventory")
-            .into());
-    }
-    if !folder::is_folder(&root) {
-        return Ok(modules);
-    }
-    let (mut left, mut entries) = (BYTES_MAX, 0);
-    let mut open = vec![(root.clone(), String::new(), 0)];
-    while let Some((below, prefix, depth)) = open.pop() {
-        let shown = |name: &str| {
-            path.join("modules")
-                .join(format!("{prefix}{name}"))
-                .display()
-                .to_string()
-        };
-        for entry in folder::list_folder_entries(&below, &root)
-            .map_err(|error| report_unreadable_file(&shown(""), &error))?
-        {
-            entries += 1;
-            if entries > MODULE_ENTRIES_MAX {
-                let message = format!(
-                    "{} holds more than {MODULE_ENTRIES_MAX} files and folders",
-                    path.join("modules").display()
-                );
-                return Err(Diagnostic::error("RW1006", message)
-                    .next("keep only modules there")
-                    .into());
-            }
-            check_name(&shown(&entry.name), &entry)?;
-            let inner = format!("{prefix}{}", entry.name);
-            if entry.kind == FolderEntryKind::Folder && depth < MODULE_DEPTH_MAX {
-                open.push((entry.path, format!("{inner}/"), depth + 1));
-                continue;
-            }
-            let file = read_text_file(&shown(&entry.name), folder, &entry, left)?;
-            left -= file.text.len() as u64;
-            modules.push((inner, file.text));
-        }
-    }
-    modules.sort();
-    Ok(modules)
 }
 
 /// A path of the spec as an absolute one, of an inventory in this folder.

@@ -153,12 +153,16 @@ mod tests {
     #[test]
     fn files_of_switches_are_told_by_group() {
         let folder = tempfile::tempdir().unwrap();
-        let spec = "cluster: c\nfabric: { kind: none }\nswitches:\n\x20 - { name: 'leaf[1-12]', \
-                    os: eos, ports: Ethernet1, eapi: { user: u, password: { file: secret } } \
-                    }\n\x20 - { name: spine1, os: eos, ports: Ethernet1, eapi: { user: u, \
-                    password: { env: X }, certificate: '{name}.pem' } }\n\x20 - { name: spine2, \
-                    os: eos, ports: Ethernet1, eapi: { user: u, password: { env: X }, certificate: \
-                    'sha256:DIGITS' } }\n\x20 - { name: spine3, os: sonic, ports: Ethernet0, ssh: \
+        let spec = "cluster: c\n\
+                    fabric: { kind: none }\n\
+                    switches:\n\
+                    \x20 - { name: 'leaf[1-12]', os: eos, ports: Ethernet1, eapi: { user: u, \
+                    password: { file: secret } } }\n\
+                    \x20 - { name: spine1, os: eos, ports: Ethernet1, eapi: { user: u, password: \
+                    { env: X }, certificate: '{name}.pem' } }\n\
+                    \x20 - { name: spine2, os: eos, ports: Ethernet1, eapi: { user: u, password: \
+                    { env: X }, certificate: 'sha256:DIGITS' } }\n\
+                    \x20 - { name: spine3, os: sonic, ports: Ethernet0, ssh: \
                     { host_keys: own_hosts } }\n";
         std::fs::write(
             folder.path().join("c.yaml"),

@@ -44,29 +44,19 @@ pub fn build_drift_report(
         wishes,
         ..
     } = observed;
-    let silent = targets
-        .iter()
-        .filter_map(|target| {
-            Some((
-                target.clone(),
-                find_read_results(observation, target).err()?,
-            ))
-        })
-        .collect();
-    let of = |wish: &DesiredResource| -> Result<(&'static dyn ResourceKind, &ReadResults), String> {
-        let kind = kind_named(&wish.kind)
-            .ok_or_else(|| format!("this railwright has no resource kind `{}`", wish.kind))?;
-        let found = observation
-            .targets
-            .get(&wish.address.target)
-            .ok_or("its target is not in the observation")?;
-        Ok((kind, &found.answers))
-    };
+    let mut silent = BTreeMap::new();
+    for target in targets {
+        if let Err(unknown) = find_read_results(observation, target) {
+            silent.insert(target.clone(), unknown);
+        }
+    }
     let assess = |wish: &DesiredResource| {
-        of(wish).map(|(kind, answers)| diff::diff_resource(kind, wish, answers))
+        find_kind_and_answers(observation, wish)
+            .map(|(kind, answers)| diff::diff_resource(kind, wish, answers))
     };
     let left = |applied: &DesiredResource, wish: &DesiredResource| {
-        of(applied).map(|(kind, answers)| diff::diff_left(kind, applied, wish, answers))
+        find_kind_and_answers(observation, applied)
+            .map(|(kind, answers)| diff::diff_left(kind, applied, wish, answers))
     };
     let occasion = Occasion {
         cluster: prepared.inventory.loaded.spec.cluster.clone(),
@@ -84,10 +74,8 @@ pub fn build_drift_report(
         &state.last_applied,
     );
     if let Some(nodes) = ClusterNodes::of(&prepared.inventory.loaded)
-        && let Some(found) = observation
-            .targets
-            .get(&nodes.cluster)
-            .filter(|found| found.problem.is_none())
+        && let Some(found) = observation.targets.get(&nodes.cluster)
+        && found.problem.is_none()
     {
         cordons::add_cordon_findings(&mut report, &nodes, &found.answers.redacted());
     }
@@ -98,6 +86,20 @@ pub fn build_drift_report(
     report.no_ssh = nodeset::fold_node_set(&prepared.inventory.loaded.without_ssh());
     report.outliers = odd_ones(prepared, observation, wishes, &assess);
     report
+}
+
+/// The kind of a resource, and what its target answered; an error tells which of both is missing.
+fn find_kind_and_answers<'o>(
+    observation: &'o Observation,
+    wish: &DesiredResource,
+) -> Result<(&'static dyn ResourceKind, &'o ReadResults), String> {
+    let kind = kind_named(&wish.kind)
+        .ok_or_else(|| format!("this railwright has no resource kind `{}`", wish.kind))?;
+    let found = observation
+        .targets
+        .get(&wish.address.target)
+        .ok_or("its target is not in the observation")?;
+    Ok((kind, &found.answers))
 }
 
 /// The outliers of every node group, among its hosts that answered.

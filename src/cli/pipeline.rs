@@ -5,31 +5,25 @@ use super::inventory::{self, Inventory};
 use super::outside::NotOpened;
 use super::question::{ObservedTargets, observe_targets};
 use super::subject::{self, KnownSubjects};
-use super::{CommandFailure, output, recording, secrets, wishes};
+use super::{CommandFailure, recording, wishes};
 use railwright_base::text::{format_count, one_line};
 use railwright_base::{Address, Diagnostic, Target, WorkTreeState, nodeset};
 use railwright_knowledge::module::context::{self, KEY_IS_ABSENT};
 use railwright_knowledge::module::{DesiredState, Texts};
 use railwright_knowledge::rules::RulesReport;
 use railwright_knowledge::solve;
-use railwright_observe::sealed;
 use railwright_plan::{
-    self as plan, ClusterNodes, GateCoverage, Header, HostsWithoutSsh, LastApplied, Plan,
-    PlanInputs, PlanNode, PlanSelection, RolloutPolicy,
+    self as plan, ClusterNodes, GateCoverage, Header, HostsWithoutSsh, Plan, PlanInputs, PlanNode,
+    PlanSelection, RolloutPolicy,
 };
 use railwright_report as report;
-use railwright_resource::{Observation, diff, kind_named};
+use railwright_resource::{Observation, kind_named};
 use railwright_state::{ClusterLock, ClusterState, StateFolder, run_status};
-use railwright_system::{clock, files};
-use railwright_transport::{
-    self as transport, Connector, HostAccess, Secrets, TargetContact, TransportError,
-};
+use railwright_system::clock;
+use railwright_transport::{HostAccess, Secrets, TargetContact, TransportError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// Plan files beyond this many bytes are not read.
-const PLAN_LIMIT_BYTES: u64 = 1 << 30;
+use std::sync::{Arc, Mutex};
 
 /// Where observations come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +61,7 @@ pub struct PreparedInventory {
     /// Hosts are also asked what they are made of, of which nothing is wished.
     pub(super) asks_hardware: bool,
     /// Asked for when they are needed.
-    secrets: Mutex<Option<Arc<Secrets>>>,
+    pub(super) secrets: Mutex<Option<Arc<Secrets>>>,
 }
 
 /// Reads inventory and modules. With a recording, files that are not here (a repository's key) come
@@ -81,9 +75,9 @@ pub fn prepare_inventory(
     })
 }
 
-/// The same for a command that may leave hosts alone: signing keys that are not there are a
-/// hindrance only where a step needs one, which [`plan`] and [`PreparedInventory::may_carry`] see
-/// to.
+/// Prepares an inventory for a command that may leave hosts alone. Signing keys that are not there
+/// are an error only where a step needs one, which [`plan_inventory`] and
+/// [`PreparedInventory::may_carry`] check.
 pub fn prepare_partly(
     path: &Path,
     source: &ObservationSource,
@@ -157,9 +151,9 @@ pub fn no_ssh(host: &str, inventory: &str) -> Diagnostic {
     .next("where the host can be reached after all, say so in its group: `ssh: { user: root }`")
 }
 
-/// The same for a command that only records what hosts say, or asks no host: signing keys that are
-/// not there yet are no hindrance, since no host is asked by them, and the recording has none of
-/// them.
+/// Prepares an inventory for a command that only records what hosts say, or asks no host. Signing
+/// keys that are not there yet are no error: no host is asked by them, and the recording has none
+/// of them.
 pub fn prepare_to_record(
     path: &Path,
     source: &ObservationSource,
@@ -167,8 +161,8 @@ pub fn prepare_to_record(
     of_inventory(inventory::read_inventory(path)?, source, None)
 }
 
-/// The same for a command that is about one host, asks nobody and changes nothing: no wish is made
-/// for others, and files that are not there yet are no hindrance.
+/// Prepares an inventory for a command about one host that contacts no target and changes nothing.
+/// Resources of other hosts are not computed, and files that are not there yet are no error.
 pub fn prepare_host(path: &Path, name: &str) -> Result<PreparedInventory, CommandFailure> {
     of_inventory(
         inventory::read_inventory(path)?,
@@ -177,8 +171,8 @@ pub fn prepare_host(path: &Path, name: &str) -> Result<PreparedInventory, Comman
     )
 }
 
-/// The same for a command that changes hosts, or starts something on them: an identity that may
-/// only read is refused, before anybody is asked or connected to.
+/// Prepares an inventory for a command that changes hosts, or starts something on them. An identity
+/// that may only read is refused before any target is contacted.
 pub fn prepare_to_act(
     path: &Path,
     contact: TargetContact,
@@ -186,7 +180,8 @@ pub fn prepare_to_act(
     no_reader(prepare_inventory(path, &ObservationSource::Live(contact))?)
 }
 
-/// The same for a command that carries out a plan, which may be of a cluster alone.
+/// Prepares an inventory for a command that applies a plan, which may be of a cluster alone. An
+/// identity that may only read is refused before any target is contacted.
 pub fn prepare_to_carry_out(
     path: &Path,
     contact: TargetContact,
@@ -209,7 +204,8 @@ fn no_reader(prepared: PreparedInventory) -> Result<PreparedInventory, CommandFa
     }
 }
 
-/// The same of the hosts themselves, without a word of the warnings that were told the first time.
+/// Prepares an inventory once more for the hosts themselves, without the warnings that were printed
+/// the first time.
 pub fn prepare_again(
     path: &Path,
     contact: TargetContact,
@@ -230,16 +226,8 @@ fn of_inventory(
     source: &ObservationSource,
     only: Option<&str>,
 ) -> Result<PreparedInventory, CommandFailure> {
-    let (recorded, contact) = match source {
-        ObservationSource::Live(contact) => (None, Some(*contact)),
-        ObservationSource::Recorded(file) => (Some(recording::read_recording(file)?), None),
-        ObservationSource::Nobody => (None, None),
-    };
-    let mut texts = recorded
-        .as_ref()
-        .map(|r| r.texts.clone())
-        .unwrap_or_default();
-    texts.extend(wishes::read_referenced_files(&inventory, contact)?);
+    let (recorded, contact) = open_observation_source(source)?;
+    let texts = read_texts(&inventory, recorded.as_ref(), contact)?;
     let filled = wishes::with_stand_ins(&inventory, texts.clone());
     let narrowed = only.map(|name| inventory.loaded.only(name));
     let asked = narrowed.as_ref().unwrap_or(&inventory.loaded);
@@ -270,24 +258,42 @@ fn of_inventory(
     if inventory.origin.commit.is_some() && wishes::has_local_chart(&desired.wishes) {
         inventory.origin.dirty = inventory.origin.dirty.max(WorkTreeState::Unknown);
     }
-    let folder = StateFolder::beside(&inventory.folder);
-    let targets = inventory.loaded.targets().collect();
-    let secrets = Mutex::default();
-    let asks_hardware = false;
     Ok(PreparedInventory {
+        folder: StateFolder::beside(&inventory.folder),
+        targets: inventory.loaded.targets().collect(),
         inventory,
         desired,
-        folder,
-        targets,
         judgement,
         answers,
         texts,
         recorded,
         contact,
         keyless,
-        asks_hardware,
-        secrets,
+        asks_hardware: false,
+        secrets: Mutex::default(),
     })
+}
+
+/// The recording, where observations come from one, and how targets are contacted, where they are.
+fn open_observation_source(
+    source: &ObservationSource,
+) -> Result<(Option<Observation>, Option<TargetContact>), CommandFailure> {
+    Ok(match source {
+        ObservationSource::Live(contact) => (None, Some(*contact)),
+        ObservationSource::Recorded(file) => (Some(recording::read_recording(file)?), None),
+        ObservationSource::Nobody => (None, None),
+    })
+}
+
+/// The files that the spec refers to: those of the recording, and over them those that are here.
+fn read_texts(
+    inventory: &Inventory,
+    recorded: Option<&Observation>,
+    contact: Option<TargetContact>,
+) -> Result<Texts, CommandFailure> {
+    let mut texts = recorded.map(|r| r.texts.clone()).unwrap_or_default();
+    texts.extend(wishes::read_referenced_files(inventory, contact)?);
+    Ok(texts)
 }
 
 /// The day by which waivers are judged, in UTC: a recording's own day, so that its plan does not
@@ -344,7 +350,7 @@ impl PreparedInventory {
         })
     }
 
-    /// The same where a plan has steps that need one.
+    /// Whether every signing key is there that a step of the plan needs.
     pub fn may_carry(&self, plan: &Plan) -> Result<(), CommandFailure> {
         let needs_key = plan
             .nodes
@@ -352,56 +358,6 @@ impl PreparedInventory {
             .flat_map(PlanNode::members)
             .any(|member| self.keyless.contains(&member.wish.address));
         if needs_key { self.has_keys() } else { Ok(()) }
-    }
-
-    /// The secrets that the wishes name, asked for once.
-    pub fn secrets(&self) -> Result<Arc<Secrets>, Diagnostic> {
-        // On its own, so that the lock is let go before it is taken again below.
-        let known = self.known_secrets().clone();
-        match known {
-            Some(secrets) => Ok(secrets),
-            None => self.secrets_with(&ClusterState::load(&self.folder)?.last_applied),
-        }
-    }
-
-    /// The same where the state was read already. Their key is made when there is something to
-    /// seal; where no target is contacted, nothing is sealed.
-    pub(super) fn secrets_with(&self, last: &LastApplied) -> Result<Arc<Secrets>, Diagnostic> {
-        let mut known = self.known_secrets();
-        if let Some(secrets) = &*known {
-            return Ok(secrets.clone());
-        }
-        let of_host = sealed::named_by_host(&self.desired.wishes);
-        let mut names: BTreeSet<String> = of_host.values().flatten().cloned().collect();
-        let needed = !names.is_empty() || sealed::remembers_sealed(last);
-        let key = match self.contact {
-            Some(_) if needed => Some(self.folder.make_seal_key()?),
-            Some(_) => self.folder.seal_key()?,
-            // Whoever wrote the inventory may have brought the key along, and could guess a secret
-            // by its seal.
-            None => None,
-        };
-        names.extend(self.inventory.loaded.passwords());
-        let wished: Vec<_> = self
-            .desired
-            .wishes
-            .iter()
-            .flat_map(|wish| diff::collect_json_texts(&wish.body))
-            .collect();
-        let clear = self
-            .inventory
-            .loaded
-            .sources
-            .texts()
-            .chain(wished.iter().map(AsRef::as_ref));
-        let found = secrets::resolve_secrets(&self.inventory, &names, self.contact);
-        let secrets = Arc::new(Secrets::new(key, found, of_host).beside_clear_text(clear));
-        *known = Some(secrets.clone());
-        Ok(secrets)
-    }
-
-    fn known_secrets(&self) -> MutexGuard<'_, Option<Arc<Secrets>>> {
-        self.secrets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The limits of the spec, for as many hosts as it has.
@@ -431,16 +387,6 @@ impl PreparedInventory {
             (false, false) if self.desired.checks.is_empty() => GateCoverage::Nothing,
             (false, false) => GateCoverage::ModuleChecks,
         }
-    }
-
-    /// The same where only a host's own record told that something of it is sealed: no secret is
-    /// named here.
-    pub(super) fn secrets_with_key(&self) -> Result<Arc<Secrets>, Diagnostic> {
-        if self.contact.is_some() {
-            self.folder.make_seal_key()?;
-        }
-        *self.known_secrets() = None;
-        self.secrets()
     }
 
     /// The hosts without SSH, by the modules that would be for them.
@@ -487,7 +433,7 @@ impl PreparedInventory {
         }
     }
 
-    /// The same of whatever host, also one without SSH.
+    /// The addresses of these texts of a command line; hosts without SSH may be named too.
     pub(super) fn addresses(&self, texts: &[String]) -> Result<Vec<String>, CommandFailure> {
         let resources = || -> Result<BTreeSet<String>, Diagnostic> {
             let state = ClusterState::load(&self.folder)?;
@@ -504,13 +450,6 @@ impl PreparedInventory {
                 resources: &resources,
             },
         )
-    }
-
-    /// Opens connections that carry the secrets and keep them out of what hosts say.
-    pub fn connector(&self, contact: TargetContact) -> Result<Arc<dyn Connector>, Diagnostic> {
-        Ok(self
-            .secrets()?
-            .carried_by(transport::new_connector(contact)))
     }
 }
 
@@ -577,25 +516,6 @@ pub fn tell_left_open(prepared: &PreparedInventory) -> Result<Option<String>, Co
         prepared.inventory.word
     ));
     Ok(Some(left))
-}
-
-/// Reads a plan file.
-pub fn read_plan(file: &Path) -> Result<Plan, CommandFailure> {
-    let bytes =
-        files::read_ordinary(file, PLAN_LIMIT_BYTES).map_err(|error| file_problem(file, &error))?;
-    Ok(plan::file::parse_plan_file(
-        &file.display().to_string(),
-        &bytes,
-    )?)
-}
-
-/// Writes a plan file, for its owner alone.
-pub fn write_plan(file: &Path, plan: &Plan) -> Result<(), CommandFailure> {
-    output::write_output(
-        file,
-        &String::from_utf8_lossy(&plan::file::serialize_plan(plan)),
-        0o600,
-    )
 }
 
 /// A file of this machine that cannot be read or written.

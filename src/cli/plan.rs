@@ -2,7 +2,7 @@
 
 use super::inventory::Inventory;
 use super::pipeline::{self, ObservationSource};
-use super::{CommandFailure, Exit, output, rollout};
+use super::{CommandFailure, Exit, output, plan_file, rollout};
 use railwright_base::quote;
 use railwright_plan::PlanSelection;
 use railwright_report as report;
@@ -58,7 +58,7 @@ pub async fn run(arguments: &PlanArguments) -> Result<Exit, CommandFailure> {
     let written = arguments
         .output
         .as_ref()
-        .map_or(Ok(()), |file| pipeline::write_plan(file, &plan));
+        .map_or(Ok(()), |file| plan_file::write_plan(file, &plan));
     if arguments.json {
         report::out::print_result(&report::document::render_json_document(&plan));
     } else {

@@ -1,6 +1,7 @@
 //! `railwright rbac`.
 
 use super::pipeline::{self, ObservationSource, PreparedInventory};
+use super::rbac_roles::RoleInputs;
 use super::{CommandFailure, Exit};
 use railwright_base::text::{format_count, one_line};
 use railwright_base::{Diagnostic, TargetKind};
@@ -8,17 +9,13 @@ use railwright_jobs::job;
 use railwright_report::document::{self, RbacDocument};
 use railwright_report::rbac::{Purpose, RbacRole, RbacSubject};
 use railwright_report::{self as report, out};
-use railwright_resource::helm_release::rights::of_records;
-use railwright_resource::kubernetes_object::access::{
-    AccessLevel, ObjectUse, Right, list_object_uses, of_drain, of_keeper, of_nodes, of_uncordon,
-};
+use railwright_resource::kubernetes_object::access::{AccessLevel, ObjectUse, list_object_uses};
 use railwright_resource::kubernetes_object::build_cluster_object_name;
 use railwright_resource::kubernetes_object::known_kinds::KnownKinds;
 use railwright_resource::kubernetes_object::manifest;
 use railwright_resource::kubernetes_object::request::KubernetesRead;
-use railwright_resource::kubernetes_object::rule::{RbacRule, build_rbac_rules};
-use railwright_resource::node_probe::EXEC;
-use railwright_resource::{DesiredResource, Read, kind_named};
+use railwright_resource::kubernetes_object::rule::build_rbac_rules;
+use railwright_resource::{DesiredResource, Read};
 use railwright_state::ClusterState;
 use railwright_transport::{Reader, TargetContact, new_connector};
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,7 +35,13 @@ pub struct Rbac {
     #[arg(long, value_enum, value_name = "ROLE")]
     pub role: Option<RbacRoleArgument>,
     /// The namespace whose jobs it is for
-    #[arg(short, long, value_name = "NAMESPACE", default_value = "default", value_parser = super::job::parse_kubernetes_name)]
+    #[arg(
+        short,
+        long,
+        value_name = "NAMESPACE",
+        default_value = "default",
+        value_parser = super::job::parse_kubernetes_name
+    )]
     pub namespace: String,
     /// Give it to this user of the cluster, not to a service account of its own
     #[arg(long, value_name = "NAME", value_parser = parse_subject_name, requires = "role", group = "subject")]
@@ -47,7 +50,13 @@ pub struct Rbac {
     #[arg(long, value_name = "NAME", value_parser = parse_subject_name, requires = "role", group = "subject")]
     pub group: Option<String>,
     /// Give it to this service account, which is there already
-    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = parse_service_account, requires = "role", group = "subject")]
+    #[arg(
+        long,
+        value_name = "NAMESPACE/NAME",
+        value_parser = parse_service_account,
+        requires = "role",
+        group = "subject"
+    )]
     pub service_account: Option<RbacSubject>,
     /// Print JSON
     #[arg(long)]
@@ -147,7 +156,7 @@ fn of_jobs(arguments: &Rbac, prepared: &PreparedInventory) -> RbacRole {
     )
 }
 
-/// Prints the roles.
+/// Prints the roles; exits with 3 where rules are left out because a kind is not known.
 pub async fn run(arguments: &Rbac) -> Result<Exit, CommandFailure> {
     let given = arguments.subject().zip(arguments.role);
     let refused = |runs_programs: bool| {
@@ -174,35 +183,17 @@ pub async fn run(arguments: &Rbac) -> Result<Exit, CommandFailure> {
     let uses = of_inventory(&prepared)?;
     let (kinds, unnamed) = resolve_kinds(&prepared, &uses).await?;
     let releases = collect_helm_releases(&prepared)?;
-    let spec = &prepared.inventory.loaded.spec;
-    let one = |level: AccessLevel| {
-        let own = of_keeper(&spec.cluster, level)
-            .into_iter()
-            .chain(of_drains(&prepared, level))
-            .chain(of_probes(&prepared));
-        let own = own.chain(releases.iter().flat_map(|wish| of_records(wish, level)));
-        let of_objects = uses
-            .iter()
-            .filter_map(|one| Some(one.rights(level, kinds.called(&one.object)?)))
-            .flatten();
-        let rules = build_rbac_rules(of_objects.chain(own));
-        let left_out = unnamed.iter().map(|one| one.note(&prepared.inventory.word));
-        let notes = left_out
-            .chain(collect_role_notes(&prepared, level, &uses, &kinds, &rules))
-            .collect();
-        RbacRole::new(
-            &format!(
-                "{}-{}",
-                build_cluster_object_name(&spec.cluster),
-                level.word()
-            ),
-            level.into(),
-            arguments.subject(),
-            rules,
-            notes,
-        )
+    let inputs = RoleInputs {
+        prepared: &prepared,
+        uses: &uses,
+        kinds: &kinds,
+        unnamed: &unnamed,
+        releases: &releases,
     };
-    let roles: Vec<RbacRole> = levels.into_iter().map(one).collect();
+    let roles: Vec<RbacRole> = levels
+        .into_iter()
+        .map(|level| inputs.build_role(level, arguments.subject()))
+        .collect();
     refused(roles.iter().any(RbacRole::runs_programs))?;
     arguments.print(cluster, &prepared, &roles);
     if unnamed.is_empty() {
@@ -215,37 +206,6 @@ pub async fn run(arguments: &Rbac) -> Result<Exit, CommandFailure> {
         out::ScreenStyle::of_stderr(),
     ));
     Ok(Exit::Incomplete)
-}
-
-/// What the nodes of the spec's hosts take, where a rollout empties them and where it only gives
-/// back what an earlier one left.
-fn of_drains(prepared: &PreparedInventory, level: AccessLevel) -> Vec<(Right, String)> {
-    let empties = prepared.rollout().drain.is_some();
-    let of_host = |node: &str| {
-        if empties {
-            of_drain(node)
-        } else {
-            of_uncordon(node)
-        }
-    };
-    let hosts = prepared
-        .inventory
-        .loaded
-        .reached()
-        .filter(|_| level == AccessLevel::Apply);
-    std::iter::once(of_nodes())
-        .chain(hosts.flat_map(|host| of_host(&host.node)))
-        .collect()
-}
-
-/// What is asked besides objects, at every level: a plan asks it, and drift.
-fn of_probes(prepared: &PreparedInventory) -> impl Iterator<Item = (Right, String)> {
-    prepared
-        .desired
-        .wishes
-        .iter()
-        .filter_map(|wish| Some(kind_named(&wish.kind)?.rights(wish)))
-        .flatten()
 }
 
 fn report_reserved_subject(reason: &str) -> Diagnostic {
@@ -316,7 +276,7 @@ fn collect_helm_releases(
 }
 
 /// A kind of which no rule can be written yet.
-struct UnresolvedKind {
+pub(super) struct UnresolvedKind {
     /// With its group.
     kind: String,
     /// Why the server did not say what it calls it.
@@ -325,7 +285,7 @@ struct UnresolvedKind {
 
 impl UnresolvedKind {
     /// In a role that goes without its rules.
-    fn note(&self, inventory: &str) -> String {
+    pub(super) fn note(&self, inventory: &str) -> String {
         format!(
             "left out: rules for {}, of which the API server did not say what it calls it ({}); \
              once it does, run railwright rbac {inventory} again",
@@ -405,95 +365,6 @@ fn not_known(unnamed: &[UnresolvedKind], cluster: &str, inventory: &str) -> Diag
             "where the server could not be asked, give a kubeconfig with which it can: \
              kubernetes.kubeconfig, or KUBECONFIG",
         )
-}
-
-/// What the one who applies the documents has to know besides.
-fn collect_role_notes(
-    prepared: &PreparedInventory,
-    level: AccessLevel,
-    uses: &[ObjectUse],
-    kinds: &KnownKinds,
-    rules: &[RbacRule],
-) -> Vec<String> {
-    let places: BTreeSet<&String> = rules
-        .iter()
-        .filter_map(|rule| rule.namespace.as_ref())
-        .collect();
-    let named = uses.iter().filter(|one| {
-        one.object.kind_and_group() == "Namespace.core" && places.contains(&one.object.name)
-    });
-    let of_namespace = |one: &ObjectUse| {
-        let (name, inventory) = (&one.object.name, &prepared.inventory.word);
-        if !one.is_ours() {
-            return format!(
-                "the roles in namespace {name} can be applied once it is there: it comes with a \
-                 step that is done by hand"
-            );
-        }
-        let cluster = prepared
-            .inventory
-            .loaded
-            .kubernetes_name()
-            .unwrap_or_default();
-        format!(
-            "the roles in namespace {name} need it, and the inventory makes it: an administrator \
-             begins with railwright apply {inventory} --target \
-             kube/{cluster}/Namespace.core/-/{name}"
-        )
-    };
-    let unpoliced = uses
-        .iter()
-        .filter(|one| {
-            level == AccessLevel::Preview
-                && kinds
-                    .called(&one.object)
-                    .is_some_and(|called| one.is_unpoliced(called))
-        })
-        .map(|one| {
-            format!(
-                "{} is compared field by field: no policy could hold its preview to a dry run",
-                one.object
-            )
-        });
-    // What a chart renders to is known to Helm alone.
-    let wishes = prepared
-        .desired
-        .wishes
-        .iter()
-        .filter(|wish| wish.kind == "helm_release");
-    let releases = wishes.map(|wish| {
-        let (name, namespace) = (
-            wish.text("name").unwrap_or_default(),
-            wish.text("namespace").unwrap_or_default(),
-        );
-        format!(
-            "the release {} of Helm needs more: all that its chart makes, which only Helm knows; a \
-             run asks for what its plan names of it, and prints the rules that are missing. Its \
-             revisions are Secrets whose names no rule can hold: the role reads every Secret of \
-             namespace {}",
-            one_line(name, 60),
-            one_line(namespace, 60)
-        )
-    });
-    let places: BTreeSet<&String> = rules
-        .iter()
-        .filter(|rule| rule.resource == EXEC)
-        .filter_map(|rule| rule.namespace.as_ref())
-        .collect();
-    let execs = places.into_iter().map(|namespace| {
-        format!(
-            "{EXEC} is a strong right: whoever has it may run anything in the pods of namespace \
-             {}, with all that those may do on their nodes. It is for the probes of nodes without \
-             SSH, and in that namespace alone; without it they are unknown",
-            one_line(namespace, 60)
-        )
-    });
-    named
-        .map(of_namespace)
-        .chain(unpoliced)
-        .chain(releases)
-        .chain(execs)
-        .collect()
 }
 
 #[cfg(test)]

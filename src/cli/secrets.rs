@@ -268,8 +268,10 @@ mod tests {
     fn of_spec(rest: &str) -> (tempfile::TempDir, Inventory) {
         let folder = tempfile::tempdir().unwrap();
         let spec = format!(
-            "cluster: c\nfabric: {{ kind: none }}\nssh: {{ user: root, host_keys: known_hosts \
-             }}\n{rest}"
+            "cluster: c\n\
+             fabric: {{ kind: none }}\n\
+             ssh: {{ user: root, host_keys: known_hosts }}\n\
+             {rest}"
         );
         std::fs::write(folder.path().join("cluster.yaml"), spec).unwrap();
         let inventory = super::super::inventory::read_inventory(folder.path())
@@ -281,12 +283,7 @@ mod tests {
     #[test]
     fn each_source_gives_its_secret_or_says_why_not() {
         let (folder, inventory) = inventory(
-            "  file: { file: token }\n  none: { file: gone }\n  program: \
-             { command: [./say, 'two words'] }\n  fails: { command: [./fails] }\n  absent: \
-             { command: [no-such-program-anywhere] }\n  silent: { command: ['true'] }\n  pipe: \
-             { file: pipe }\n  device: { file: /dev/zero }\n  unset: \
-             { env: RAILWRIGHT_NO_SUCH_VARIABLE }\n  short: { command: [echo, pin] }\n  long: \
-             { command: [yes, poison] }\n  binary: { file: binary }\n  zero: { file: zero }\n",
+            "  file: { file: token }\n  none: { file: gone }\n  program: { command: [./say, 'two words'] }\n  fails: { command: [./fails] }\n  absent: { command: [no-such-program-anywhere] }\n  silent: { command: ['true'] }\n  pipe: { file: pipe }\n  device: { file: /dev/zero }\n  unset: { env: RAILWRIGHT_NO_SUCH_VARIABLE }\n  short: { command: [echo, pin] }\n  long: { command: [yes, poison] }\n  binary: { file: binary }\n  zero: { file: zero }\n",
         );
         let write =
             |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();

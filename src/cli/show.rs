@@ -1,8 +1,7 @@
 //! `railwright show`.
 
-use super::pipeline;
 use super::subject::{self, KnownSubjects};
-use super::{CommandFailure, Exit};
+use super::{CommandFailure, Exit, plan_file};
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, Target};
 use railwright_plan::Plan;
@@ -25,7 +24,7 @@ pub struct Show {
 
 /// Shows a plan file.
 pub fn run(arguments: &Show) -> Result<Exit, CommandFailure> {
-    let plan = pipeline::read_plan(&arguments.plan)?;
+    let plan = plan_file::read_plan(&arguments.plan)?;
     let file = arguments.plan.display().to_string();
     let subject = arguments.address.join(" ");
     let text = match subject.as_str() {

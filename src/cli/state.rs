@@ -8,7 +8,7 @@ use railwright_base::{Address, Diagnostic, Target, nodeset, quote};
 use railwright_plan::{AppliedResource, Outage, Outages};
 use railwright_report as report;
 use railwright_report::document::{self, StateDocument};
-use railwright_state::{ClusterState, StateFolder, listing};
+use railwright_state::{ClusterState, IdentityConflict, StateFolder, listing};
 use railwright_transport::TargetContact;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -91,20 +91,7 @@ pub async fn run(arguments: &StateArguments) -> Result<Exit, CommandFailure> {
             json,
         } => {
             let state = ClusterState::load(&find_state_folder(inventory)?)?;
-            let under = resolve_address_prefixes(&state, under)?;
-            let (found, outages, taken) = (
-                listing::list_remembered_resources(&state, &under),
-                listing::list_outages(&state, &under),
-                listing::taken_over(&state, &under),
-            );
-            report::out::print_result(&match *json {
-                true => document::render_json_document(&StateDocument::of(found, outages, &taken)),
-                false => {
-                    out_of_service(&outages)
-                        + &render_applied_lines(found)
-                        + &report::take_over::render_recorded_take_overs(&taken)
-                }
-            });
+            print_state(&state, under, *json)?;
         }
         StateCommand::Show { inventory, address } => {
             let state = ClusterState::load(&find_state_folder(inventory)?)?;
@@ -123,27 +110,7 @@ pub async fn run(arguments: &StateArguments) -> Result<Exit, CommandFailure> {
         StateCommand::Forget {
             inventory,
             addresses,
-        } => {
-            let folder = find_state_folder(inventory)?;
-            let state = ClusterState::load(&folder)?;
-            let addresses: Vec<Address> = with_applied_addresses(&state, |known| {
-                subject::resolve_subjects(addresses, known)?
-                    .iter()
-                    .map(|address| subject::resolve_single_address(address, known))
-                    .collect::<Result<_, _>>()
-            })?;
-            listing::forget_resources(&folder, &addresses).map_err(|problem| {
-                if problem.next.is_empty() {
-                    problem.next(format_list_command(inventory))
-                } else {
-                    problem
-                }
-            })?;
-            report::out::print_note(&format!(
-                "{} forgotten; the targets were not touched",
-                addresses.len()
-            ));
-        }
+        } => forget(inventory, addresses)?,
         StateCommand::TakeOver {
             inventory,
             targets,
@@ -154,6 +121,46 @@ pub async fn run(arguments: &StateArguments) -> Result<Exit, CommandFailure> {
         }
     }
     Ok(Exit::Done)
+}
+
+/// Prints what is remembered below these prefixes of addresses, all where there is none.
+fn print_state(state: &ClusterState, under: &[String], json: bool) -> Result<(), CommandFailure> {
+    let under = resolve_address_prefixes(state, under)?;
+    let found = listing::list_remembered_resources(state, &under);
+    let outages = listing::list_outages(state, &under);
+    let taken = listing::taken_over(state, &under);
+    report::out::print_result(&if json {
+        document::render_json_document(&StateDocument::of(found, outages, &taken))
+    } else {
+        out_of_service(&outages)
+            + &render_applied_lines(found)
+            + &report::take_over::render_recorded_take_overs(&taken)
+    });
+    Ok(())
+}
+
+/// Drops what is remembered of these resources; an error of one leaves all as they are.
+fn forget(inventory: &Path, addresses: &[String]) -> Result<(), CommandFailure> {
+    let folder = find_state_folder(inventory)?;
+    let state = ClusterState::load(&folder)?;
+    let addresses: Vec<Address> = with_applied_addresses(&state, |known| {
+        subject::resolve_subjects(addresses, known)?
+            .iter()
+            .map(|address| subject::resolve_single_address(address, known))
+            .collect::<Result<_, _>>()
+    })?;
+    listing::forget_resources(&folder, &addresses).map_err(|problem| {
+        if problem.next.is_empty() {
+            problem.next(format_list_command(inventory))
+        } else {
+            problem
+        }
+    })?;
+    report::out::print_note(&format!(
+        "{} forgotten; the targets were not touched",
+        addresses.len()
+    ));
+    Ok(())
 }
 
 /// Takes hosts as in service that a run left out of it.
@@ -217,25 +224,9 @@ async fn take_over(
     let prepared = pipeline::prepare_to_act(inventory, contact)?;
     let named = prepared.named(targets)?;
     let observed = question::observe_targets(&prepared).await?;
-    let mut decided = BTreeMap::new();
-    for name in &named {
-        let target: Option<Target> = name.parse().ok();
-        let conflict = target
-            .as_ref()
-            .and_then(|target| observed.recognition.conflicts.get(target));
-        match (
-            target,
-            conflict.filter(|conflict| conflict.may_be_taken_over()),
-        ) {
-            (Some(target), Some(conflict)) => drop(decided.insert(target, conflict.clone())),
-            _ => {
-                return Err(CommandFailure::refused(vec![not_another_clusters(
-                    name,
-                    &prepared.inventory.word,
-                )]));
-            }
-        }
-    }
+    let conflicts = &observed.recognition.conflicts;
+    let decided = select_conflicts(&named, conflicts)
+        .map_err(|name| refuse_take_over(name, &prepared.inventory.word))?;
     let passwords = secrets::read_switch_passwords(&prepared.inventory, contact);
     let context = super::apply::build_apply_context(
         &prepared,
@@ -254,15 +245,13 @@ async fn take_over(
     let taken = apply::take_over::take_over(&decision, &context)
         .await
         .map_err(|problem| CommandFailure::refused(vec![problem]))?;
-    let problems: Vec<Diagnostic> = taken
-        .values()
-        .filter_map(|one| one.as_ref().err().cloned())
-        .collect();
     report::out::print_result(&report::take_over::render_take_over_results(
         &taken,
         keep_record,
         &prepared.inventory.word,
     ));
+    let errors = taken.values().filter_map(|one| one.as_ref().err());
+    let problems: Vec<Diagnostic> = errors.cloned().collect();
     if problems.is_empty() {
         return Ok(Exit::Done);
     }
@@ -274,16 +263,34 @@ async fn take_over(
     Ok(Exit::Incomplete)
 }
 
-fn not_another_clusters(name: &str, inventory: &str) -> Diagnostic {
-    Diagnostic::error(
-        "RW0728",
-        format!("{name} does not answer as another cluster's, so there is nothing to take over"),
-    )
-    .on(name.to_owned())
-    .state("nothing was taken over")
-    .next(format!(
-        "railwright plan {inventory} names the targets that are refused, and why"
-    ))
+/// The targets of these names that answer as another cluster's; an error is the first name that
+/// does not.
+fn select_conflicts<'n>(
+    names: &'n [String],
+    conflicts: &BTreeMap<Target, IdentityConflict>,
+) -> Result<BTreeMap<Target, IdentityConflict>, &'n str> {
+    let mut selected = BTreeMap::new();
+    for name in names {
+        let target: Target = name.parse().map_err(|_| name.as_str())?;
+        let conflict = conflicts
+            .get(&target)
+            .filter(|conflict| conflict.may_be_taken_over())
+            .ok_or(name.as_str())?;
+        selected.insert(target, conflict.clone());
+    }
+    Ok(selected)
+}
+
+fn refuse_take_over(name: &str, inventory: &str) -> CommandFailure {
+    let message =
+        format!("{name} does not answer as another cluster's, so there is nothing to take over");
+    let problem = Diagnostic::error("RW0728", message)
+        .on(name.to_owned())
+        .state("nothing was taken over")
+        .next(format!(
+            "railwright plan {inventory} names the targets that are refused, and why"
+        ));
+    CommandFailure::refused(vec![problem])
 }
 
 fn render_applied_lines(found: Vec<(&Address, &AppliedResource)>) -> String {

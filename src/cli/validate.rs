@@ -1,10 +1,10 @@
 //! `railwright validate INVENTORY`: one line, or every error of the files with a caret.
 
-use super::{Exit, inventory, secrets, wishes};
+use super::{CommandFailure, Exit, inventory, secrets, wishes};
 use railwright_base::nodeset::fold_node_set;
 use railwright_base::text::format_count;
 use railwright_base::{Diagnostic, Severity};
-use railwright_knowledge::rules::check_rule_cases;
+use railwright_knowledge::rules::{WaivedFinding, check_rule_cases};
 use railwright_knowledge::solve;
 use railwright_knowledge::spec::Sources;
 use railwright_report::diagnostic;
@@ -28,88 +28,86 @@ pub struct Validate {
 /// Reads the inventory and its modules, and says what is wrong with them.
 pub fn run(arguments: &Validate) -> Exit {
     let shown = arguments.inventory.display().to_string();
+    let json = arguments.json;
     let read = match inventory::read_inventory(&arguments.inventory) {
         Ok(read) => read,
         Err(problems) => {
-            return print_validation_errors(
-                &shown,
-                &problems.diagnostics,
-                &problems.sources,
-                arguments.json,
-            );
+            return print_validation_errors(&shown, &problems.diagnostics, &problems.sources, json);
         }
     };
-    let now = clock::read_current_time();
-    let today = now.get(..10).unwrap_or_default();
-    let (workloads, unrendered) = read.workloads(today);
-    let (judgement, answers) = read
-        .knowledge
-        .judge(&read.loaded, &read.loaded, &workloads, today);
-    let warnings = match unrendered.map_or_else(
-        || wishes::check_desired_resources(&read, &workloads, &answers),
-        Err,
-    ) {
-        Ok(warnings) => warnings,
+    let (found, waived) = match check_inventory(&read) {
+        Ok(checked) => checked,
         Err(failure) => {
-            let failure = failure.after(
-                judgement.diagnostics(),
-                &read.knowledge.sources(&read.loaded.sources),
-            );
-            return print_validation_errors(
-                &shown,
-                &failure.diagnostics,
-                &failure.sources,
-                arguments.json,
-            );
+            return print_validation_errors(&shown, &failure.diagnostics, &failure.sources, json);
         }
     };
     let sources = read.knowledge.sources(&read.loaded.sources);
-    let found: Vec<Diagnostic> = judgement
-        .diagnostics()
-        .into_iter()
-        .chain(read.warnings.iter().cloned())
-        .chain(secrets::report_unset_variables(&read))
-        .chain(warnings)
-        .chain(read.knowledge.overrides())
-        .chain(check_rule_cases(
-            &read.knowledge.rules,
-            &read.knowledge.catalog,
-        ))
-        .chain(solve::check_combinations(&read.knowledge.catalog))
-        .collect();
-    if found
-        .iter()
-        .any(|diagnostic| diagnostic.severity == Severity::Error)
-    {
-        return print_validation_errors(&shown, &found, &sources, arguments.json);
+    let is_error = |diagnostic: &Diagnostic| diagnostic.severity == Severity::Error;
+    if found.iter().any(is_error) {
+        return print_validation_errors(&shown, &found, &sources, json);
     }
-    if arguments.json {
-        let document =
-            ValidationDocument::of(&shown, &found, &sources, Some(build_spec_summary(&read)))
-                .with_waived(judgement.waived);
-        out::print_result(&document::render_json_document(&document));
+    if json {
+        let summary = build_spec_summary(&read);
+        let document = ValidationDocument::of(&shown, &found, &sources, Some(summary));
+        out::print_result(&document::render_json_document(
+            &document.with_waived(waived),
+        ));
     } else {
-        if !found.is_empty() {
-            out::print_note(&diagnostic::render_diagnostics(
-                &found,
-                &sources,
-                ScreenStyle::of_stderr(),
-            ));
-        }
-        out::print_result(knowledge::render_waived_rules(&judgement.waived).trim_start());
-        let warned = if found.is_empty() {
-            String::new()
-        } else {
-            format!(" {}.", format_count(found.len(), "warning"))
-        };
-        let text = format!(
-            "{}: valid. {}{warned}",
-            read.path,
-            render_inventory_summary(&read)
-        );
-        out::print_result(&break_words(text.split(' '), 0, 0, COLUMNS));
+        print_valid_inventory(&read, &found, &sources, &waived);
     }
     Exit::Done
+}
+
+/// What rules, modules, workloads and the catalogue find, and what is waived of it. An error where
+/// the resources of the inventory cannot be computed, below what the rules say.
+fn check_inventory(
+    read: &inventory::Inventory,
+) -> Result<(Vec<Diagnostic>, Vec<WaivedFinding>), CommandFailure> {
+    let now = clock::read_current_time();
+    let today = now.get(..10).unwrap_or_default();
+    let known = &read.knowledge;
+    let (workloads, unrendered) = read.workloads(today);
+    let (judgement, answers) = known.judge(&read.loaded, &read.loaded, &workloads, today);
+    let checked = match unrendered {
+        Some(failure) => Err(failure),
+        None => wishes::check_desired_resources(read, &workloads, &answers),
+    };
+    let warnings = checked.map_err(|failure| {
+        let sources = known.sources(&read.loaded.sources);
+        failure.after(judgement.diagnostics(), &sources)
+    })?;
+    let mut found = judgement.diagnostics();
+    found.extend(read.warnings.iter().cloned());
+    found.extend(secrets::report_unset_variables(read));
+    found.extend(warnings);
+    found.extend(known.overrides());
+    found.extend(check_rule_cases(&known.rules, &known.catalog));
+    found.extend(solve::check_combinations(&known.catalog));
+    Ok((found, judgement.waived))
+}
+
+fn print_valid_inventory(
+    read: &inventory::Inventory,
+    warnings: &[Diagnostic],
+    sources: &Sources,
+    waived: &[WaivedFinding],
+) {
+    let mut warned = String::new();
+    if !warnings.is_empty() {
+        out::print_note(&diagnostic::render_diagnostics(
+            warnings,
+            sources,
+            ScreenStyle::of_stderr(),
+        ));
+        warned = format!(" {}.", format_count(warnings.len(), "warning"));
+    }
+    out::print_result(knowledge::render_waived_rules(waived).trim_start());
+    let text = format!(
+        "{}: valid. {}{warned}",
+        read.path,
+        render_inventory_summary(read)
+    );
+    out::print_result(&break_words(text.split(' '), 0, 0, COLUMNS));
 }
 
 fn print_validation_errors(

@@ -3,6 +3,7 @@
 use super::pipeline::PreparedInventory;
 use railwright_knowledge::catalog::Catalog;
 use railwright_knowledge::spec::model::{FabricKind, GpuDirectPath, GpuSpec};
+use railwright_knowledge::spec::{Host, Rail};
 use railwright_verify::{
     Expectations, ExpectedGpus, ExpectedMarks, ExpectedRail, FabricFacts, GidKind, ModuleCheck,
     VerifyHost, VerifyRequest,
@@ -16,45 +17,6 @@ pub fn build_verify_request(prepared: &PreparedInventory) -> VerifyRequest {
     let loaded = &prepared.inventory.loaded;
     let spec = &loaded.spec;
     let catalog = &*prepared.inventory.knowledge.catalog;
-    let checks = |host: &str| {
-        let of_host = prepared
-            .desired
-            .checks
-            .iter()
-            .filter(|check| check.host == host);
-        of_host
-            .map(|c| ModuleCheck {
-                id: c.name.clone(),
-                run: c.run.clone(),
-                expect: c.expect.clone(),
-            })
-            .collect()
-    };
-    let reached = loaded
-        .hosts
-        .iter()
-        .filter_map(|host| Some((host, prepared.inventory.access(host)?)));
-    let hosts = reached.map(|(host, access)| VerifyHost {
-        access,
-        rails: host
-            .netdevs
-            .iter()
-            .map(|rail| ExpectedRail {
-                rail: rail.rail,
-                netdev: rail.netdev.clone(),
-                port: rail.port.clone(),
-                address: rail.address.clone(),
-                mtu: spec.fabric.mtu,
-                mtu_max: catalog.nic.get(&rail.model).and_then(|row| row.mtu_max),
-                driver: catalog.nic.get(&rail.model).map(|row| row.driver.clone()),
-            })
-            .collect(),
-        gpus: spec
-            .nodes
-            .get(host.group)
-            .and_then(|group| expected_gpus(catalog, group.gpu.as_ref()?)),
-        checks: checks(&host.name),
-    });
     VerifyRequest {
         inventory: prepared.inventory.word.clone(),
         fabric: FabricFacts {
@@ -79,9 +41,54 @@ pub fn build_verify_request(prepared: &PreparedInventory) -> VerifyRequest {
             .entries()
             .map(|entry| entry.row.clone())
             .collect(),
-        hosts: hosts.collect(),
+        hosts: loaded
+            .hosts
+            .iter()
+            .filter_map(|host| build_verify_host(prepared, host))
+            .collect(),
         rounds_per_rail: None,
     }
+}
+
+/// Nothing for a host that is not reached.
+fn build_verify_host(prepared: &PreparedInventory, host: &Host) -> Option<VerifyHost> {
+    let spec = &prepared.inventory.loaded.spec;
+    let catalog = &*prepared.inventory.knowledge.catalog;
+    let access = prepared.inventory.access(host)?;
+    let rail = |rail: &Rail| {
+        let row = catalog.nic.get(&rail.model);
+        ExpectedRail {
+            rail: rail.rail,
+            netdev: rail.netdev.clone(),
+            port: rail.port.clone(),
+            address: rail.address.clone(),
+            mtu: spec.fabric.mtu,
+            mtu_max: row.and_then(|row| row.mtu_max),
+            driver: row.map(|row| row.driver.clone()),
+        }
+    };
+    let gpu = spec
+        .nodes
+        .get(host.group)
+        .and_then(|group| group.gpu.as_ref());
+    Some(VerifyHost {
+        access,
+        rails: host.netdevs.iter().map(rail).collect(),
+        gpus: gpu.and_then(|gpu| expected_gpus(catalog, gpu)),
+        checks: collect_module_checks(prepared, &host.name),
+    })
+}
+
+fn collect_module_checks(prepared: &PreparedInventory, host: &str) -> Vec<ModuleCheck> {
+    let checks = prepared.desired.checks.iter();
+    checks
+        .filter(|check| check.host == host)
+        .map(|check| ModuleCheck {
+            id: check.name.clone(),
+            run: check.run.clone(),
+            expect: check.expect.clone(),
+        })
+        .collect()
 }
 
 /// NVIDIA's GPUs; what else a spec has is a stand-in, and nothing of it is on a PCI bus.

@@ -180,8 +180,10 @@ fn with_words(inventory: &Inventory, mut texts: Texts, words: &str) -> Texts {
         let words = format!("({named} {words})");
         texts.entry(named).or_insert_with(|| {
             format!(
-                "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\n{words}\n-----END PGP PUBLIC KEY \
-                 BLOCK-----\n"
+                "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\
+                 \n\
+                 {words}\n\
+                 -----END PGP PUBLIC KEY BLOCK-----\n"
             )
         });
     }

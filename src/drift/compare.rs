@@ -36,69 +36,67 @@ pub fn compute_drift(
     judge: DiffFunctions<'_>,
     last: &LastApplied,
 ) -> DriftReport {
-    let wished = wishes.iter().map(|w| w.address.target.clone());
-    let mut report = DriftReport {
-        format_version: FORMAT_VERSION,
-        cluster: occasion.cluster.clone(),
-        checked_at: occasion.checked_at.clone(),
-        inventory: occasion.inventory.clone(),
-        findings: Vec::new(),
-        last_known: Vec::new(),
-        outliers: Vec::new(),
-        waived: Vec::new(),
-        no_ssh: String::new(),
-        out_of_service: Vec::new(),
-        never_applied: Vec::new(),
-        no_longer_wished: no_longer_wished(wishes, silent, last),
-        not_judged: silent.values().cloned().collect(),
-        targets: wished
-            .chain(silent.keys().cloned())
-            .collect::<BTreeSet<Target>>()
-            .into_iter()
-            .collect(),
-        resources: 0,
-        judged: Vec::new(),
-    };
-    for wish in wishes
-        .iter()
-        .filter(|wish| !silent.contains_key(&wish.address.target))
-    {
-        match (judge.assess)(wish) {
-            Err(reason) => report
-                .not_judged
-                .push(UnknownFinding::new(wish.address.to_string(), reason)),
-            Ok(Assessment {
-                known_after: Some(step),
-                ..
-            }) => {
-                let reason = format!("cannot be judged before {step} is there");
-                report
-                    .not_judged
-                    .push(UnknownFinding::new(wish.address.to_string(), reason));
-            }
-            Ok(assessment) => {
-                report.resources += 1;
-                report.judged.push(wish.address.clone());
-                let applied = last_applied(wish, judge.left, last);
-                report
-                    .findings
-                    .extend(of_resource(wish, &assessment, applied.as_ref()));
-            }
-        }
-    }
+    let mut targets: BTreeSet<Target> = silent.keys().cloned().collect();
+    targets.extend(wishes.iter().map(|wish| wish.address.target.clone()));
     let applied: BTreeSet<&Target> = last
         .resources
         .keys()
         .map(|address| &address.target)
         .collect();
-    report.never_applied = report
-        .targets
+    let mut report = DriftReport {
+        format_version: FORMAT_VERSION,
+        cluster: occasion.cluster.clone(),
+        checked_at: occasion.checked_at.clone(),
+        inventory: occasion.inventory.clone(),
+        never_applied: targets
+            .iter()
+            .filter(|target| !applied.contains(target))
+            .cloned()
+            .collect(),
+        no_longer_wished: no_longer_wished(wishes, silent, last),
+        not_judged: silent.values().cloned().collect(),
+        targets: targets.into_iter().collect(),
+        ..DriftReport::default()
+    };
+    for wish in wishes
         .iter()
-        .filter(|target| !applied.contains(target))
-        .cloned()
-        .collect();
+        .filter(|wish| !silent.contains_key(&wish.address.target))
+    {
+        report_resource(&mut report, wish, judge, last);
+    }
     in_order(&mut report.findings);
     report
+}
+
+/// Adds the findings on one resource to the report, or why it has none.
+fn report_resource(
+    report: &mut DriftReport,
+    wish: &DesiredResource,
+    judge: DiffFunctions<'_>,
+    last: &LastApplied,
+) {
+    let assessment = match (judge.assess)(wish) {
+        Ok(assessment) => assessment,
+        Err(reason) => {
+            report
+                .not_judged
+                .push(UnknownFinding::new(wish.address.to_string(), reason));
+            return;
+        }
+    };
+    if let Some(step) = &assessment.known_after {
+        let reason = format!("cannot be judged before {step} is there");
+        report
+            .not_judged
+            .push(UnknownFinding::new(wish.address.to_string(), reason));
+        return;
+    }
+    report.resources += 1;
+    report.judged.push(wish.address.clone());
+    let applied = last_applied(wish, judge.left, last);
+    report
+        .findings
+        .extend(of_resource(wish, &assessment, applied.as_ref()));
 }
 
 /// Reasons first, then addresses.

@@ -178,11 +178,22 @@ mod tests {
     fn answers(firmware: &str, lanes: &str) -> ReadResults {
         let nic = |n: u8, lanes: &str| {
             format!(
-                "\n== pci \
-                 0000:c{n}:00.0\n|class=0x020000\n|vendor=0x15b3\n|device=0x101b\n|current_link_speed=16.0 \
-                 GT/s PCIe\n|current_link_width={lanes}\n\n== rdma \
-                 mlx5_{n}\n|fw_ver={firmware}\n\n== port 1\n|state=4: ACTIVE\n|rate=200 Gb/sec (4X \
-                 HDR)\n|link_layer=Ethernet\n|gid_ipv4=3 RoCE v2\n"
+                "\n\
+                 == pci 0000:c{n}:00.0\n\
+                 |class=0x020000\n\
+                 |vendor=0x15b3\n\
+                 |device=0x101b\n\
+                 |current_link_speed=16.0 GT/s PCIe\n\
+                 |current_link_width={lanes}\n\
+                 \n\
+                 == rdma mlx5_{n}\n\
+                 |fw_ver={firmware}\n\
+                 \n\
+                 == port 1\n\
+                 |state=4: ACTIVE\n\
+                 |rate=200 Gb/sec (4X HDR)\n\
+                 |link_layer=Ethernet\n\
+                 |gid_ipv4=3 RoCE v2\n"
             )
         };
         let out = format!(

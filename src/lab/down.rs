@@ -11,7 +11,7 @@ pub fn stop_lab(folder: &LabFolder) -> Result<usize> {
     end_all(folder)
 }
 
-/// The same, for a command that already holds the lock.
+/// Ends the lab for a command that already holds its lock; how many machines were ended.
 pub fn end_all(folder: &LabFolder) -> Result<usize> {
     let machines = folder.path("machines");
     let mut ended = 0;

@@ -166,7 +166,7 @@ pub fn fabric_ip(number: u8) -> String {
     format!("192.168.77.{number}")
 }
 
-/// The same with its prefix length.
+/// The fabric address of a machine with its prefix length.
 pub fn fabric_address(number: u8) -> String {
     format!("{}/24", fabric_ip(number))
 }

@@ -20,6 +20,8 @@ const ALIAS: &str = "10.0.2.9";
 /// with QEMU 8.1, c914d46d of qemu/qemu, the locks do not).
 const PROCESSORS: &str = "1,maxcpus=2";
 
+const DISK: &str = "if=none,id=disk,file=disk.qcow2,format=qcow2,cache=unsafe,aio=threads";
+
 /// The snapshot of the bare state.
 pub const BARE: &str = "bare";
 
@@ -167,6 +169,11 @@ impl LabMachine<'_> {
 
     fn program(&self, image: &Image, snapshot: Option<&str>) -> Program {
         let number = self.number;
+        let management = format!(
+            "virtio-net-pci,netdev=management,romfile=,addr=0x3,mac=52:54:00:77:01:{number:02x}"
+        );
+        let wire =
+            format!("virtio-net-pci,netdev=wire,romfile=,addr=0x4,mac=52:54:00:77:00:{number:02x}");
         let program = Program::new("qemu-system-x86_64")
             .folder(&self.folder())
             .arguments([
@@ -182,17 +189,25 @@ impl LabMachine<'_> {
             .arguments(self.accelerator.arguments())
             .arguments(["-nodefaults", "-no-user-config", "-display", "none"])
             // So that the machine's own identifier (machine-id, product UUID) is its own and stays.
-            .arguments(["-uuid", &format!("72616c77-7269-4768-8000-0000000000{number:02x}")])
+            .arguments([
+                "-uuid",
+                &format!("72616c77-7269-4768-8000-0000000000{number:02x}"),
+            ])
             .argument("-kernel")
             .argument(image.folder.join("grub.lkrn").to_string_lossy())
             .arguments(identity_arguments())
-            .arguments(["-drive", "if=none,id=disk,file=disk.qcow2,format=qcow2,cache=unsafe,aio=threads"])
+            .arguments(["-drive", DISK])
             .arguments(["-device", "virtio-blk-pci,drive=disk,addr=0x2"])
             .arguments(["-netdev", &self.management_argument()])
-            .arguments(["-device", &format!("virtio-net-pci,netdev=management,romfile=,addr=0x3,mac=52:54:00:77:01:{number:02x}")])
+            .arguments(["-device", &management])
             .arguments(["-netdev", &self.wire_argument()])
-            .arguments(["-device", &format!("virtio-net-pci,netdev=wire,romfile=,addr=0x4,mac=52:54:00:77:00:{number:02x}")])
-            .arguments(["-device", "virtio-rng-pci,addr=0x5", "-serial", "file:serial.log"])
+            .arguments(["-device", &wire])
+            .arguments([
+                "-device",
+                "virtio-rng-pci,addr=0x5",
+                "-serial",
+                "file:serial.log",
+            ])
             .arguments(["-qmp", &format!("unix:{SOCKET},server=on,wait=off")]);
         match snapshot {
             Some(name) => program.arguments(["-loadvm", name]),

@@ -116,8 +116,10 @@ async fn write_response(
             .await;
     };
     let head = format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nContent-Length: \
-         {length}\r\n\r\n"
+        "HTTP/1.1 200 OK\r\n\
+         Content-Type: application/octet-stream\r\n\
+         Content-Length: {length}\r\n\
+         \r\n"
     );
     out.write_all(head.as_bytes()).await?;
     if request.method == "GET" {
@@ -202,8 +204,11 @@ mod tests {
         std::fs::write(root.join("a_1%3a2+b.deb"), "package").unwrap();
         std::os::unix::fs::symlink("../secret", root.join("link")).unwrap();
         let ok = ask(
-            "GET /./a_1%253a2%2bb.deb HTTP/1.1\r\nHost: x\r\n\r\nHEAD /a_1%253a2+b.deb \
-             HTTP/1.1\r\n\r\n",
+            "GET /./a_1%253a2%2bb.deb HTTP/1.1\r\n\
+             Host: x\r\n\
+             \r\n\
+             HEAD /a_1%253a2+b.deb HTTP/1.1\r\n\
+             \r\n",
             &root,
         )
         .await;

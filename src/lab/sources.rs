@@ -91,12 +91,12 @@ fn new_missing_packages_error(why: &str) -> Box<Diagnostic> {
 mod tests {
     use super::*;
 
-    const LISTING: &str = "Debian main bookworm http://deb.debian.org/debian/\nDebian main \
-                           bookworm-updates http://deb.debian.org/debian/\nDebian main \
-                           bookworm-security http://deb.debian.org/debian-security/\nDebian \
-                           contrib bookworm http://deb.debian.org/debian/\nSomebody main bookworm \
-                           http://example.invalid/\nDebian main bookworm \
-                           http://deb.debian.org/debian/\n";
+    const LISTING: &str = "Debian main bookworm http://deb.debian.org/debian/\n\
+                           Debian main bookworm-updates http://deb.debian.org/debian/\n\
+                           Debian main bookworm-security http://deb.debian.org/debian-security/\n\
+                           Debian contrib bookworm http://deb.debian.org/debian/\n\
+                           Somebody main bookworm http://example.invalid/\n\
+                           Debian main bookworm http://deb.debian.org/debian/\n";
 
     #[test]
     fn only_debians_main_of_the_release_is_taken_once() {

@@ -19,6 +19,9 @@ use std::sync::Arc;
 /// classes, and where every target is different a long search would find nothing.
 const NEAR: usize = 8;
 
+/// What was applied last to a resource, with its address.
+type Record<'g> = (&'g Address, &'g AppliedResource);
+
 /// The targets that were planned so far.
 pub(super) struct EquivalenceClasses<'a> {
     selection: &'a PlanSelection,
@@ -140,35 +143,22 @@ impl Model<'_> {
         part: &TargetPlan,
         kinds: KindLookup,
     ) -> Option<BTreeMap<&'g [String], PlanItem>> {
-        let is_named_alike = self
-            .group
-            .wishes
-            .iter()
-            .map(|wish| &wish.address.path)
-            .eq(group.wishes.iter().map(|wish| &wish.address.path))
-            && self
-                .group
-                .applied
-                .iter()
-                .map(|(address, _)| &address.path)
-                .eq(group.applied.iter().map(|(address, _)| &address.path));
-        let is_reached_alike = ssh_lines(self.group.answers[0]).eq(ssh_lines(group.answers[0]));
-        if !is_named_alike || !is_reached_alike || !part.is_whole() || self.items.is_empty() {
+        let answers = group.answers[0];
+        let is_reached_alike = ssh_lines(self.group.answers[0]).eq(ssh_lines(answers));
+        if !self.is_named_alike(group)
+            || !is_reached_alike
+            || !part.is_whole()
+            || self.items.is_empty()
+        {
             return None;
         }
-        let said = self.unlike(group.answers[0]);
-        let spares = |item: &PlanItem, reads: &[Read]| {
-            let part = kinds(&item.wish.kind).and_then(|kind| kind.part(&item.wish));
-            reads
-                .iter()
-                .all(|read| said.get(read).is_none_or(|unlike| unlike.spares(part)))
-        };
+        let unlike = self.unlike(answers);
         let wishes: BTreeMap<&[String], &'g DesiredResource> = group
             .wishes
             .iter()
             .map(|wish| (&wish.address.path[..], *wish))
             .collect();
-        let records: BTreeMap<&[String], (&'g Address, &'g AppliedResource)> = group
+        let records: BTreeMap<&[String], Record<'g>> = group
             .applied
             .iter()
             .map(|(address, applied)| (&address.path[..], (*address, *applied)))
@@ -176,44 +166,16 @@ impl Model<'_> {
         let mut own = BTreeMap::new();
         for (item, reads) in self.items.iter().zip(&self.reads) {
             let path = &item.wish.address.path[..];
-            let (record, of_model) = (
-                records.get(path).copied(),
-                self.group.applied_to(&item.wish.address),
-            );
-            let is_same_past = match (&record, of_model) {
-                (Some((address, applied)), Some(of_model)) => {
-                    is_same_record(&(*address, *applied), &(*address, of_model))
-                }
-                (None, None) => true,
-                _ => false,
-            };
-            let wish = wishes.get(path).filter(|_| !item.removal);
-            let is_same = is_same_past && wish.is_none_or(|wish| is_same_wish(wish, &item.wish));
-            if is_same && spares(item, reads) {
+            let record = records.get(path).copied();
+            let wish = wishes.get(path).copied().filter(|_| !item.removal);
+            let is_same = self.has_same_record(item, record)
+                && wish.is_none_or(|wish| is_same_wish(wish, &item.wish));
+            if is_same && spares_item(item, reads, &unlike, kinds) {
                 continue;
             }
-            let (path, again) = match (wish, record) {
-                (Some(wish), record) => (
-                    &wish.address.path[..],
-                    judge_again(item, wish, record.map(|(_, a)| a), group.answers[0], kinds)?,
-                ),
-                (None, Some((address, applied))) => (
-                    &address.path[..],
-                    judge_again(
-                        item,
-                        &applied.wish(address),
-                        Some(applied),
-                        group.answers[0],
-                        kinds,
-                    )?,
-                ),
-                (None, None) => return None,
-            };
-            let is_adopted = again.status == PlanItemStatus::Met
-                && !is_remembered(&again.wish, record.map(|(_, applied)| applied), kinds);
-            if !is_alike(item, &again)
-                || (again.status == PlanItemStatus::Met && is_adopted != part.adopts(path))
-            {
+            let (path, again) = judge_own(item, wish, record, answers, kinds)?;
+            let applied = record.map(|(_, applied)| applied);
+            if !keeps_steps(item, &again, applied, part, kinds) {
                 return None;
             }
             own.insert(path, again);
@@ -223,6 +185,84 @@ impl Model<'_> {
             .is_empty()
             .then_some(own)
     }
+
+    /// Whether the resources of a group have the same names as here, those that were applied too.
+    fn is_named_alike(&self, group: &TargetGroup) -> bool {
+        let has_same_wishes = self
+            .group
+            .wishes
+            .iter()
+            .map(|wish| &wish.address.path)
+            .eq(group.wishes.iter().map(|wish| &wish.address.path));
+        has_same_wishes
+            && self
+                .group
+                .applied
+                .iter()
+                .map(|(address, _)| &address.path)
+                .eq(group.applied.iter().map(|(address, _)| &address.path))
+    }
+
+    fn has_same_record(&self, item: &PlanItem, record: Option<Record>) -> bool {
+        match (record, self.group.applied_to(&item.wish.address)) {
+            (Some((address, applied)), Some(of_model)) => {
+                is_same_record(&(address, applied), &(address, of_model))
+            }
+            (None, None) => true,
+            _ => false,
+        }
+    }
+}
+
+/// Whether nothing that a resource reads has another answer in the part that concerns it.
+fn spares_item(
+    item: &PlanItem,
+    reads: &[Read],
+    unlike: &BTreeMap<&Read, Unlike>,
+    kinds: KindLookup,
+) -> bool {
+    let part = kinds(&item.wish.kind).and_then(|kind| kind.part(&item.wish));
+    reads
+        .iter()
+        .all(|read| unlike.get(read).is_none_or(|unlike| unlike.spares(part)))
+}
+
+/// Judges a resource of the model by the answers of another target, with the path that it has
+/// there; nothing where the other has neither a wish nor a record of it.
+fn judge_own<'g>(
+    item: &PlanItem,
+    wish: Option<&'g DesiredResource>,
+    record: Option<Record<'g>>,
+    answers: &ReadResults,
+    kinds: KindLookup,
+) -> Option<(&'g [String], PlanItem)> {
+    if let Some(wish) = wish {
+        let applied = record.map(|(_, applied)| applied);
+        let again = judge_again(item, wish, applied, answers, kinds)?;
+        return Some((&wish.address.path[..], again));
+    }
+    let (address, applied) = record?;
+    let again = judge_again(item, &applied.wish(address), Some(applied), answers, kinds)?;
+    Some((&address.path[..], again))
+}
+
+/// Whether the steps of the model's part stay what they are with this judgement, and so does what
+/// it only writes down.
+fn keeps_steps(
+    item: &PlanItem,
+    again: &PlanItem,
+    applied: Option<&AppliedResource>,
+    part: &TargetPlan,
+    kinds: KindLookup,
+) -> bool {
+    if !is_alike(item, again) {
+        return false;
+    }
+    if again.status != PlanItemStatus::Met {
+        return true;
+    }
+    let is_adopted = !is_remembered(&again.wish, applied, kinds);
+    is_adopted == part.adopts(&again.wish.address.path)
 }
 
 /// Whether two judgements of a resource give the same steps, whatever the steps write.

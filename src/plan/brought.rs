@@ -3,6 +3,7 @@
 
 use super::judge::{KindLookup, PlanItem, PlanItemStatus};
 use railwright_graph::Graph;
+use railwright_resource::Lacking;
 use std::collections::BTreeSet;
 
 /// Judges what of the kept items lacks something.
@@ -20,14 +21,7 @@ pub(super) fn resolve_missing_prerequisites(
         let Some(lacks) = items[n].assessment.lacks.clone() else {
             continue;
         };
-        let brings = |other: &usize| {
-            let item = &items[*other];
-            *other != n
-                && item.changes()
-                && !item.removal
-                && kinds(&item.wish.kind)
-                    .is_some_and(|kind| kind.may_bring(&item.wish, &lacks.what))
-        };
+        let brings = |other: &usize| *other != n && may_bring(&items[*other], &lacks.what, kinds);
         let first = graph.with_prerequisites([n]);
         let named = |other: &usize| items[*other].wish.address.words();
         // What is nearest comes last in most orders; a step that surely brings it says so in the
@@ -42,30 +36,44 @@ pub(super) fn resolve_missing_prerequisites(
             .filter(|other| !first.contains(other))
             .find(|other| brings(other))
             .map(named);
-        let item = &mut items[n];
-        match (brought, &item.status) {
-            (Some(step), _) => {
-                let by = format!(
-                    "not previewed: {} is not there yet, and may come with {step}",
-                    lacks.what
-                );
-                item.assessment
-                    .attributes
-                    .values_mut()
-                    .for_each(|attribute| attribute.by = Some(by.clone()));
-            }
-            (None, PlanItemStatus::Change(reason)) => {
-                let way_out = match elsewhere {
-                    Some(step) => format!("{step} may bring it: let this one come `after` it"),
-                    None => "bring it by other means, or wish for it before this one".to_owned(),
-                };
-                let why = format!(
-                    "{} is not there ({}), and no step before it brings it; {way_out}",
-                    lacks.what, lacks.said
-                );
-                item.status = PlanItemStatus::Held(reason.clone(), why);
-            }
-            (None, _) => {}
-        }
+        note_lack(&mut items[n], &lacks, brought, elsewhere);
     }
+}
+
+fn may_bring(item: &PlanItem, what: &str, kinds: KindLookup) -> bool {
+    item.changes()
+        && !item.removal
+        && kinds(&item.wish.kind).is_some_and(|kind| kind.may_bring(&item.wish, what))
+}
+
+/// Says of an item that a step before it brings what it lacks, or holds it where none does; then
+/// the step `elsewhere` may be put before it.
+fn note_lack(
+    item: &mut PlanItem,
+    lacks: &Lacking,
+    brought: Option<String>,
+    elsewhere: Option<String>,
+) {
+    if let Some(step) = brought {
+        let by = format!(
+            "not previewed: {} is not there yet, and may come with {step}",
+            lacks.what
+        );
+        for attribute in item.assessment.attributes.values_mut() {
+            attribute.by = Some(by.clone());
+        }
+        return;
+    }
+    let PlanItemStatus::Change(reason) = &item.status else {
+        return;
+    };
+    let way_out = match elsewhere {
+        Some(step) => format!("{step} may bring it: let this one come `after` it"),
+        None => "bring it by other means, or wish for it before this one".to_owned(),
+    };
+    let why = format!(
+        "{} is not there ({}), and no step before it brings it; {way_out}",
+        lacks.what, lacks.said
+    );
+    item.status = PlanItemStatus::Held(reason.clone(), why);
 }

@@ -70,40 +70,19 @@ pub struct PlanInputs<'a> {
 /// once.
 pub fn make_plan(inputs: &PlanInputs) -> Result<Plan, Vec<Diagnostic>> {
     let (groups, mut unknown) = group_targets(inputs);
-    let mut named = select::SelectionMatches::new(&inputs.selection);
-    let mut parts: Vec<TargetPlan> = Vec::new();
-    let mut alike = EquivalenceClasses::new(&inputs.selection, inputs.kinds);
     let tied = groups.iter().any(|group| group.targets.len() > 1);
-    for group in groups {
-        if let Some(part) = alike.part(&group, &parts) {
-            parts.push(part);
-            continue;
-        }
-        let (made, judged) = part::plan_target_group(inputs, &group, &mut named)?;
-        alike.learn(group, parts.len(), judged);
-        parts.extend(made);
-    }
-    let resources = inputs
-        .wishes
-        .iter()
-        .map(|wish| &wish.address)
-        .chain(inputs.last.resources.keys());
-    named.all(inputs.targets, resources)?;
+    let mut parts = plan_groups(inputs, groups)?;
     switches_first::put_in(&mut parts, inputs);
     cluster_first::put_in(&mut parts, inputs.kinds);
     let not_emptied = drains::put_in(&mut parts, inputs);
     let unavailable = list_unavailable_hosts(inputs);
     let first = verified_first(inputs, &unavailable, &parts);
     let gates = waves::roll_out(&mut parts, inputs.targets, &first, &inputs.rollout);
-    unknown.extend(
-        parts
-            .iter_mut()
-            .flat_map(|part| std::mem::take(&mut part.unknown)),
-    );
-    let mut dropped: Vec<_> = parts
-        .iter_mut()
-        .flat_map(|part| std::mem::take(&mut part.dropped))
-        .collect();
+    let mut dropped = Vec::new();
+    for part in &mut parts {
+        unknown.append(&mut part.unknown);
+        dropped.append(&mut part.dropped);
+    }
     dropped.sort();
     let mut plan = Plan {
         format_version: FORMAT_VERSION.to_owned(),
@@ -140,11 +119,68 @@ pub fn make_plan(inputs: &PlanInputs) -> Result<Plan, Vec<Diagnostic>> {
     Ok(plan)
 }
 
+/// The parts of all groups in their order; equivalent groups are planned once.
+///
+/// # Errors
+///
+/// What a group cannot be planned for, and a name in the selection that nothing has.
+fn plan_groups<'a>(
+    inputs: &'a PlanInputs,
+    groups: Vec<TargetGroup<'a>>,
+) -> Result<Vec<TargetPlan>, Vec<Diagnostic>> {
+    let mut named = select::SelectionMatches::new(&inputs.selection);
+    let mut parts: Vec<TargetPlan> = Vec::new();
+    let mut alike = EquivalenceClasses::new(&inputs.selection, inputs.kinds);
+    for group in groups {
+        if let Some(part) = alike.part(&group, &parts) {
+            parts.push(part);
+            continue;
+        }
+        let (made, judged) = part::plan_target_group(inputs, &group, &mut named)?;
+        alike.learn(group, parts.len(), judged);
+        parts.extend(made);
+    }
+    let resources = inputs
+        .wishes
+        .iter()
+        .map(|wish| &wish.address)
+        .chain(inputs.last.resources.keys());
+    named.all(inputs.targets, resources)?;
+    Ok(parts)
+}
+
 /// What has to be planned together: each target by itself, and those that wait for each other as
 /// one.
 fn group_targets<'a>(inputs: &'a PlanInputs) -> (Vec<TargetGroup<'a>>, Vec<UnknownFinding>) {
+    let (answers, mut unknown) = find_all_read_results(inputs);
+    unknown.extend(find_unreachable_records(inputs));
+    let mut wishes: Vec<&DesiredResource> = inputs.wishes.iter().collect();
+    wishes.sort_by(|a, b| a.address.cmp(&b.address));
+    let mut singles: Vec<TargetGroup> = Vec::with_capacity(answers.len());
+    let mut rest = wishes.as_slice();
+    for (target, answers) in answers {
+        let skipped = rest
+            .iter()
+            .take_while(|wish| wish.address.target < *target)
+            .count();
+        let (own, later) = rest[skipped..].split_at(
+            rest[skipped..]
+                .iter()
+                .take_while(|wish| wish.address.target == *target)
+                .count(),
+        );
+        rest = later;
+        singles.push(TargetGroup::of(target, own, inputs.last, answers));
+    }
+    (join_dependent_groups(singles), unknown)
+}
+
+/// What the targets say that belong to this cluster, and what of them could not be read.
+fn find_all_read_results<'a>(
+    inputs: &'a PlanInputs,
+) -> (BTreeMap<&'a Target, &'a ReadResults>, Vec<UnknownFinding>) {
     let mut unknown = Vec::new();
-    let mut answers: BTreeMap<&Target, &ReadResults> = BTreeMap::new();
+    let mut answers = BTreeMap::new();
     for target in inputs
         .targets
         .iter()
@@ -155,6 +191,13 @@ fn group_targets<'a>(inputs: &'a PlanInputs) -> (Vec<TargetGroup<'a>>, Vec<Unkno
             Err(finding) => unknown.push(finding),
         }
     }
+    (answers, unknown)
+}
+
+/// What is remembered of targets that are not in the spec any more, and why it cannot be taken
+/// back.
+fn find_unreachable_records(inputs: &PlanInputs) -> Vec<UnknownFinding> {
+    let mut unknown = Vec::new();
     let known: BTreeSet<&Target> = inputs.targets.iter().collect();
     let without_ssh: BTreeSet<String> = inputs
         .header
@@ -185,25 +228,7 @@ fn group_targets<'a>(inputs: &'a PlanInputs) -> (Vec<TargetGroup<'a>>, Vec<Unkno
             format!("{why}; `railwright state forget` drops the memory of it"),
         ));
     }
-    let mut wishes: Vec<&DesiredResource> = inputs.wishes.iter().collect();
-    wishes.sort_by(|a, b| a.address.cmp(&b.address));
-    let mut singles: Vec<TargetGroup> = Vec::with_capacity(answers.len());
-    let mut rest = wishes.as_slice();
-    for (target, answers) in answers {
-        let skipped = rest
-            .iter()
-            .take_while(|wish| wish.address.target < *target)
-            .count();
-        let (own, later) = rest[skipped..].split_at(
-            rest[skipped..]
-                .iter()
-                .take_while(|wish| wish.address.target == *target)
-                .count(),
-        );
-        rest = later;
-        singles.push(TargetGroup::of(target, own, inputs.last, answers));
-    }
-    (join_dependent_groups(singles), unknown)
+    unknown
 }
 
 /// Targets between which some resource waits for another become one group.

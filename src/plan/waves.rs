@@ -37,24 +37,7 @@ pub fn roll_out(
     verified_first: &BTreeSet<Target>,
     policy: &RolloutPolicy,
 ) -> Vec<PlanNode> {
-    let active: BTreeSet<&Target> = parts
-        .iter()
-        .filter(|part| part.is_open())
-        .map(|part| &part.target)
-        .collect();
-    let hosts = targets
-        .iter()
-        .filter(|t| {
-            t.kind == TargetKind::Host && (active.contains(t) || verified_first.contains(t))
-        })
-        .cloned();
-    let (left, hosts): (Vec<Target>, Vec<Target>) =
-        hosts.partition(|host| verified_first.contains(host));
-    let waves: Vec<Vec<Target>> = Some(left)
-        .filter(|left| !left.is_empty())
-        .into_iter()
-        .chain(split_into_waves(&hosts, policy))
-        .collect();
+    let waves = list_waves(parts, targets, verified_first, policy);
     let wave_of: BTreeMap<&Target, usize> = waves
         .iter()
         .enumerate()
@@ -79,14 +62,7 @@ pub fn roll_out(
             0
         };
         part.wave = wave_of.get(&part.target).copied().unwrap_or(after_all);
-        part.nodes.iter_mut().for_each(|node| node.wave = part.wave);
-        if let Some(before) = part.wave.checked_sub(1) {
-            part.first()
-                .for_each(|node| node.after.push(gate_id(before)));
-        } else if part.target.kind == TargetKind::Host {
-            part.first()
-                .for_each(|node| node.after.extend(first.iter().cloned()));
-        }
+        bind_steps_to_wave(part, &first);
         if let Some(uncordon) = part.uncordon.take() {
             given_back.push(PlanNode {
                 wave: part.wave,
@@ -107,6 +83,51 @@ pub fn roll_out(
     gates.extend(given_back);
     gates.sort_by_key(|node| node.wave);
     gates
+}
+
+/// The hosts of each wave, those that an earlier run left out of service before all others.
+fn list_waves(
+    parts: &[TargetPlan],
+    targets: &[Target],
+    verified_first: &BTreeSet<Target>,
+    policy: &RolloutPolicy,
+) -> Vec<Vec<Target>> {
+    let active: BTreeSet<&Target> = parts
+        .iter()
+        .filter(|part| part.is_open())
+        .map(|part| &part.target)
+        .collect();
+    let hosts = targets
+        .iter()
+        .filter(|t| {
+            t.kind == TargetKind::Host && (active.contains(t) || verified_first.contains(t))
+        })
+        .cloned();
+    let (left, hosts): (Vec<Target>, Vec<Target>) =
+        hosts.partition(|host| verified_first.contains(host));
+    let mut waves = split_into_waves(&hosts, policy);
+    if !left.is_empty() {
+        waves.insert(0, left);
+    }
+    waves
+}
+
+/// Lets a part's first steps wait for the gate before its wave; in the first wave those of a host
+/// wait for `before_hosts`.
+fn bind_steps_to_wave(part: &mut TargetPlan, before_hosts: &[String]) {
+    let wave = part.wave;
+    for node in &mut part.nodes {
+        node.wave = wave;
+    }
+    if let Some(before) = wave.checked_sub(1) {
+        for node in part.first() {
+            node.after.push(gate_id(before));
+        }
+    } else if part.target.kind == TargetKind::Host {
+        for node in part.first() {
+            node.after.extend(before_hosts.iter().cloned());
+        }
+    }
 }
 
 /// The hosts of each wave, in the spec's order.

@@ -2,20 +2,19 @@
 //! says what is under way. With many hosts only what concerns a whole host, a gate or a failure
 //! gets a line.
 
+mod event_line;
+
+use self::event_line::render_event_line;
 use super::out;
-use super::wrap::{COLUMNS, break_words};
 use railwright_apply::{ApplyOutcome, RunEvent, RunExitClass, StepCounts};
-use railwright_base::text::{format_count, one_line, sanitize_text};
+use railwright_base::text::{format_count, one_line};
 use railwright_base::{Address, TargetKind, nodeset};
 use railwright_plan::Plan;
-use railwright_state::{NodeOutcome, OrderKind, Skip};
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// So many columns are before each line: the clock.
-const CLOCK: usize = "00:00:00  ".len();
 /// Up to this many hosts every step gets a line.
 const HOSTS_IN_FULL: usize = 8;
 /// Away from a terminal a sign of life comes after this long without a line.
@@ -228,225 +227,6 @@ pub(super) fn describe_step(node: &str) -> String {
     }
 }
 
-/// Hosts that do not pass their gate before the change say nothing of it afterwards, which whoever
-/// waits has to know.
-fn render_attached_hosts_check(
-    node: &str,
-    hosts: &str,
-    before: bool,
-    failure: Option<&str>,
-    in_full: bool,
-) -> Option<String> {
-    let (hosts, when) = (
-        sanitize_text(hosts),
-        if before {
-            "before the change"
-        } else {
-            "after the change"
-        },
-    );
-    let said = match failure {
-        None if !in_full => return None,
-        None => format!("{hosts} behind it pass their gate {when}"),
-        Some(why) if before => {
-            format!(
-                "{hosts} behind it do not pass their gate as it is, and will prove nothing of the \
-                 change: {}",
-                one_line(why, 160)
-            )
-        }
-        Some(why) => format!(
-            "{hosts} behind it DO NOT PASS their gate {when}: {}",
-            one_line(why, 160)
-        ),
-    };
-    let line = format!("{}  {said}", describe_step(node));
-    Some(break_words(line.split(' '), CLOCK, CLOCK, COLUMNS))
-}
-
-/// The line of an event; none where it would only be noise.
-fn render_event_line(event: &RunEvent, in_full: bool) -> Option<String> {
-    Some(match event {
-        RunEvent::RunStarted { run, steps } => {
-            format!("run {run}: {}", format_count(*steps, "step"))
-        }
-        RunEvent::HostReady { host, locked: true } if in_full => {
-            format!("{}  reached and locked", sanitize_text(host))
-        }
-        RunEvent::HostReady {
-            host,
-            locked: false,
-        } if in_full => format!(
-            "{}  reached; over NVUE it keeps no lock",
-            sanitize_text(host)
-        ),
-        RunEvent::HostBusy { host } => format!(
-            "{}  an earlier step is still running on it; waiting",
-            sanitize_text(host)
-        ),
-        RunEvent::HostGuarded { host } => {
-            format!(
-                "{}  a guard of an earlier run is still armed on it; waiting until it is over",
-                sanitize_text(host)
-            )
-        }
-        RunEvent::GuardArmed { node, seconds } if in_full => {
-            let whose = if node.starts_with("switch/") {
-                "switch"
-            } else {
-                "host"
-            };
-            format!(
-                "{}  guard armed: the {whose} takes it back after {seconds} s unless it is \
-                 confirmed",
-                describe_step(node)
-            )
-        }
-        RunEvent::BehindChecked {
-            node,
-            hosts,
-            before,
-            failure,
-        } => {
-            return render_attached_hosts_check(node, hosts, *before, failure.as_deref(), in_full);
-        }
-        RunEvent::GuardFires { node, seconds } => {
-            format!(
-                "{}  NOT CONFIRMED: its guard puts everything back, within {seconds} s",
-                describe_step(node)
-            )
-        }
-        RunEvent::GuardOver {
-            node,
-            confirmed: true,
-            ..
-        } if in_full => {
-            format!(
-                "{}  confirmed over a new connection, guard disarmed",
-                describe_step(node)
-            )
-        }
-        RunEvent::GuardOver {
-            node,
-            confirmed: false,
-            failed,
-        } => match one_line(failed.trim(), 160) {
-            failed if failed.is_empty() => {
-                format!("{}  put back by its guard", describe_step(node))
-            }
-            failed => format!(
-                "{}  NOT ALL PUT BACK by its guard: {failed}",
-                describe_step(node)
-            ),
-        },
-        RunEvent::HostUnreachable { host, reason } => format!(
-            "{}  NOT REACHED: {}",
-            sanitize_text(host),
-            one_line(reason, 160)
-        ),
-        RunEvent::StepWaits { node, words } => {
-            let line = format!("{}  waits: {}", describe_step(node), one_line(words, 240));
-            break_words(line.split(' '), CLOCK, CLOCK, COLUMNS)
-        }
-        RunEvent::StepFinished { node, outcome } => {
-            return render_finished_step(node, outcome, in_full);
-        }
-        RunEvent::Rebooting { host } => format!("{}  rebooting", sanitize_text(host)),
-        RunEvent::Rebooted { host } => {
-            format!("{}  back, with another boot id", sanitize_text(host))
-        }
-        RunEvent::PowerCycled { host } => {
-            format!(
-                "{}  power cycle proven: another boot id, and what waited for it is in effect",
-                sanitize_text(host)
-            )
-        }
-        RunEvent::GateStarted { hosts, .. } => {
-            format!(
-                "{}  gate: what `verify` proves, on what the hosts have",
-                nodeset::fold_node_set(hosts)
-            )
-        }
-        RunEvent::GateFinished { hosts, result, .. } => match result.failure() {
-            None => format!("{}  gate passed", nodeset::fold_node_set(hosts)),
-            Some(why) => format!(
-                "{}  GATE FAILED: {}",
-                nodeset::fold_node_set(hosts),
-                one_line(&why, 200)
-            ),
-        },
-        RunEvent::Ordered { order, who } => match order {
-            OrderKind::Pause => format!(
-                "PAUSED by {}: nothing new starts until `railwright rollout continue`",
-                sanitize_text(who)
-            ),
-            OrderKind::Continue => format!("goes on, by {}", sanitize_text(who)),
-            OrderKind::Abort => format!("ABORTED by {}", sanitize_text(who)),
-        },
-        RunEvent::Halted { because, running } => {
-            let what = if *because == Skip::Deadline {
-                "the deadline came"
-            } else {
-                "the maintenance window closed"
-            };
-            format!("{what}: nothing new starts, {running} steps are finished first")
-        }
-        RunEvent::Interrupted {
-            running,
-            reboot_limit,
-        } => render_stop_notice(running, *reboot_limit),
-        _ => return None,
-    })
-}
-
-/// What a first Ctrl-C waits for. A host with eight GPUs reboots for a quarter of an hour, so
-/// whoever stops a run has to know that, and how to leave all the same.
-fn render_stop_notice(running: &[String], reboot_limit: Option<Duration>) -> String {
-    let leave = "Ctrl-C again leaves at once, and resume looks at what was left";
-    if running.is_empty() {
-        return format!("stopping: nothing new starts; {leave}");
-    }
-    let mut shown: Vec<String> = running
-        .iter()
-        .take(3)
-        .map(|node| describe_step(node))
-        .collect();
-    if running.len() > shown.len() {
-        shown.push(format!("{} more", running.len() - shown.len()));
-    }
-    let verb = if running.len() == 1 { "is" } else { "are" };
-    let wait = reboot_limit.map_or(String::new(), |limit| {
-        format!(
-            "\n          a reboot is waited for up to {} min",
-            limit.as_secs().div_ceil(60)
-        )
-    });
-    let steps = format!(
-        "stopping: nothing new starts; {} {verb} finished first: {}",
-        format_count(running.len(), "step"),
-        shown.join(", ")
-    );
-    format!(
-        "{}{wait}\n          {leave}",
-        break_words(steps.split(' '), CLOCK, CLOCK, COLUMNS)
-    )
-}
-
-fn render_finished_step(node: &str, outcome: &NodeOutcome, in_full: bool) -> Option<String> {
-    if node.starts_with("gate/") {
-        return None;
-    }
-    let words = match outcome {
-        NodeOutcome::Done { changed: true } if in_full => "done".to_owned(),
-        NodeOutcome::Done { changed: false } if in_full => "is as wished".to_owned(),
-        NodeOutcome::Done { .. } | NodeOutcome::Held { .. } | NodeOutcome::Skipped { .. } => {
-            return None;
-        }
-        other => other.word().to_uppercase(),
-    };
-    Some(format!("{}  {words}", describe_step(node)))
-}
-
 /// What the summary of a run has to know besides its outcome.
 #[derive(Debug, Clone, Copy)]
 pub struct Besides<'a> {
@@ -491,11 +271,6 @@ pub fn render_run_summary(
     ending: RunExitClass,
     besides: Besides<'_>,
 ) -> String {
-    let Besides {
-        inventory,
-        unknown,
-        provable,
-    } = besides;
     if outcome.ending == RunExitClass::Refused {
         return "refused: nothing was changed\n".to_owned();
     }
@@ -510,7 +285,7 @@ pub fn render_run_summary(
         (counts.stale, "stale"),
         (counts.held, "held"),
         (counts.skipped, "not begun"),
-        (unknown, "could not be found out"),
+        (besides.unknown, "could not be found out"),
     ] {
         if number > 0 {
             parts.push(format!("{number} {words}"));
@@ -525,8 +300,20 @@ pub fn render_run_summary(
         .run
         .as_deref()
         .map_or(String::new(), |run| format!("run {run} "));
+    let next = render_next_command(outcome, besides);
+    let waits = power_cycles(&outcome.power_cycles);
+    format!("{run}{}: {steps}\n{waits}{next}\n", ending.word())
+}
+
+fn render_next_command(outcome: &ApplyOutcome, besides: Besides<'_>) -> String {
+    let Besides {
+        inventory,
+        unknown,
+        provable,
+    } = besides;
+    let counts = &outcome.counts;
     let open = counts.failed + counts.unknown + counts.unreachable + counts.held + counts.skipped;
-    let next = match outcome.ending {
+    match outcome.ending {
         RunExitClass::Done if unknown > 0 => format!("next: railwright plan {inventory}"),
         RunExitClass::Done if provable => format!("next: railwright verify {inventory}"),
         RunExitClass::Done => format!("next: railwright drift {inventory}"),
@@ -550,9 +337,7 @@ pub fn render_run_summary(
         _ => format!(
             "next: mend what is said above, then railwright resume {inventory}, or make a new plan"
         ),
-    };
-    let waits = power_cycles(&outcome.power_cycles);
-    format!("{run}{}: {steps}\n{waits}{next}\n", ending.word())
+    }
 }
 
 /// The hosts that somebody has to switch off and on, and which of them go first.

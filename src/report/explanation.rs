@@ -141,53 +141,9 @@ pub fn render_explanation_screen(explanation: &Explanation, attribute: Option<&s
         "{named}   {}\n",
         format_count(explanation.resources.len(), "resource")
     );
-    if attribute.is_none() && !explanation.catalogue.is_empty() {
-        out.push_str(&render_heading("CATALOGUE: what is known of its parts"));
-        out.extend(explanation.catalogue.iter().map(render_explained_entry));
-    }
-    // a kernel alone goes together with everything
-    if attribute.is_none() && explanation.releases.iter().any(|one| one.part != "kernel") {
-        out.push_str(&render_heading(
-            "RELEASES: of the spec, and the newest of the rest that go together with them",
-        ));
-        out.extend(explanation.releases.iter().map(render_explained_release));
-    }
-    if attribute.is_none() && !explanation.rules.is_empty() {
-        out.push_str(&render_heading("RULES"));
-        for one in &explanation.rules {
-            let waived = if one.waived { " (waived)" } else { "" };
-            out.push_str(&wrap_labelled_text(
-                &format!(" ! {} ", one.code),
-                &format!("{}{waived}", one.message),
-                COLUMNS,
-            ));
-        }
-    }
-    if attribute.is_none() && !explanation.left_out.is_empty() {
-        let (unreached, lacking): (Vec<&LeftOut>, Vec<&LeftOut>) = explanation
-            .left_out
-            .iter()
-            .partition(|one| one.is_for_want_of_ssh());
-        if let Some(first) = unreached.first() {
-            out.push_str(&render_heading(&format!(
-                "NOT HERE: what needs {}",
-                first.needs
-            )));
-            let modules: Vec<&str> = unreached.iter().map(|one| one.module.as_str()).collect();
-            out.push_str(&wrap_labelled_text(" - ", &modules.join(", "), COLUMNS));
-        }
-        if !lacking.is_empty() {
-            out.push_str(&render_heading(
-                "NOT HERE: modules that the spec enables, and what this host lacks for them",
-            ));
-        }
-        for one in lacking {
-            out.push_str(&wrap_labelled_text(
-                &format!(" - {} ", one.module),
-                &format!("needs {}", one.needs),
-                COLUMNS,
-            ));
-        }
+    if attribute.is_none() {
+        out.push_str(&render_knowledge_sections(explanation));
+        out.push_str(&render_left_out_modules(&explanation.left_out));
     }
     let mut modules: IndexMap<String, Vec<&ResourceExplained>> = IndexMap::new();
     for resource in &explanation.resources {
@@ -202,6 +158,62 @@ pub fn render_explanation_screen(explanation: &Explanation, attribute: Option<&s
         out.push_str(&render_resource_group(resources, attribute));
     }
     sanitize_text(&out)
+}
+
+/// What the catalogue and the rules say of the host, and which releases go together.
+fn render_knowledge_sections(explanation: &Explanation) -> String {
+    let mut out = String::new();
+    if !explanation.catalogue.is_empty() {
+        out.push_str(&render_heading("CATALOGUE: what is known of its parts"));
+        out.extend(explanation.catalogue.iter().map(render_explained_entry));
+    }
+    // a kernel alone goes together with everything
+    if explanation.releases.iter().any(|one| one.part != "kernel") {
+        out.push_str(&render_heading(
+            "RELEASES: of the spec, and the newest of the rest that go together with them",
+        ));
+        out.extend(explanation.releases.iter().map(render_explained_release));
+    }
+    if !explanation.rules.is_empty() {
+        out.push_str(&render_heading("RULES"));
+        for one in &explanation.rules {
+            let waived = if one.waived { " (waived)" } else { "" };
+            out.push_str(&wrap_labelled_text(
+                &format!(" ! {} ", one.code),
+                &format!("{}{waived}", one.message),
+                COLUMNS,
+            ));
+        }
+    }
+    out
+}
+
+/// Modules that are not for this host, with what it lacks for them.
+fn render_left_out_modules(left_out: &[LeftOut]) -> String {
+    let mut out = String::new();
+    let (unreached, lacking): (Vec<&LeftOut>, Vec<&LeftOut>) =
+        left_out.iter().partition(|one| one.is_for_want_of_ssh());
+    if let Some(first) = unreached.first() {
+        out.push_str(&render_heading(&format!(
+            "NOT HERE: what needs {}",
+            first.needs
+        )));
+        let modules: Vec<&str> = unreached.iter().map(|one| one.module.as_str()).collect();
+        out.push_str(&wrap_labelled_text(" - ", &modules.join(", "), COLUMNS));
+    }
+    if !lacking.is_empty() {
+        out.push_str(&render_heading(
+            "NOT HERE: modules that the spec enables, and what this host lacks for them",
+        ));
+    }
+    for one in lacking {
+        out.push_str(&wrap_labelled_text(
+            &format!(" - {} ", one.module),
+            &format!("needs {}", one.needs),
+            COLUMNS,
+        ));
+    }
+    out
 }
 
 fn render_explained_entry(one: &RowExplained) -> String {
@@ -267,39 +279,20 @@ fn render_resource_group(resources: &[&ResourceExplained], attribute: Option<&st
         .iter()
         .map(|resource| format_resource_name(&resource.address))
         .collect();
-    let more = names.len().saturating_sub(NAMES_SHOWN);
-    let shown = names
-        .iter()
-        .take(NAMES_SHOWN)
-        .cloned()
-        .collect::<Vec<_>>()
-        .join(", ");
-    let more = if more > 0 {
-        format!(" and {more} more")
-    } else {
-        String::new()
+    let shown = names[..names.len().min(NAMES_SHOWN)].join(", ");
+    let more = match names.len().saturating_sub(NAMES_SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
     };
     out.push_str(&wrap_labelled_text(
         "   wants    ",
         &format!("{shown}{more}"),
         COLUMNS,
     ));
-    let wanted = &first.wanted;
-    let body = match attribute {
-        Some(attribute) => {
-            let inner = || wanted.pointer(&format!("/{}", attribute.replace('.', "/")));
-            let found = wanted.get(attribute).or_else(inner);
-            format!(
-                "{attribute}: {}",
-                found.map_or("not said; it is left alone".to_owned(), Value::to_string)
-            )
-        }
-        None => format_body_fields(wanted),
-    };
-    let of = if resources.len() > 1 {
-        format!(" (of {})", names[0])
-    } else {
-        String::new()
+    let body = format_desired_body(&first.wanted, attribute);
+    let of = match resources {
+        [_] => String::new(),
+        _ => format!(" (of {})", names[0]),
     };
     out.push_str(&wrap_labelled_text(
         "   as       ",
@@ -307,24 +300,9 @@ fn render_resource_group(resources: &[&ResourceExplained], attribute: Option<&st
         COLUMNS,
     ));
     for why in &first.because {
-        let facts: Vec<String> = why
-            .facts
-            .iter()
-            .map(|(name, value)| format!("{name} is {}", format_plain_value(value)))
-            .collect();
-        let facts = if facts.is_empty() {
-            String::new()
-        } else {
-            format!("; {}", facts.join(", "))
-        };
-        let conditions = if why.conditions.is_empty() {
-            "always".to_owned()
-        } else {
-            why.conditions.join(" and ")
-        };
         out.push_str(&wrap_labelled_text(
             "   because  ",
-            &format!("{conditions}{facts}"),
+            &format_module_reason(why),
             COLUMNS,
         ));
     }
@@ -341,6 +319,37 @@ fn render_resource_group(resources: &[&ResourceExplained], attribute: Option<&st
         ));
     }
     out
+}
+
+/// All fields of a resource, or one attribute of it, which may be within another (`a.b`).
+fn format_desired_body(wanted: &Value, attribute: Option<&str>) -> String {
+    let Some(attribute) = attribute else {
+        return format_body_fields(wanted);
+    };
+    let inner = || wanted.pointer(&format!("/{}", attribute.replace('.', "/")));
+    let found = wanted.get(attribute).or_else(inner);
+    format!(
+        "{attribute}: {}",
+        found.map_or("not said; it is left alone".to_owned(), Value::to_string)
+    )
+}
+
+/// The conditions that hold, and the facts that they look at.
+fn format_module_reason(why: &ModuleReason) -> String {
+    let facts: Vec<String> = why
+        .facts
+        .iter()
+        .map(|(name, value)| format!("{name} is {}", format_plain_value(value)))
+        .collect();
+    let facts = match facts.is_empty() {
+        true => String::new(),
+        false => format!("; {}", facts.join(", ")),
+    };
+    let conditions = match why.conditions.is_empty() {
+        true => "always".to_owned(),
+        false => why.conditions.join(" and "),
+    };
+    format!("{conditions}{facts}")
 }
 
 /// Kind and name: `link ens4`, `file /etc/hosts`.

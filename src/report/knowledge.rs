@@ -43,19 +43,7 @@ pub fn render_catalog_table<R: CatalogRow + Serialize>(
         .chain([4])
         .max()
         .unwrap_or(4);
-    let mut left = COLUMNS.saturating_sub(name_width);
-    let mut widths = Vec::new();
-    for at in 0..columns.len() {
-        let widest = lines
-            .iter()
-            .map(|(_, cells)| cells[at].chars().count())
-            .chain([head[at].chars().count()])
-            .max()
-            .unwrap_or(0);
-        let width = widest.min(CELL).min(left.saturating_sub(2));
-        widths.push(width);
-        left = left.saturating_sub(width + 2);
-    }
+    let widths = fit_column_widths(&head, &lines, COLUMNS.saturating_sub(name_width));
     let line = |name: &str, cells: &[String]| {
         let cells: Vec<String> = cells
             .iter()
@@ -74,6 +62,27 @@ pub fn render_catalog_table<R: CatalogRow + Serialize>(
         format_count(lines.len(), "row"),
         R::KEY
     ))
+}
+
+/// The widths of the columns, as far as there is room left for them.
+fn fit_column_widths(
+    head: &[String],
+    lines: &[(String, Vec<String>)],
+    mut left: usize,
+) -> Vec<usize> {
+    let mut widths = Vec::new();
+    for (at, title) in head.iter().enumerate() {
+        let widest = lines
+            .iter()
+            .map(|(_, cells)| cells[at].chars().count())
+            .chain([title.chars().count()])
+            .max()
+            .unwrap_or(0);
+        let width = widest.min(CELL).min(left.saturating_sub(2));
+        widths.push(width);
+        left = left.saturating_sub(width + 2);
+    }
+    widths
 }
 
 /// How much there is of what.

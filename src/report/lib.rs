@@ -1,5 +1,5 @@
-//! The same result as text or JSON. Only this room prints; every screen reads well at 100 columns,
-//! without colour, with 1 host and with 1,000.
+//! Renders one result as text or as JSON. Only this room prints; every screen reads well at 100
+//! columns, without colour, with 1 host and with 1,000.
 
 pub mod apply;
 pub mod cabling;

@@ -29,7 +29,7 @@ fn render_unavailable_entries(unavailable: &[Unavailable]) -> String {
     by_words(unavailable).iter().map(entry).collect()
 }
 
-/// The same with a title; nothing where all are in service.
+/// A section of its own with a title; nothing where all hosts are in service.
 pub fn render_out_of_service_section(unavailable: &[Unavailable]) -> String {
     if unavailable.is_empty() {
         return String::new();

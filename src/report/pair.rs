@@ -15,7 +15,7 @@ pub struct PairDocument<'a> {
     format_version: &'static str,
     /// The job with RDMA devices.
     rdma: JobDocument<'a>,
-    /// The same over TCP.
+    /// What was measured over TCP.
     tcp: JobDocument<'a>,
     /// All in which they differ beside their names.
     differences: &'a [PairDifference],

@@ -187,7 +187,9 @@ impl RbacRole {
         };
         let mut documents: Vec<(Value, Comments)> = Vec::new();
         if is_own {
-            let account = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": name, "namespace": NAMESPACE } });
+            let metadata = json!({ "name": name, "namespace": NAMESPACE });
+            let account =
+                json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata });
             documents.push((account, Comments::new()));
             notes.insert(
                 0,
@@ -200,17 +202,7 @@ impl RbacRole {
                 build_dry_run_policy(name, &subject, runs_programs)
                     .map(|document| (document, Comments::new())),
             );
-            notes.push(
-                "the policy needs Kubernetes 1.30; without it a dry run and a write are one right"
-                    .to_owned(),
-            );
-            notes.push(format!(
-                "the policy refuses {} every write of the whole cluster that is no dry run, \
-                 whatever other roles allow, but of admission policies and webhooks themselves, \
-                 about which the server asks none: with a role that may delete these it could take \
-                 the policy away",
-                subject.told()
-            ));
+            notes.extend(describe_policy_limits(&subject));
         }
         let mut of_place: BTreeMap<Option<&String>, Vec<&RbacRule>> = BTreeMap::new();
         for rule in &rules {
@@ -255,6 +247,20 @@ impl RbacRole {
     }
 }
 
+/// What whoever applies the policy of dry runs has to know of it.
+fn describe_policy_limits(subject: &RbacSubject) -> [String; 2] {
+    [
+        "the policy needs Kubernetes 1.30; without it a dry run and a write are one right"
+            .to_owned(),
+        format!(
+            "the policy refuses {} every write of the whole cluster that is no dry run, whatever \
+             other roles allow, but of admission policies and webhooks themselves, about which the \
+             server asks none: with a role that may delete these it could take the policy away",
+            subject.told()
+        ),
+    ]
+}
+
 fn for_what(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::Observe => "plan and drift, compared field by field; it changes nothing",
@@ -291,9 +297,20 @@ fn build_role_and_binding(
     }
     let api_version = format!("{GROUP}/v1");
     let own: Vec<Value> = rules.iter().map(|rule| of_rule(rule)).collect();
-    let role = json!({ "apiVersion": api_version, "kind": format!("{prefix}Role"), "metadata": metadata, "rules": own });
-    let binding = json!({ "apiVersion": api_version, "kind": format!("{prefix}RoleBinding"), "metadata": metadata,
-                          "roleRef": { "apiGroup": GROUP, "kind": format!("{prefix}Role"), "name": name }, "subjects": [of_subject(subject)] });
+    let kind = format!("{prefix}Role");
+    let role = json!({
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": metadata,
+        "rules": own,
+    });
+    let binding = json!({
+        "apiVersion": api_version,
+        "kind": format!("{prefix}RoleBinding"),
+        "metadata": metadata,
+        "roleRef": { "apiGroup": GROUP, "kind": kind, "name": name },
+        "subjects": [of_subject(subject)],
+    });
     let reasons = |(index, rule): (usize, &&RbacRule)| {
         (
             format!("/rules/{index}"),
@@ -332,8 +349,50 @@ fn of_subject(subject: &RbacSubject) -> Value {
 /// lets it run programs in pods, which nothing stores, the policy does so too.
 fn build_dry_run_policy(name: &str, subject: &RbacSubject, runs_programs: bool) -> [Value; 2] {
     let api_version = "admissionregistration.k8s.io/v1";
+    let (title, who) = build_subject_condition(subject);
+    let dry = "has(request.dryRun) && request.dryRun";
+    let exec = r#"request.operation == "CONNECT" && request.resource.resource == "pods" && request.subResource == "exec""#;
+    let expression = if runs_programs {
+        format!("({dry}) || ({exec})")
+    } else {
+        dry.to_owned()
+    };
+    let all = |groups: &[&str]| {
+        json!({
+            "apiGroups": groups,
+            "apiVersions": ["*"],
+            "operations": ["*"],
+            "resources": ["*/*"],
+        })
+    };
+    let spec = json!({
+        "failurePolicy": "Fail",
+        "matchConditions": [{ "name": title, "expression": who }],
+        "matchConstraints": {
+            "resourceRules": [all(&["*"])],
+            "excludeResourceRules": [all(&["authentication.k8s.io", "authorization.k8s.io"])],
+        },
+        "validations": [{ "expression": expression, "message": PREVIEWS_ALONE }],
+    });
+    let binding = json!({ "policyName": name, "validationActions": ["Deny"] });
+    let document = |kind: &str, spec: Value| {
+        json!({
+            "apiVersion": api_version,
+            "kind": kind,
+            "metadata": { "name": name },
+            "spec": spec,
+        })
+    };
+    [
+        document("ValidatingAdmissionPolicy", spec),
+        document("ValidatingAdmissionPolicyBinding", binding),
+    ]
+}
+
+/// The name of a condition, and the CEL expression that is true for requests of the subject.
+fn build_subject_condition(subject: &RbacSubject) -> (&'static str, String) {
     // JSON's texts are texts of CEL.
-    let (title, who) = match subject {
+    match subject {
         RbacSubject::User { name } => (
             "user",
             format!(
@@ -355,27 +414,7 @@ fn build_dry_run_policy(name: &str, subject: &RbacSubject, runs_programs: bool) 
                 format!("has(request.userInfo.username) && request.userInfo.username == {user}"),
             )
         }
-    };
-    let dry = "has(request.dryRun) && request.dryRun";
-    let exec = r#"request.operation == "CONNECT" && request.resource.resource == "pods" && request.subResource == "exec""#;
-    let expression = if runs_programs {
-        format!("({dry}) || ({exec})")
-    } else {
-        dry.to_owned()
-    };
-    let all = |groups: &[&str]| json!({ "apiGroups": groups, "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"] });
-    let spec = json!({
-        "failurePolicy": "Fail",
-        "matchConditions": [{ "name": title, "expression": who }],
-        "matchConstraints": { "resourceRules": [all(&["*"])], "excludeResourceRules": [all(&["authentication.k8s.io", "authorization.k8s.io"])] },
-        "validations": [{ "expression": expression, "message": PREVIEWS_ALONE }],
-    });
-    let binding = json!({ "policyName": name, "validationActions": ["Deny"] });
-    let document = |kind: &str, spec: Value| json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": name }, "spec": spec });
-    [
-        document("ValidatingAdmissionPolicy", spec),
-        document("ValidatingAdmissionPolicyBinding", binding),
-    ]
+    }
 }
 
 #[cfg(test)]

@@ -17,6 +17,42 @@ const FOLDED_FROM: usize = 3;
 
 /// The whole screen.
 pub fn render_rollout_screen(status: &RolloutStatus, inventory: &str, now: Timestamp) -> String {
+    let mut out = render_run_header(status, now);
+    out.push_str(&format!(
+        "steps    {} of {} over\n",
+        status.steps_over, status.steps
+    ));
+    out.push_str(&wrap_labelled_text(
+        "budget   ",
+        &format_rollout_budget(status),
+        COLUMNS,
+    ));
+    out.push_str(&power_cycles(&status.power_cycles));
+    out.push_str(&left_by_runs(&status.out_of_service));
+    render_wave_lines(&status.waves, now)
+        .into_iter()
+        .for_each(|line| out.push_str(&line));
+    let title = if status.life == RunPhase::Dead {
+        "OPEN: what went on when it died"
+    } else {
+        "NOW: what goes on"
+    };
+    render_step_notes(&mut out, title, " . ", &status.active, now);
+    render_step_notes(
+        &mut out,
+        "NOT DONE: what went wrong",
+        " ! ",
+        &status.failed,
+        now,
+    );
+    out.push('\n');
+    out.push_str(&render_time_left(status, now));
+    out.push_str(&render_next_line(status, inventory));
+    sanitize_text(&out)
+}
+
+/// Which run it is, and whether it goes on.
+fn render_run_header(status: &RolloutStatus, now: Timestamp) -> String {
     let ending = status
         .ending
         .as_ref()
@@ -52,49 +88,26 @@ pub fn render_rollout_screen(status: &RolloutStatus, inventory: &str, now: Times
         );
         out.push_str(&wrap_labelled_text("dead     ", &text, COLUMNS));
     }
-    out.push_str(&format!(
-        "steps    {} of {} over\n",
-        status.steps_over, status.steps
-    ));
-    out.push_str(&wrap_labelled_text(
-        "budget   ",
-        &format_rollout_budget(status),
-        COLUMNS,
-    ));
-    out.push_str(&power_cycles(&status.power_cycles));
-    out.push_str(&left_by_runs(&status.out_of_service));
-    render_wave_lines(&status.waves, now)
-        .into_iter()
-        .for_each(|line| out.push_str(&line));
-    let title = if status.life == RunPhase::Dead {
-        "OPEN: what went on when it died"
-    } else {
-        "NOW: what goes on"
-    };
-    render_step_notes(&mut out, title, " . ", &status.active, now);
-    render_step_notes(
-        &mut out,
-        "NOT DONE: what went wrong",
-        " ! ",
-        &status.failed,
-        now,
-    );
-    out.push('\n');
-    if let Some(left) = &status.left {
-        let words = match status.life {
-            RunPhase::Running => left_words(left, compute_longest_wait(&status.active, now), now),
-            _ => format!(
-                "{} once it goes on; by the journals of {}",
-                format_estimate(left),
-                format_count(left.runs, "run")
-            ),
+    out
+}
+
+/// How long what is left will likely take; nothing for a run that ended and left nothing.
+fn render_time_left(status: &RolloutStatus, now: Timestamp) -> String {
+    let Some(left) = &status.left else {
+        return match status.ending {
+            Some(_) => String::new(),
+            None => "left     nobody knows: no run was ever finished here\n".to_owned(),
         };
-        out.push_str(&wrap_labelled_text("left     ", &words, COLUMNS));
-    } else if status.ending.is_none() {
-        out.push_str("left     nobody knows: no run was ever finished here\n");
-    }
-    out.push_str(&render_next_line(status, inventory));
-    sanitize_text(&out)
+    };
+    let words = match status.life {
+        RunPhase::Running => left_words(left, compute_longest_wait(&status.active, now), now),
+        _ => format!(
+            "{} once it goes on; by the journals of {}",
+            format_estimate(left),
+            format_count(left.runs, "run")
+        ),
+    };
+    wrap_labelled_text("left     ", &words, COLUMNS)
 }
 
 fn format_rollout_budget(status: &RolloutStatus) -> String {

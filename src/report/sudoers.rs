@@ -18,8 +18,9 @@ pub fn render_sudoers_fragment(
         .collect();
     let mut out = format!(
         "# What railwright reads as root on the hosts of {inventory}: exact commands that only \
-         read, no shell.\n# On each host: visudo -c -f FILE && install -m 0440 FILE \
-         /etc/sudoers.d/{file}\n# Then: railwright drift {inventory} --read-as {user}\n",
+         read, no shell.\n\
+         # On each host: visudo -c -f FILE && install -m 0440 FILE /etc/sudoers.d/{file}\n\
+         # Then: railwright drift {inventory} --read-as {user}\n",
         inventory = one_line(inventory, 200),
         file = user.replace('.', "_"),
     );
@@ -35,8 +36,8 @@ pub fn render_sudoers_fragment(
     let list = commands.into_iter().collect::<Vec<_>>().join(", \\\n    ");
     let _ = write!(
         out,
-        "Cmnd_Alias RAILWRIGHT_READ = \\\n    {list}\n{user} ALL=(root) NOPASSWD:NOSETENV: \
-         RAILWRIGHT_READ\n"
+        "Cmnd_Alias RAILWRIGHT_READ = \\\n    {list}\n\
+         {user} ALL=(root) NOPASSWD:NOSETENV: RAILWRIGHT_READ\n"
     );
     out
 }

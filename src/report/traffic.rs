@@ -50,16 +50,8 @@ pub fn render_traffic_sample(seconds: u64, look: &Look) -> String {
             } else {
                 '!'
             };
-            let hosts =
-                nodeset::fold_node_set(&rails.iter().map(|(host, _)| *host).collect::<Vec<_>>());
-            let received = format_rate_range(rails.iter().map(|(_, rates)| rates.received));
-            let sent = format_rate_range(rails.iter().map(|(_, rates)| rates.sent));
             let head = format!("{time}{mark} {:<12} ", one_line(netdev, 15));
-            out.push_str(&wrap_labelled_text(
-                &head,
-                &format!("rx {received:<20} tx {sent:<20} {}", one_line(&hosts, 200)),
-                COLUMNS,
-            ));
+            out.push_str(&wrap_labelled_text(&head, &describe_rates(&rails), COLUMNS));
             time = " ".repeat(time.len());
         }
     }
@@ -81,6 +73,14 @@ pub fn render_traffic_sample(seconds: u64, look: &Look) -> String {
     out.lines()
         .map(|line| format!("{}\n", line.trim_end()))
         .collect()
+}
+
+/// What was received and sent on these rails, and by which hosts.
+fn describe_rates(rails: &[(&str, &RailTrafficRates)]) -> String {
+    let hosts = nodeset::fold_node_set(&rails.iter().map(|(host, _)| *host).collect::<Vec<_>>());
+    let received = format_rate_range(rails.iter().map(|(_, rates)| rates.received));
+    let sent = format_rate_range(rails.iter().map(|(_, rates)| rates.sent));
+    format!("rx {received:<20} tx {sent:<20} {}", one_line(&hosts, 200))
 }
 
 /// The least and the most of them.

@@ -179,12 +179,29 @@ mod tests {
 
     #[test]
     fn a_page_is_filled_where_it_is_too_wide_and_nowhere_else() {
-        let text = "title\n\nshort\nlines stay\n\nthis one is\nfar too long for it\n\n- an item \
-                    that is long\n- b\n";
+        let text = "title\n\
+                    \n\
+                    short\n\
+                    lines stay\n\
+                    \n\
+                    this one is\n\
+                    far too long for it\n\
+                    \n\
+                    - an item that is long\n\
+                    - b\n";
         assert_eq!(
             wrap_text_page(text, 12),
-            "title\n\nshort\nlines stay\n\nthis one is\nfar too long\nfor it\n\n- an item\n  that \
-             is\n  long\n- b\n"
+            "title\n\
+             \n\
+             short\n\
+             lines stay\n\
+             \n\
+             this one is\n\
+             far too long\n\
+             for it\n\
+             \n\
+             - an item\n  that is\n  long\n\
+             - b\n"
         );
     }
 }

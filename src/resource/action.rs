@@ -429,30 +429,14 @@ impl Action {
                     manager: other,
                     packages: more,
                 },
-            ) if manager == other => {
-                packages.extend(
-                    more.iter()
-                        .filter(|p| !packages.contains(p))
-                        .cloned()
-                        .collect::<Vec<_>>(),
-                );
-                true
-            }
+            ) if manager == other => extend_without_doubles(packages, more),
             (
                 Action::RemovePackages { manager, names },
                 Action::RemovePackages {
                     manager: other,
                     names: more,
                 },
-            ) if manager == other => {
-                names.extend(
-                    more.iter()
-                        .filter(|n| !names.contains(n))
-                        .cloned()
-                        .collect::<Vec<_>>(),
-                );
-                true
-            }
+            ) if manager == other => extend_without_doubles(names, more),
             (
                 Action::ReleasePackages {
                     manager,
@@ -476,17 +460,10 @@ impl Action {
                     names: more,
                     hold: also,
                 },
-            ) if manager == other && how == also => {
-                names.extend(
-                    more.iter()
-                        .filter(|n| !names.contains(n))
-                        .cloned()
-                        .collect::<Vec<_>>(),
-                );
-                true
-            }
-            (this, next) => *this == *next,
+            ) if manager == other && how == also => extend_without_doubles(names, more),
+            (this, next) => return *this == *next,
         }
+        true
     }
 
     /// The action with its secrets filled in: for the rendering on its way to the target, and for
@@ -558,5 +535,14 @@ impl Action {
     /// and is found again.
     pub fn is_long(&self) -> bool {
         self.limit_s() > 600
+    }
+}
+
+fn extend_without_doubles<T: Clone + PartialEq>(all: &mut Vec<T>, more: &[T]) {
+    let known = all.len();
+    for one in more {
+        if !all[..known].contains(one) {
+            all.push(one.clone());
+        }
     }
 }

@@ -52,7 +52,7 @@ impl Attribute {
         self
     }
 
-    /// The same, waited for.
+    /// Marks an attribute that time alone brings about: it is waited for.
     pub fn that_settles(mut self) -> Self {
         self.settles = true;
         self

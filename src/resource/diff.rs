@@ -2,7 +2,7 @@
 //! compares what the target said as it is; only what comes out is redacted, since that is shown,
 //! planned, journalled and remembered.
 
-use super::{Assessment, DesiredResource, ReadResults, Reading, ResourceKind};
+use super::{Assessment, Attribute, DesiredResource, ReadResults, Reading, ResourceKind};
 use railwright_base::Redaction;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -134,74 +134,65 @@ pub fn collect_json_texts(value: &Value) -> Vec<Cow<'_, str>> {
 
 /// Everything in an assessment that a target's own words may have gone into.
 fn redact_diff(mut compared: Assessment, redaction: &Redaction) -> Assessment {
-    let actions = serde_json::to_value(&compared.actions).unwrap_or_default();
-    if let Some(name) = collect_json_texts(&actions)
-        .iter()
-        .find_map(|text| redaction.name_in(text))
-    {
-        let refusal = format!(
-            "what is there holds the secret `{name}`, which no plan may carry: take it out by hand"
-        );
-        (compared.actions, compared.refusal) = (Vec::new(), compared.refusal.or(Some(refusal)));
-    }
+    refuse_actions_with_secrets(&mut compared, redaction);
     for attributes in [&mut compared.attributes, &mut compared.out_of_reach] {
         *attributes = std::mem::take(attributes)
             .into_iter()
             .map(|(name, attribute)| (redaction.replace(&name), attribute))
             .collect();
-    }
-    for attribute in compared
-        .attributes
-        .values_mut()
-        .chain(compared.out_of_reach.values_mut())
-    {
-        let (wanted, found) = (attribute.wanted.clone(), attribute.found.clone());
-        for (plane, desired) in wanted.iter() {
-            attribute.wanted.set(
-                plane,
-                redact_reading(desired, redaction, &|text| redaction.replace(text)),
-            );
+        for attribute in attributes.values_mut() {
+            redact_attribute(attribute, redaction);
         }
-        for (plane, actual) in found.iter() {
-            // What is equal stays equal.
-            let is_whole = wanted.get(plane) == Some(actual);
-            let replace = |text: &str| {
-                if is_whole {
-                    redaction.replace(text)
-                } else {
-                    redaction.replace_shortened(text)
-                }
-            };
-            attribute
-                .found
-                .set(plane, redact_reading(actual, redaction, &replace));
-        }
-        redact_all(
-            attribute.by.iter_mut().chain(&mut attribute.input),
-            redaction,
-        );
     }
     redact_json_value(&mut compared.before, &|text| redaction.replace(text));
-    redact_all(
-        compared
-            .interrupts
-            .iter_mut()
-            .chain(&mut compared.residue)
-            .chain(&mut compared.refusal),
-        redaction,
-    );
-    redact_all(
-        compared
-            .hopeless
-            .iter_mut()
-            .map(|hopeless| &mut hopeless.why),
-        redaction,
-    );
-    redact_all(
-        compared.lacks.iter_mut().map(|lacks| &mut lacks.said),
-        redaction,
-    );
+    redact_all(&mut compared.interrupts, redaction);
+    redact_all(&mut compared.residue, redaction);
+    redact_all(&mut compared.refusal, redaction);
+    if let Some(hopeless) = &mut compared.hopeless {
+        hopeless.why = redaction.apply(&hopeless.why);
+    }
+    if let Some(lacks) = &mut compared.lacks {
+        lacks.said = redaction.apply(&lacks.said);
+    }
     compared
+}
+
+/// Takes the actions out where one of them would carry a secret that the target holds.
+fn refuse_actions_with_secrets(compared: &mut Assessment, redaction: &Redaction) {
+    let actions = serde_json::to_value(&compared.actions).unwrap_or_default();
+    let texts = collect_json_texts(&actions);
+    let Some(name) = texts.iter().find_map(|text| redaction.name_in(text)) else {
+        return;
+    };
+    compared.actions.clear();
+    if compared.refusal.is_none() {
+        compared.refusal = Some(format!(
+            "what is there holds the secret `{name}`, which no plan may carry: take it out by hand"
+        ));
+    }
+}
+
+fn redact_attribute(attribute: &mut Attribute, redaction: &Redaction) {
+    let (wanted, found) = (attribute.wanted.clone(), attribute.found.clone());
+    for (plane, desired) in wanted.iter() {
+        let reading = redact_reading(desired, redaction, &|text| redaction.replace(text));
+        attribute.wanted.set(plane, reading);
+    }
+    for (plane, actual) in found.iter() {
+        // What is equal stays equal.
+        let is_whole = wanted.get(plane) == Some(actual);
+        let replace = |text: &str| {
+            if is_whole {
+                redaction.replace(text)
+            } else {
+                redaction.replace_shortened(text)
+            }
+        };
+        let reading = redact_reading(actual, redaction, &replace);
+        attribute.found.set(plane, reading);
+    }
+    redact_all(&mut attribute.by, redaction);
+    redact_all(&mut attribute.input, redaction);
 }
 
 fn redact_reading(
@@ -258,7 +249,7 @@ mod tests {
     use super::*;
     use crate::file::File;
     use crate::test_support::{Scripted, answered, wish};
-    use crate::{Action, Attribute, Plane, Read};
+    use crate::{Action, Plane, Read};
     use serde_json::json;
 
     fn compared(secret: &str, desired: &str, actual: &str) -> Assessment {

@@ -38,7 +38,7 @@ impl<T> Fact<T> {
         }
     }
 
-    /// The same of something that follows from the value.
+    /// What follows from the value; without one, the reason why there is none stays.
     pub fn map<U>(self, of: impl FnOnce(T) -> U) -> Fact<U> {
         match self {
             Fact::Is(value) => Fact::Is(of(value)),
@@ -58,7 +58,7 @@ impl<T> Fact<T> {
         }
     }
 
-    /// The same, and this where it is known not to be there.
+    /// Puts a default in the place of what is known not to be there.
     pub fn or(self, default: T) -> Fact<T> {
         if let Fact::Absent = self {
             Fact::Is(default)

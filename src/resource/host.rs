@@ -75,50 +75,73 @@ const TOOLS: &[&str] = &[
 /// that reads them, except for its architecture.
 pub fn read_script() -> String {
     format!(
-        "echo version 1\nfor f in \"$R/etc/os-release\" \"$R/usr/lib/os-release\"; do [ -r \"$f\" \
-         ] && {{ sed 's/^/os /' \"$f\"; echo; break; }}; done\none() {{ [ -r \"$R$2\" ] && printf \
-         '%s %s\\n' \"$1\" \"$(head -c 8192 \"$R$2\" | tr '\\n' ' ')\"; }}\none kernel \
-         /proc/sys/kernel/osrelease\none boot_id /proc/sys/kernel/random/boot_id\none cmdline \
-         /proc/cmdline\necho \"architecture $(uname -m)\"\necho \"uid $(id -u)\"\n[ -d \
-         \"$R/run/systemd/system\" ] && echo 'init systemd'\nfor t in {tools}; do\nif [ -z \"$R\" \
-         ]; then command -v \"$t\" >/dev/null 2>&1 && echo \"tool $t\"; continue; fi\nfor d in \
-         usr/bin usr/sbin bin sbin usr/local/bin usr/local/sbin; do [ -x \"$R/$d/$t\" ] && {{ echo \
-         \"tool $t\"; break; }}; done\ndone\n{VIRTUALIZATION}{MACHINE}{CONNECTION}echo end\n",
+        "echo version 1\n\
+         for f in \"$R/etc/os-release\" \"$R/usr/lib/os-release\"; do [ -r \"$f\" ] && {{ sed \
+         's/^/os /' \"$f\"; echo; break; }}; done\n\
+         one() {{ [ -r \"$R$2\" ] && printf '%s %s\\n' \"$1\" \"$(head -c 8192 \"$R$2\" | tr '\\n' \
+         ' ')\"; }}\n\
+         one kernel /proc/sys/kernel/osrelease\n\
+         one boot_id /proc/sys/kernel/random/boot_id\n\
+         one cmdline /proc/cmdline\n\
+         echo \"architecture $(uname -m)\"\n\
+         echo \"uid $(id -u)\"\n\
+         [ -d \"$R/run/systemd/system\" ] && echo 'init systemd'\n\
+         for t in {tools}; do\n\
+         if [ -z \"$R\" ]; then command -v \"$t\" >/dev/null 2>&1 && echo \"tool $t\"; continue; \
+         fi\n\
+         for d in usr/bin usr/sbin bin sbin usr/local/bin usr/local/sbin; do [ -x \"$R/$d/$t\" ] \
+         && {{ echo \"tool $t\"; break; }}; done\n\
+         done\n\
+         {VIRTUALIZATION}{MACHINE}{CONNECTION}echo end\n",
         tools = TOOLS.join(" "),
     )
 }
 
 /// `systemd-detect-virt` prints `none` and fails on bare metal; without it the CPU's hypervisor
 /// flag has to do.
-const VIRTUALIZATION: &str = "v=\nif [ -z \"$R\" ] && command -v systemd-detect-virt >/dev/null \
-                              2>&1; then v=$(systemd-detect-virt 2>/dev/null)\nelif [ -e \
-                              \"$R/.dockerenv\" ] || [ -e \"$R/run/.containerenv\" ]; then \
-                              v=container\nelif grep -q '^flags.* hypervisor' \"$R/proc/cpuinfo\" \
-                              2>/dev/null; then v=vm\nfi\n[ -n \"$v\" ] && echo \"virtualization \
-                              $v\"\n";
+const VIRTUALIZATION: &str = "v=\n\
+                              if [ -z \"$R\" ] && command -v systemd-detect-virt >/dev/null 2>&1; \
+                              then v=$(systemd-detect-virt 2>/dev/null)\n\
+                              elif [ -e \"$R/.dockerenv\" ] || [ -e \"$R/run/.containerenv\" ]; \
+                              then v=container\n\
+                              elif grep -q '^flags.* hypervisor' \"$R/proc/cpuinfo\" 2>/dev/null; \
+                              then v=vm\n\
+                              fi\n\
+                              [ -n \"$v\" ] && echo \"virtualization $v\"\n";
 
 /// machine-id(5): absent, empty or the word `uninitialized` on an image that was not booted yet.
 /// One that is mounted over the file is made anew at every boot, or is that of the machine below a
 /// container: it identifies no installation. Two containers from one image may have the same one in
 /// the same boot; their process namespaces differ.
-const MACHINE: &str = "m=none\nfor f in \"$R/etc/machine-id\" \"$R/var/lib/dbus/machine-id\"; \
-                       do\n[ -s \"$f\" ] || continue\nm=; [ -r \"$f\" ] && m=$(head -c 64 \"$f\" | \
-                       tr '\\n' ' ')\nbreak\ndone\n[ -z \"$R\" ] && grep -q ' /etc/machine-id ' \
-                       /proc/self/mountinfo 2>/dev/null && m=none\n[ -n \"$m\" ] && echo \
-                       \"machine_id $m\"\n[ -z \"$R\" ] && n=$(readlink /proc/self/ns/pid \
-                       2>/dev/null) && echo \"pid_namespace $n\"\n";
+const MACHINE: &str = "m=none\n\
+                       for f in \"$R/etc/machine-id\" \"$R/var/lib/dbus/machine-id\"; do\n\
+                       [ -s \"$f\" ] || continue\n\
+                       m=; [ -r \"$f\" ] && m=$(head -c 64 \"$f\" | tr '\\n' ' ')\n\
+                       break\n\
+                       done\n\
+                       [ -z \"$R\" ] && grep -q ' /etc/machine-id ' /proc/self/mountinfo \
+                       2>/dev/null && m=none\n\
+                       [ -n \"$m\" ] && echo \"machine_id $m\"\n\
+                       [ -z \"$R\" ] && n=$(readlink /proc/self/ns/pid 2>/dev/null) && echo \
+                       \"pid_namespace $n\"\n";
 
 /// The netdev that carries our own connection, and all that lie below it (the ports of a bond, the
 /// parent of a VLAN): `SSH_CONNECTION` is `client port server port`; a zone (`fe80::1%eth0`) names
 /// the netdev itself.
-const CONNECTION: &str = "if [ -z \"$R\" ] && [ -n \"${SSH_CONNECTION:-}\" ]; then\nset -f; set -- \
-                          $SSH_CONNECTION; set +f\ncase ${1:-} in *%*) n=${1#*%} ;; *)\nr=$(ip -o \
-                          route get \"${1:-}\" from \"${3:-}\" 2>/dev/null || ip route get \
-                          \"${1:-}\" 2>/dev/null)\nn=$(printf '%s\\n' \"$r\" | sed -n 's/.* dev \
-                          \\([^ ]*\\).*/\\1/p' | head -n 1) ;;\nesac\n[ -n \"$n\" ] && echo \"ssh \
-                          $n\"\nbelow() { for l in \"/sys/class/net/$1\"/lower_*; do [ -e \"$l\" ] \
-                          || continue; l=${l##*/lower_}; echo \"ssh_below $l\"; below \"$l\"; \
-                          done; }\ncase $n in ''|*/*) ;; *) below \"$n\" ;; esac\nfi\n";
+const CONNECTION: &str = "if [ -z \"$R\" ] && [ -n \"${SSH_CONNECTION:-}\" ]; then\n\
+                          set -f; set -- $SSH_CONNECTION; set +f\n\
+                          case ${1:-} in *%*) n=${1#*%} ;; *)\n\
+                          r=$(ip -o route get \"${1:-}\" from \"${3:-}\" 2>/dev/null || ip route \
+                          get \"${1:-}\" 2>/dev/null)\n\
+                          n=$(printf '%s\\n' \"$r\" | sed -n 's/.* dev \\([^ ]*\\).*/\\1/p' | head \
+                          -n 1) ;;\n\
+                          esac\n\
+                          [ -n \"$n\" ] && echo \"ssh $n\"\n\
+                          below() { for l in \"/sys/class/net/$1\"/lower_*; do [ -e \"$l\" ] || \
+                          continue; l=${l##*/lower_}; echo \"ssh_below $l\"; below \"$l\"; done; \
+                          }\n\
+                          case $n in ''|*/*) ;; *) below \"$n\" ;; esac\n\
+                          fi\n";
 
 /// What a host says of its machine-id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -339,29 +362,51 @@ mod tests {
             .collect();
         let tools: String = tools.iter().map(|tool| format!("tool {tool}\n")).collect();
         decode(&format!(
-            "version 1\n{os}\nkernel 6.1.0-28-amd64 \nboot_id b0-07 \ncmdline quiet iommu=pt \
-             \narchitecture x86_64\nuid 0\ninit systemd\n{tools}virtualization kvm\nssh \
-             bond0\nssh_below ens1f0\nend\n"
+            "version 1\n\
+             {os}\n\
+             kernel 6.1.0-28-amd64 \n\
+             boot_id b0-07 \n\
+             cmdline quiet iommu=pt \n\
+             architecture x86_64\n\
+             uid 0\n\
+             init systemd\n\
+             {tools}virtualization kvm\n\
+             ssh bond0\n\
+             ssh_below ens1f0\n\
+             end\n"
         ))
         .unwrap()
     }
 
     // The os-release texts below are those that the distributions ship.
-    const UBUNTU_2204: &str = "PRETTY_NAME=\"Ubuntu 22.04.4 \
-                               LTS\"\nNAME=\"Ubuntu\"\nVERSION_ID=\"22.04\"\nVERSION=\"22.04.4 LTS \
-                               (Jammy \
-                               Jellyfish)\"\nID=ubuntu\nID_LIKE=debian\nUBUNTU_CODENAME=jammy";
-    const DEBIAN_12: &str = "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nNAME=\"Debian \
-                             GNU/Linux\"\nVERSION_ID=\"12\"\nVERSION=\"12 (bookworm)\"\nID=debian";
-    const ROCKY_94: &str = "NAME=\"Rocky Linux\"\nVERSION=\"9.4 (Blue \
-                            Onyx)\"\nID=\"rocky\"\nID_LIKE=\"rhel centos \
-                            fedora\"\nVERSION_ID=\"9.4\"\nPLATFORM_ID=\"platform:el9\"";
-    const OPENEULER_2203: &str = "NAME=\"openEuler\"\nVERSION=\"22.03 \
-                                  (LTS-SP3)\"\nID=\"openEuler\"\nVERSION_ID=\"22.03\"\nPRETTY_NAME=\"openEuler \
-                                  22.03 (LTS-SP3)\"";
-    const ALINUX_3: &str = "NAME=\"Alibaba Cloud Linux\"\nVERSION=\"3 (OpenAnolis \
-                            Edition)\"\nID=\"alinux\"\nID_LIKE=\"rhel fedora centos \
-                            anolis\"\nVERSION_ID=\"3\"";
+    const UBUNTU_2204: &str = "PRETTY_NAME=\"Ubuntu 22.04.4 LTS\"\n\
+                               NAME=\"Ubuntu\"\n\
+                               VERSION_ID=\"22.04\"\n\
+                               VERSION=\"22.04.4 LTS (Jammy Jellyfish)\"\n\
+                               ID=ubuntu\n\
+                               ID_LIKE=debian\n\
+                               UBUNTU_CODENAME=jammy";
+    const DEBIAN_12: &str = "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n\
+                             NAME=\"Debian GNU/Linux\"\n\
+                             VERSION_ID=\"12\"\n\
+                             VERSION=\"12 (bookworm)\"\n\
+                             ID=debian";
+    const ROCKY_94: &str = "NAME=\"Rocky Linux\"\n\
+                            VERSION=\"9.4 (Blue Onyx)\"\n\
+                            ID=\"rocky\"\n\
+                            ID_LIKE=\"rhel centos fedora\"\n\
+                            VERSION_ID=\"9.4\"\n\
+                            PLATFORM_ID=\"platform:el9\"";
+    const OPENEULER_2203: &str = "NAME=\"openEuler\"\n\
+                                  VERSION=\"22.03 (LTS-SP3)\"\n\
+                                  ID=\"openEuler\"\n\
+                                  VERSION_ID=\"22.03\"\n\
+                                  PRETTY_NAME=\"openEuler 22.03 (LTS-SP3)\"";
+    const ALINUX_3: &str = "NAME=\"Alibaba Cloud Linux\"\n\
+                            VERSION=\"3 (OpenAnolis Edition)\"\n\
+                            ID=\"alinux\"\n\
+                            ID_LIKE=\"rhel fedora centos anolis\"\n\
+                            VERSION_ID=\"3\"";
 
     #[test]
     fn tells_the_families_apart() {

@@ -41,7 +41,8 @@ pub struct PersistenceUnitFiles {
 }
 
 /// The folders of programs that OFED and DOCA bring; a unit's PATH lacks them.
-const HEAD: &str = "#!/bin/sh\n# Written by railwright; changes made here are overwritten.\n\
+const HEAD: &str = "#!/bin/sh\n\
+                    # Written by railwright; changes made here are overwritten.\n\
                     PATH=$PATH:/opt/mellanox/iproute2/sbin:/opt/mellanox/ethtool/sbin\n";
 
 impl PersistenceUnit {
@@ -78,9 +79,13 @@ impl PersistenceUnit {
     /// and systemd refuses the sixth start in ten (systemd.unit(5), StartLimitIntervalSec).
     fn unit(&self) -> String {
         format!(
-            "# Written by railwright; changes made here are \
-             overwritten.\n[Unit]\nDescription=railwright {} {} (the kernel forgets \
-             it)\nStartLimitIntervalSec=0\n[Service]\nType=oneshot\nExecStart=/bin/sh {}\n",
+            "# Written by railwright; changes made here are overwritten.\n\
+             [Unit]\n\
+             Description=railwright {} {} (the kernel forgets it)\n\
+             StartLimitIntervalSec=0\n\
+             [Service]\n\
+             Type=oneshot\n\
+             ExecStart=/bin/sh {}\n",
             self.kind,
             self.name,
             self.script_path()
@@ -164,7 +169,7 @@ impl PersistenceUnit {
         Attribute::in_plane(Plane::Persisted, Reading::is("in place"), found)
     }
 
-    /// The same for a keeper that should go.
+    /// The attribute `unit` of a keeper that should go: none of its files is to be left.
     pub fn attribute_gone(&self, kept: &Result<PersistenceUnitFiles, String>) -> Attribute {
         let found = self
             .attribute(kept)

@@ -94,7 +94,7 @@ pub trait ResourceKind: Sync {
         true
     }
 
-    /// The same of one wish, where the wish itself may say so.
+    /// Safe to run again after a crash in the middle, where the wish itself may say so.
     fn is_convergent(&self, _wish: &DesiredResource) -> bool {
         self.convergent()
     }

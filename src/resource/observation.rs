@@ -17,7 +17,7 @@ pub struct TargetReadFailure {
     pub code: String,
     /// One sentence that names the target.
     pub message: String,
-    /// The same without what is the target's own (name, address, key): equal on all targets with
+    /// The message without what is the target's own (name, address, key): equal on all targets with
     /// the same trouble, so that a screen can fold them.
     pub alike: String,
     /// Edits or commands that go on from here.

@@ -26,11 +26,14 @@ pub fn render_job_start_script(
 ) -> String {
     let unit = quote_for_shell(&format!("railwright-{token}"));
     let main = format!(
-        "{ENVIRONMENT}HOME=${{HOME:-/root}}; export HOME\nd={folder}; cd \"$d\" || exit 1\ntrap \
-         'rm -rf \"$d\"' TERM\n{{ /bin/sh \"$d/job\" </dev/null 2>&1; echo $? >\"$d/status.part\"; \
-         }} | {{ dd bs=64k count={KEPT_BYTES} iflag=count_bytes of=\"$d/out\" 2>/dev/null; cat \
-         >/dev/null; }}\nmv \"$d/status.part\" \"$d/status\"\nn=0; while [ -d \"$d\" ] && [ $n -lt \
-         {LINGERS_S} ]; do sleep 1; n=$((n+1)); done\nrm -rf \"$d\"\n",
+        "{ENVIRONMENT}HOME=${{HOME:-/root}}; export HOME\n\
+         d={folder}; cd \"$d\" || exit 1\n\
+         trap 'rm -rf \"$d\"' TERM\n\
+         {{ /bin/sh \"$d/job\" </dev/null 2>&1; echo $? >\"$d/status.part\"; }} | {{ dd bs=64k \
+         count={KEPT_BYTES} iflag=count_bytes of=\"$d/out\" 2>/dev/null; cat >/dev/null; }}\n\
+         mv \"$d/status.part\" \"$d/status\"\n\
+         n=0; while [ -d \"$d\" ] && [ $n -lt {LINGERS_S} ]; do sleep 1; n=$((n+1)); done\n\
+         rm -rf \"$d\"\n",
         folder = quote_job_folder(token),
     );
     let all = files
@@ -47,10 +50,15 @@ pub fn render_job_start_script(
         })
         .collect();
     format!(
-        "need systemd-run\numask 077\nd={folder}\nmkdir \"$d\" || exit 1\nfail() {{ rm -rf \"$d\"; \
-         exit 1; }}\n{write}: >\"$d/out\"\nsystemd-run --quiet --collect --unit={unit} -p \
-         RuntimeMaxSec={lease_s} -p TimeoutStopSec=10 -p LimitMEMLOCK=infinity -p \
-         \"ExecStopPost=-/bin/rm -rf $d\" /bin/sh \"$d/main\" || fail\n",
+        "need systemd-run\n\
+         umask 077\n\
+         d={folder}\n\
+         mkdir \"$d\" || exit 1\n\
+         fail() {{ rm -rf \"$d\"; exit 1; }}\n\
+         {write}: >\"$d/out\"\n\
+         systemd-run --quiet --collect --unit={unit} -p RuntimeMaxSec={lease_s} -p \
+         TimeoutStopSec=10 -p LimitMEMLOCK=infinity -p \"ExecStopPost=-/bin/rm -rf $d\" /bin/sh \
+         \"$d/main\" || fail\n",
         folder = quote_job_folder(token),
     )
 }
@@ -59,10 +67,13 @@ pub fn render_job_start_script(
 /// this byte on, `CHUNK_BYTES` at most.
 pub fn render_job_output_script(token: &str, from: u64) -> String {
     format!(
-        "d={folder}; [ -d \"$d\" ] || {{ echo '@job gone 0'; exit 0; }}\ns=running; c=; if [ -s \
-         \"$d/status\" ]; then s=ended; read -r c <\"$d/status\"; fi\nn=$(wc -c <\"$d/out\") || \
-         n=0\necho \"@job $s $((n)) $c\"\nn=$((n-{from})); [ $n -le {CHUNK_BYTES} ] || \
-         n={CHUNK_BYTES}\n[ $n -le 0 ] || tail -c +{next} \"$d/out\" | head -c $n\nexit 0\n",
+        "d={folder}; [ -d \"$d\" ] || {{ echo '@job gone 0'; exit 0; }}\n\
+         s=running; c=; if [ -s \"$d/status\" ]; then s=ended; read -r c <\"$d/status\"; fi\n\
+         n=$(wc -c <\"$d/out\") || n=0\n\
+         echo \"@job $s $((n)) $c\"\n\
+         n=$((n-{from})); [ $n -le {CHUNK_BYTES} ] || n={CHUNK_BYTES}\n\
+         [ $n -le 0 ] || tail -c +{next} \"$d/out\" | head -c $n\n\
+         exit 0\n",
         folder = quote_job_folder(token),
         next = from + 1,
     )

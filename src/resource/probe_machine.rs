@@ -40,6 +40,7 @@ pub fn render_machine_probe_script(modules: &[String]) -> String {
          v=$(modinfo -F $k \"$m\" 2>/dev/null) && [ -n \"$v\" ] && echo \"installed $k $v\"\n\
          done\n\
          [ -e \"/sys/module/$m/srcversion\" ] || built \"$m\"\n\
-         done\n{ROUTES}"
+         done\n\
+         {ROUTES}"
     )
 }

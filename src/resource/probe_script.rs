@@ -92,10 +92,15 @@ exit 0
 fn render_rails_probe(netdevs: &[String]) -> String {
     let words = sh_words(netdevs.iter().map(String::as_str));
     format!(
-        "for n in {words}; do\necho \"@netdev $n\"; d=/sys/class/net/$n\n[ -d \"$d\" ] || {{ echo \
-         absent; continue; }}\nfor k in operstate carrier mtu speed; do v=; read -r v 2>/dev/null \
-         <\"$d/$k\" && echo \"$k $v\"; done\nip -o addr show dev \"$n\" 2>/dev/null | while read \
-         -r _ _ f a _; do echo \"$f $a\"; done\ndone\n{RAILS}"
+        "for n in {words}; do\n\
+         echo \"@netdev $n\"; d=/sys/class/net/$n\n\
+         [ -d \"$d\" ] || {{ echo absent; continue; }}\n\
+         for k in operstate carrier mtu speed; do v=; read -r v 2>/dev/null <\"$d/$k\" && echo \
+         \"$k $v\"; done\n\
+         ip -o addr show dev \"$n\" 2>/dev/null | while read -r _ _ f a _; do echo \"$f $a\"; \
+         done\n\
+         done\n\
+         {RAILS}"
     )
 }
 
@@ -184,11 +189,17 @@ fn render_traffic_server_script(token: &str, end: &TrafficEnd, lease_s: u32) -> 
         )
     };
     format!(
-        "need {program}\nneed systemd-run\n{near}systemd-run --quiet --collect --unit={unit} -p \
-         RuntimeMaxSec={lease_s} -p LimitMEMLOCK=infinity $near {command} || exit 1\ni=0; while [ \
-         $i -lt 100 ]; do\nsystemctl is-active --quiet {unit} || break\nif {listening}; then echo \
-         @listening; exit 0; fi\nsleep 0.1; i=$((i+1)); done\njournalctl -q --no-pager -o cat -n \
-         200 -u {unit} 2>&1\nsystemctl stop {unit} 2>/dev/null\nexit 3\n",
+        "need {program}\n\
+         need systemd-run\n\
+         {near}systemd-run --quiet --collect --unit={unit} -p RuntimeMaxSec={lease_s} -p \
+         LimitMEMLOCK=infinity $near {command} || exit 1\n\
+         i=0; while [ $i -lt 100 ]; do\n\
+         systemctl is-active --quiet {unit} || break\n\
+         if {listening}; then echo @listening; exit 0; fi\n\
+         sleep 0.1; i=$((i+1)); done\n\
+         journalctl -q --no-pager -o cat -n 200 -u {unit} 2>&1\n\
+         systemctl stop {unit} 2>/dev/null\n\
+         exit 3\n",
         program = end.test.program(),
         near = render_cpu_affinity_script(end),
         command = sh_words(command.iter().map(String::as_str)),
@@ -202,9 +213,16 @@ fn render_traffic_client_script(end: &TrafficEnd, server: IpAddr) -> String {
     let mut command = build_perftest_arguments(end);
     command.push(server.to_string());
     format!(
-        "need {program}\n{near}$near {command} &\nclient=$!\n( sleep 10 >/dev/null 2>&1; grep -qi \
-         ':{port:04X} 02 ' /proc/net/tcp /proc/net/tcp6 2>/dev/null && echo @unreachable && kill \
-         $client ) &\nwatch=$!\nwait $client\ncode=$?\nkill $watch 2>/dev/null\nexit $code\n",
+        "need {program}\n\
+         {near}$near {command} &\n\
+         client=$!\n\
+         ( sleep 10 >/dev/null 2>&1; grep -qi ':{port:04X} 02 ' /proc/net/tcp /proc/net/tcp6 \
+         2>/dev/null && echo @unreachable && kill $client ) &\n\
+         watch=$!\n\
+         wait $client\n\
+         code=$?\n\
+         kill $watch 2>/dev/null\n\
+         exit $code\n",
         program = end.test.program(),
         near = render_cpu_affinity_script(end),
         command = sh_words(command.iter().map(String::as_str)),
@@ -215,8 +233,9 @@ fn render_traffic_client_script(end: &TrafficEnd, server: IpAddr) -> String {
 fn end_traffic(token: &str) -> String {
     let unit = quote_for_shell(&format!("railwright-{token}"));
     format!(
-        "systemctl stop {unit} 2>/dev/null\njournalctl -q --no-pager -o cat -n 60 -u {unit} \
-         2>&1\nexit 0\n"
+        "systemctl stop {unit} 2>/dev/null\n\
+         journalctl -q --no-pager -o cat -n 60 -u {unit} 2>&1\n\
+         exit 0\n"
     )
 }
 
@@ -229,16 +248,21 @@ fn count_marks(token: &str, sender: IpAddr, netdev: &str, lease_s: u32) -> Strin
     );
     let family = if sender.is_ipv4() { "ip" } else { "ip6" };
     let rules = format!(
-        "table inet {table} {{\nset marks {{ type dscp; flags dynamic; size 64; }}\nchain arrive \
-         {{ type filter hook prerouting priority -300; policy accept;\n{family} saddr {sender} udp \
-         dport {ROCE_PORT} add @marks {{ {family} dscp counter }}\n}}\n}}\n"
+        "table inet {table} {{\n\
+         set marks {{ type dscp; flags dynamic; size 64; }}\n\
+         chain arrive {{ type filter hook prerouting priority -300; policy accept;\n\
+         {family} saddr {sender} udp dport {ROCE_PORT} add @marks {{ {family} dscp counter }}\n\
+         }}\n\
+         }}\n"
     );
     format!(
-        "{nic}command -v nft >/dev/null 2>&1 || {{ echo '@missing nft'; exit 0; }}\nneed \
-         systemd-run\nsystemd-run --quiet --collect --unit={unit} -p RuntimeMaxSec={lease_s} -p \
-         \"ExecStopPost=-$(command -v nft) delete table inet {table}\" sleep infinity || exit \
-         1\nprintf %s {rules} | nft -f - 2>&1 || {{ systemctl stop {unit}; echo '@missing nft'; \
-         exit 0; }}\necho @counting\n",
+        "{nic}command -v nft >/dev/null 2>&1 || {{ echo '@missing nft'; exit 0; }}\n\
+         need systemd-run\n\
+         systemd-run --quiet --collect --unit={unit} -p RuntimeMaxSec={lease_s} -p \
+         \"ExecStopPost=-$(command -v nft) delete table inet {table}\" sleep infinity || exit 1\n\
+         printf %s {rules} | nft -f - 2>&1 || {{ systemctl stop {unit}; echo '@missing nft'; exit \
+         0; }}\n\
+         echo @counting\n",
         nic = nic_priorities(netdev),
         rules = quote_for_shell(&rules),
     )
@@ -246,8 +270,11 @@ fn count_marks(token: &str, sender: IpAddr, netdev: &str, lease_s: u32) -> Strin
 
 fn read_marks(token: &str, netdev: &str) -> String {
     format!(
-        "{nic}echo @marks\nnft -j -n list set inet railwright_{token} marks \
-         2>/dev/null\necho\nsystemctl stop {unit} 2>/dev/null\nexit 0\n",
+        "{nic}echo @marks\n\
+         nft -j -n list set inet railwright_{token} marks 2>/dev/null\n\
+         echo\n\
+         systemctl stop {unit} 2>/dev/null\n\
+         exit 0\n",
         nic = nic_priorities(netdev),
         unit = quote_for_shell(&format!("railwright-{token}-marks")),
     )
@@ -267,9 +294,10 @@ fn render_counters_probe(port: &CounterPort) -> String {
         port.device, port.device_port
     ));
     format!(
-        "echo {head}\nfor f in {folder}/hw_counters/* {folder}/counters/*; do v=; read -r v \
-         2>/dev/null <\"$f\" && echo \"${{f##*/}} $v\"; done\nethtool -S {netdev} 2>/dev/null | \
-         grep -E \
+        "echo {head}\n\
+         for f in {folder}/hw_counters/* {folder}/counters/*; do v=; read -r v 2>/dev/null <\"$f\" \
+         && echo \"${{f##*/}} $v\"; done\n\
+         ethtool -S {netdev} 2>/dev/null | grep -E \
          'discard|out_of_range|oversize|crc_err|symbol_err|link_down|pause_storm|out_of_buffer|prio[0-7]_pause:' \
          | tr -d : \n",
         head = quote_for_shell(&format!("@counters {} {}", port.device, port.device_port)),

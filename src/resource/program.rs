@@ -29,14 +29,22 @@ pub const ENVIRONMENT: &str = "LC_ALL=C; export \
 /// ends the whole process group. busybox's ends its child alone, and a grandchild that hangs would
 /// hold the pipe: there, and where there is no `timeout`, a watchdog of our own ends the group (or,
 /// without `setsid`, at least the shell).
-const WATCH: &str = "T=; timeout --version >/dev/null 2>&1 && T=timeout\nG=; command -v setsid \
-                     >/dev/null 2>&1 && G=setsid\nw() {\nl=$1; x=$2; shift 2\nif [ -n \"$T\" ]; \
-                     then timeout -k 2 \"$l\" sh -c \"$x\" w \"$@\" </dev/null 2>/dev/null 3>&- \
-                     4>&-; return; fi\n$G sh -c \"$x\" w \"$@\" </dev/null 2>/dev/null 3>&- 4>&- \
-                     &\np=$!\n$G sh -c 'sleep \"$1\"; kill -TERM \"$2\" 2>/dev/null; sleep 2; kill \
-                     -KILL \"$2\"' w \"$l\" \"${G:+-}$p\" </dev/null >/dev/null 2>&1 3>&- 4>&- \
-                     5>&- &\nk=$!\nwait \"$p\"; c=$?\nkill -TERM \"${G:+-}$k\" \"$k\" 2>/dev/null; \
-                     wait \"$k\" 2>/dev/null\n[ \"$c\" -eq 143 ] && c=124\nreturn \"$c\"\n}\n";
+const WATCH: &str = "T=; timeout --version >/dev/null 2>&1 && T=timeout\n\
+                     G=; command -v setsid >/dev/null 2>&1 && G=setsid\n\
+                     w() {\n\
+                     l=$1; x=$2; shift 2\n\
+                     if [ -n \"$T\" ]; then timeout -k 2 \"$l\" sh -c \"$x\" w \"$@\" </dev/null \
+                     2>/dev/null 3>&- 4>&-; return; fi\n\
+                     $G sh -c \"$x\" w \"$@\" </dev/null 2>/dev/null 3>&- 4>&- &\n\
+                     p=$!\n\
+                     $G sh -c 'sleep \"$1\"; kill -TERM \"$2\" 2>/dev/null; sleep 2; kill -KILL \
+                     \"$2\"' w \"$l\" \"${G:+-}$p\" </dev/null >/dev/null 2>&1 3>&- 4>&- 5>&- &\n\
+                     k=$!\n\
+                     wait \"$p\"; c=$?\n\
+                     kill -TERM \"${G:+-}$k\" \"$k\" 2>/dev/null; wait \"$k\" 2>/dev/null\n\
+                     [ \"$c\" -eq 143 ] && c=124\n\
+                     return \"$c\"\n\
+                     }\n";
 
 /// For all quick reads together, in seconds; those that are not answered by then get a section
 /// each.
@@ -51,15 +59,26 @@ const QUICK_LIMIT_S: u32 = 10;
 /// the host.
 fn render_quick_reads(nonce: &str, shared: &str) -> String {
     let each = format!(
-        "N_=$N; unset N\n{{\n{shared}:\n}} 5>&-\nwhile [ $# -gt 0 ]; do\nprintf '\\n@%s begin \
-         %s\\n' \"$N_\" \"$1\"\ncase $3 in '{HERE}'*) {{ eval \"$3\"; }} 5>&- ;; *) ( eval \"unset \
-         N_ d f i l n; set --\n$3\" ) 5>&- ;; esac\nprintf '\\n@%s end %s\\n' \"$N_\" $?\nprintf . \
-         >&5\nshift 3\ndone\n"
+        "N_=$N; unset N\n\
+         {{\n\
+         {shared}:\n\
+         }} 5>&-\n\
+         while [ $# -gt 0 ]; do\n\
+         printf '\\n@%s begin %s\\n' \"$N_\" \"$1\"\n\
+         case $3 in '{HERE}'*) {{ eval \"$3\"; }} 5>&- ;; *) ( eval \"unset N_ d f i l n; set --\n\
+         $3\" ) 5>&- ;; esac\n\
+         printf '\\n@%s end %s\\n' \"$N_\" $?\n\
+         printf . >&5\n\
+         shift 3\n\
+         done\n"
     );
     format!(
-        "q() {{\n{{ d=$( {{ {{ N={nonce}; export N; w {QUICK_LIMIT_S} {each} \"$@\" 5>&3; }} | \
-         head -c {QUICK_OUTPUT_BYTES} >&4; }} 3>&1 ); }} 4>&1\nshift $((3 * ${{#d}}))\nwhile [ $# \
-         -gt 0 ]; do s \"$1\" \"$2\" \"$3\"; shift 3; done\n}}\n",
+        "q() {{\n\
+         {{ d=$( {{ {{ N={nonce}; export N; w {QUICK_LIMIT_S} {each} \"$@\" 5>&3; }} | head -c \
+         {QUICK_OUTPUT_BYTES} >&4; }} 3>&1 ); }} 4>&1\n\
+         shift $((3 * ${{#d}}))\n\
+         while [ $# -gt 0 ]; do s \"$1\" \"$2\" \"$3\"; shift 3; done\n\
+         }}\n",
         each = quote_for_shell(&each),
     )
 }
@@ -82,7 +101,7 @@ pub fn render_read_program(reads: &[Read], root: &str, nonce: &str) -> String {
     )
 }
 
-/// The same for a user who may read what the world may, and what sudoers has exact lines for.
+/// The program for a user who may read what the world may, and what sudoers has exact lines for.
 /// Nothing is elevated but those commands, each for itself.
 pub fn render_for_others(reads: &[Read], root: &str, nonce: &str) -> String {
     let mut asked = BTreeSet::new();
@@ -101,8 +120,9 @@ pub fn render_for_others(reads: &[Read], root: &str, nonce: &str) -> String {
     );
     format!(
         "RAILWRIGHT_READ_ONLY={}; RAILWRIGHT_NONCE={nonce}; RAILWRIGHT_SUDO=; sudo -n -l \
-         >/dev/null 2>&1 && RAILWRIGHT_SUDO=1\nexport RAILWRIGHT_READ_ONLY RAILWRIGHT_NONCE \
-         RAILWRIGHT_SUDO\n{framed}",
+         >/dev/null 2>&1 && RAILWRIGHT_SUDO=1\n\
+         export RAILWRIGHT_READ_ONLY RAILWRIGHT_NONCE RAILWRIGHT_SUDO\n\
+         {framed}",
         quote_for_shell(rights::WITHOUT_RIGHTS)
     )
 }
@@ -118,9 +138,13 @@ fn render_program_frame(
     nonce: &str,
 ) -> String {
     let mut out = format!(
-        "{ENVIRONMENT}R={root}; export R\n{WATCH}s() {{\nprintf '\\n@{nonce} begin %s\\n' \
-         \"$1\"\n{{ rc=$( {{ {{ w \"$2\" \"$3\"; echo $? >&3; }} | head -c {limit} >&4; }} 3>&1 ); \
-         }} 4>&1\nprintf '\\n@{nonce} end %s\\n' \"$rc\"\n}}\n",
+        "{ENVIRONMENT}R={root}; export R\n\
+         {WATCH}s() {{\n\
+         printf '\\n@{nonce} begin %s\\n' \"$1\"\n\
+         {{ rc=$( {{ {{ w \"$2\" \"$3\"; echo $? >&3; }} | head -c {limit} >&4; }} 3>&1 ); }} \
+         4>&1\n\
+         printf '\\n@{nonce} end %s\\n' \"$rc\"\n\
+         }}\n",
         root = quote_for_shell(root),
         limit = SECTION_LIMIT_BYTES + 1,
     );

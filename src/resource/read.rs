@@ -82,7 +82,7 @@ pub enum Read {
     },
     /// Who is heard on the netdevs (LLDP), and which of them have a link.
     LldpNeighbours,
-    /// The same of the ports of a switch.
+    /// Who is heard on the ports of a switch (LLDP), and which of them have a link.
     SwitchNeighbours { system: SwitchSystem },
     /// Every RDMA device: ports, states, GIDs, netdevs.
     RdmaLinks,

@@ -4,13 +4,19 @@
 /// Hands the reboot to a timer of systemd, or where there is none to a process of its own. A host
 /// that is going down already is left to it.
 pub fn render_reboot_script() -> String {
-    "set -u\nif [ -d /run/systemd/system ] && command -v systemd-run >/dev/null 2>&1; then\n[ \
-     \"$(systemctl is-system-running 2>/dev/null)\" != stopping ] || exit 0\nsystemd-run --quiet \
-     --collect --on-active=2 --timer-property=AccuracySec=100ms systemctl reboot && exit \
-     0\nfi\nr=\nfor c in shutdown reboot; do command -v $c >/dev/null 2>&1 && { r=$c; break; }; \
-     done\ncase $r in shutdown) r='shutdown -r now' ;; reboot) ;; *) echo 'no program to reboot \
-     with' >&2; exit 69 ;; esac\nd=; command -v setsid >/dev/null 2>&1 && d=setsid\n$d sh -c \
-     \"sleep 2; $r\" </dev/null >/dev/null 2>&1 &\nexit 0\n"
+    "set -u\n\
+     if [ -d /run/systemd/system ] && command -v systemd-run >/dev/null 2>&1; then\n\
+     [ \"$(systemctl is-system-running 2>/dev/null)\" != stopping ] || exit 0\n\
+     systemd-run --quiet --collect --on-active=2 --timer-property=AccuracySec=100ms systemctl \
+     reboot && exit 0\n\
+     fi\n\
+     r=\n\
+     for c in shutdown reboot; do command -v $c >/dev/null 2>&1 && { r=$c; break; }; done\n\
+     case $r in shutdown) r='shutdown -r now' ;; reboot) ;; *) echo 'no program to reboot with' \
+     >&2; exit 69 ;; esac\n\
+     d=; command -v setsid >/dev/null 2>&1 && d=setsid\n\
+     $d sh -c \"sleep 2; $r\" </dev/null >/dev/null 2>&1 &\n\
+     exit 0\n"
         .to_owned()
 }
 

@@ -191,14 +191,8 @@ fn unfold_observation(
     let mut targets: BTreeMap<Target, TargetObservation> = BTreeMap::new();
     let mut bytes = 0usize;
     for (name, part) in recorded.targets {
-        let problem = part.problem.map(Cow::into_owned);
         let named = of_name(&name)?;
-        let own: usize = part
-            .answers
-            .iter()
-            .map(|(key, answer)| key.len() + answer.out.len() + size_of::<ReadResult>())
-            .sum();
-        let problem_bytes = problem.as_ref().map_or(0, text_bytes);
+        let problem_bytes = part.problem.as_deref().map_or(0, text_bytes);
         if problem_bytes > PROBLEM_BYTES_MAX {
             return Err(format!(
                 "the problem of {name} has more than {} KiB",
@@ -206,17 +200,11 @@ fn unfold_observation(
             ));
         }
         // A name is there twice while it is unfolded, and once for all entries that it stands in.
-        let new_names = named.iter().filter(|target| !targets.contains_key(*target));
-        bytes = bytes.saturating_add(
-            new_names
-                .map(|target| 2 * target.name.len() + TARGET_BYTES)
-                .sum(),
-        );
-        bytes = bytes.saturating_add(
-            named
-                .len()
-                .saturating_mul(own + problem_bytes + size_of::<TargetObservation>()),
-        );
+        for target in named.iter().filter(|target| !targets.contains_key(*target)) {
+            bytes = bytes.saturating_add(2 * target.name.len() + TARGET_BYTES);
+        }
+        let own = answer_bytes(&part) + problem_bytes + size_of::<TargetObservation>();
+        bytes = bytes.saturating_add(named.len().saturating_mul(own));
         if bytes > bytes_max {
             return Err(format!(
                 "with {name} what its targets say is more than {} GiB",
@@ -224,24 +212,7 @@ fn unfold_observation(
             ));
         }
         for target in named {
-            let found = targets.entry(target).or_default();
-            match (&problem, &found.problem) {
-                (Some(new), Some(old)) if new != old => {
-                    return Err(format!(
-                        "{name} has a second reason why it could not be read"
-                    ));
-                }
-                (Some(_), _) => found.problem.clone_from(&problem),
-                (None, _) => {}
-            }
-            let mut answers = ReadResults::default();
-            for (key, answer) in &part.answers {
-                if found.answers.by_key(key).is_some() {
-                    return Err(format!("{name} has a second answer to {key}"));
-                }
-                answers.insert(key.as_ref(), answer.clone().into_owned());
-            }
-            found.answers.merge(answers);
+            add_document_entry(&name, &part, targets.entry(target).or_default())?;
         }
     }
     Ok(Observation {
@@ -254,6 +225,39 @@ fn unfold_observation(
             .collect(),
         targets,
     })
+}
+
+/// Adds an entry of the file to what is known of one of its targets. The error names what the file
+/// says twice.
+fn add_document_entry(
+    name: &str,
+    entry: &ObservationDocumentEntry<'_>,
+    found: &mut TargetObservation,
+) -> Result<(), String> {
+    if let Some(new) = entry.problem.as_deref() {
+        if found.problem.as_ref().is_some_and(|old| old != new) {
+            return Err(format!(
+                "{name} has a second reason why it could not be read"
+            ));
+        }
+        found.problem = Some(new.clone());
+    }
+    let mut answers = ReadResults::default();
+    for (key, answer) in &entry.answers {
+        if found.answers.by_key(key).is_some() {
+            return Err(format!("{name} has a second answer to {key}"));
+        }
+        answers.insert(key.as_ref(), answer.clone().into_owned());
+    }
+    found.answers.merge(answers);
+    Ok(())
+}
+
+fn answer_bytes(entry: &ObservationDocumentEntry<'_>) -> usize {
+    let answers = entry.answers.iter();
+    answers
+        .map(|(key, answer)| key.len() + answer.out.len() + size_of::<ReadResult>())
+        .sum()
 }
 
 fn text_bytes(problem: &TargetReadFailure) -> usize {

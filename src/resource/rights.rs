@@ -156,8 +156,9 @@ pub(super) use open_functions;
 /// look like; `WITHOUT_RIGHTS` has the other ones.
 pub const OPEN: &str = open_functions!();
 
-/// The same without rights. Each tries as itself first, then by a line of sudoers that says exactly
-/// this; what is neither to be had is told on descriptor 5, behind the nonce of the program.
+/// The functions of `OPEN` without rights. Each tries as itself first, then by a line of sudoers
+/// that says exactly this; what is neither to be had is told on descriptor 5, behind the nonce of
+/// the program.
 ///
 /// `hid PATH`: some folder above it may not be looked into, so that nothing can be said of what is
 /// there.
@@ -213,7 +214,7 @@ pub fn build_denied_answer(told: &[String]) -> ReadResult {
     }
 }
 
-/// The same of an API server, whose answer is the rule that is missing.
+/// What an API server refuses, in words; its answer is the rule that is missing.
 pub fn of_role(out: &str) -> String {
     format!("no role of ours allows it: {}", one_line(out, 200))
 }

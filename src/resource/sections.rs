@@ -88,8 +88,13 @@ mod tests {
     #[test]
     fn content_cannot_open_a_section() {
         let sections = parse_sections(
-            "\n== file 644 root root /etc/a b\n|== file 644 root root /etc/shadow\n|x=1\n\n== pfc \
-             1\n|Attribute read\n",
+            "\n\
+             == file 644 root root /etc/a b\n\
+             |== file 644 root root /etc/shadow\n\
+             |x=1\n\
+             \n\
+             == pfc 1\n\
+             |Attribute read\n",
         );
         assert_eq!(sections.len(), 2);
         assert_eq!(sections[0].path(), "/etc/a b");

@@ -108,7 +108,7 @@ impl Want {
         }
     }
 
-    /// The same in full: `module jumbo-mtu/link`.
+    /// Who wishes for it, with the part of it: `module jumbo-mtu/link`.
     pub fn whose_part(&self) -> String {
         if self.is_of_workload() {
             self.module.clone()

@@ -15,6 +15,19 @@ impl RunStatus {
     pub fn absorb_into(&self, state: &mut ClusterState, earlier: &RunStatus) {
         let after = earlier.sequence;
         let is_continued = after > 0 || self.state_serial == state.serial;
+        self.absorb_host_service(state, earlier);
+        self.absorb_resources(state, after);
+        if is_continued {
+            self.absorb_host_records(state, after);
+        }
+        if after == 0 || state.cluster.is_none() {
+            state.cluster = self.cluster.clone().or(state.cluster.take());
+        }
+    }
+
+    /// Takes over which machines the hosts are, and which of them are out of service.
+    fn absorb_host_service(&self, state: &mut ClusterState, earlier: &RunStatus) {
+        let after = earlier.sequence;
         for (host, (machine, _)) in self
             .machines
             .iter()
@@ -44,6 +57,9 @@ impl RunStatus {
         {
             note_outage(&mut state.outages, host.to_owned(), mark.outage(&self.run));
         }
+    }
+
+    fn absorb_resources(&self, state: &mut ClusterState, after: u64) {
         let resources = &mut state.last_applied.resources;
         for node in self.nodes.values().filter(|node| node.finished > after) {
             for (address, applied) in &node.applied {
@@ -53,10 +69,14 @@ impl RunStatus {
                 resources.remove(address);
             }
         }
+    }
+
+    /// Takes over what was written to the hosts' own records, and which hosts' records are behind.
+    fn absorb_host_records(&self, state: &mut ClusterState, after: u64) {
         for (host, written) in self
             .host_records
             .iter()
-            .filter(|(_, written)| is_continued && written.sequence > after)
+            .filter(|(_, written)| written.sequence > after)
         {
             state
                 .lineages
@@ -64,15 +84,12 @@ impl RunStatus {
                 .or_default()
                 .add(written.write.clone());
         }
-        for host in self.behind(after).into_iter().filter(|_| is_continued) {
+        for host in self.behind(after) {
             state
                 .lineages
                 .entry(host)
                 .or_default()
                 .note_behind(&self.by());
-        }
-        if after == 0 || state.cluster.is_none() {
-            state.cluster = self.cluster.clone().or(state.cluster.take());
         }
     }
 

@@ -174,35 +174,17 @@ impl IdentityConflict {
         );
         match self {
             IdentityConflict::OtherCluster { theirs, name, .. } => {
-                let lost = format!(
-                    "if the state of `{}` was lost here, with what its records say: {take_over} \
-                     --keep-record",
-                    one_line(name, 60)
-                );
-                let is_lost = theirs.name == *name;
-                let taken = format!(
-                    "or take it over; what the other cluster brought stays, and is not managed: \
-                     {take_over}"
-                );
-                let named = format!(
-                    "take it out of this inventory, or work from the folder of {}",
-                    format_cluster_identity(theirs)
-                );
-                [named]
-                    .into_iter()
-                    .chain(is_lost.then_some(lost))
-                    .chain([taken, excluded])
-                    .collect()
+                other_cluster_next(theirs, name, &take_over, excluded)
             }
-            IdentityConflict::SeveralClusters { .. } => {
-                vec![
+            IdentityConflict::SeveralClusters { .. } => vec![
                 "put the state folder back (.railwright beside the inventory): it knows which id \
-                 is meant".to_owned(),
-                format!("or decide host by host, with what its record says: {take_over} \
-                         --keep-record"),
+                 is meant"
+                    .to_owned(),
+                format!(
+                    "or decide host by host, with what its record says: {take_over} --keep-record"
+                ),
                 excluded,
-            ]
-            }
+            ],
             IdentityConflict::UnreadableRecord { name, .. } => {
                 unreadable_next(targets, name, &take_over, excluded)
             }
@@ -268,6 +250,32 @@ impl IdentityConflict {
             }
         }
     }
+}
+
+/// Keeping the record goes on only where the other cluster has the spec's name: then it may be this
+/// one, whose state was lost.
+fn other_cluster_next(
+    theirs: &ClusterIdentity,
+    name: &str,
+    take_over: &str,
+    excluded: String,
+) -> Vec<String> {
+    let mut next = vec![format!(
+        "take it out of this inventory, or work from the folder of {}",
+        format_cluster_identity(theirs)
+    )];
+    if theirs.name == name {
+        next.push(format!(
+            "if the state of `{}` was lost here, with what its records say: {take_over} \
+             --keep-record",
+            one_line(name, 60)
+        ));
+    }
+    next.push(format!(
+        "or take it over; what the other cluster brought stays, and is not managed: {take_over}"
+    ));
+    next.push(excluded);
+    next
 }
 
 /// A host keeps what could not be read when it is taken over; of a cluster's Secret the user has to

@@ -179,10 +179,7 @@ impl ClusterLock {
             match life {
                 ProcessLiveness::Dead => (),
                 ProcessLiveness::Unknown
-                    if silence_s.is_some_and(|silence_s| silence_s >= YOUNG_S) =>
-                {
-                    ()
-                }
+                    if silence_s.is_some_and(|silence_s| silence_s >= YOUNG_S) => {}
                 life => {
                     return Err(not_taken(
                         folder,

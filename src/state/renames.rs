@@ -46,76 +46,25 @@ impl ClusterState {
     /// record says yet too. A machine of which something is remembered under several names keeps it
     /// there: nobody knows which of them was the last.
     pub(super) fn follow_renames(&mut self, seen: &BTreeMap<Target, TargetIdentity>) -> Renames {
-        let mut renames = Renames::default();
-        let mut former_names: BTreeMap<&MachineId, Vec<&String>> = BTreeMap::new();
-        for (name, machine) in self
-            .machines
-            .iter()
-            .filter(|(name, _)| self.lineages.contains_key(*name))
-        {
-            former_names.entry(machine).or_default().push(name);
+        let former = self.find_former_names(seen);
+        if former.is_empty() {
+            return Renames::default();
         }
-        for (machine, target) in self
-            .names_of_machines(seen)
-            .into_iter()
-            .filter(|(_, target)| target.kind == TargetKind::Host)
-        {
-            let is_new = self.machines.get(&*target.name) != Some(machine);
-            if let Some([former]) = former_names
-                .get(machine)
-                .map(Vec::as_slice)
-                .filter(|_| is_new)
-            {
-                renames.former.insert(target.clone(), (*former).clone());
-            }
-        }
-        if renames.former.is_empty() {
-            return renames;
-        }
-        let moves: BTreeMap<Target, String> = renames
-            .former
-            .clone()
-            .into_iter()
-            .chain(self.displaced(&renames.former, seen))
-            .collect();
+        let mut moves = former.clone();
+        moves.extend(self.displaced(&former, seen));
         let new_names: BTreeMap<&str, &Target> = moves
             .iter()
             .map(|(target, former)| (former.as_str(), target))
             .collect();
-        let is_moved = |address: &Address| {
-            address.target.kind == TargetKind::Host && new_names.contains_key(&*address.target.name)
-        };
         let (moved, kept): (BTreeMap<Address, AppliedResource>, _) =
             std::mem::take(&mut self.last_applied.resources)
                 .into_iter()
-                .partition(|(address, _)| is_moved(address));
+                .partition(|(address, _)| find_new_target(address, &new_names).is_some());
         self.last_applied.resources = kept;
-        let take_slice = |former: &String| {
-            (
-                self.lineages.remove(former),
-                self.taken_over.remove(former),
-                self.machines.get(former).cloned(),
-            )
-        };
-        let slices: Vec<_> = moves.values().map(take_slice).collect();
-        for ((target, _), (lineage, taken_over, machine)) in moves.iter().zip(slices) {
-            let count = machine
-                .and_then(|machine| self.settle_machine(&target.name, &machine))
-                .unwrap_or_default();
-            renames
-                .set_aside
-                .extend((count > 0).then(|| (target.clone(), count)));
-            self.lineages
-                .extend(lineage.map(|lineage| (target.name.to_string(), lineage)));
-            self.taken_over
-                .extend(taken_over.map(|taken_over| (target.name.to_string(), taken_over)));
-        }
-        let rename = |address: Address| match new_names
-            .get(&*address.target.name)
-            .filter(|_| is_moved(&address))
-        {
+        let set_aside = self.move_host_memory(&moves);
+        let rename = |address: Address| match find_new_target(&address, &new_names) {
             Some(target) => Address {
-                target: (*target).clone(),
+                target: target.clone(),
                 ..address
             },
             None => address,
@@ -125,8 +74,63 @@ impl ClusterState {
             (rename(address), AppliedResource { after, ..applied })
         });
         self.last_applied.resources.extend(renamed);
-        renames
+        Renames { former, set_aside }
     }
+
+    /// The former name of each host whose machine is remembered under exactly one other name.
+    fn find_former_names(
+        &self,
+        seen: &BTreeMap<Target, TargetIdentity>,
+    ) -> BTreeMap<Target, String> {
+        let mut names_before: BTreeMap<&MachineId, Vec<&String>> = BTreeMap::new();
+        for (name, machine) in self
+            .machines
+            .iter()
+            .filter(|(name, _)| self.lineages.contains_key(*name))
+        {
+            names_before.entry(machine).or_default().push(name);
+        }
+        let mut former_names = BTreeMap::new();
+        for (machine, target) in self.names_of_machines(seen) {
+            let is_known = self.machines.get(&*target.name) == Some(machine);
+            if target.kind != TargetKind::Host || is_known {
+                continue;
+            }
+            if let Some([former]) = names_before.get(machine).map(Vec::as_slice) {
+                former_names.insert(target.clone(), (*former).clone());
+            }
+        }
+        former_names
+    }
+
+    /// Moves what is remembered of hosts, but for their resources, from the former name of each
+    /// target to its own. Returns how many resources of other machines are set aside there.
+    fn move_host_memory(&mut self, moves: &BTreeMap<Target, String>) -> BTreeMap<Target, usize> {
+        let take_slice = |former: &String| {
+            (
+                self.lineages.remove(former),
+                self.taken_over.remove(former),
+                self.machines.get(former).cloned(),
+            )
+        };
+        // Two hosts may swap their names: all is taken before anything is put down.
+        let slices: Vec<_> = moves.values().map(take_slice).collect();
+        let mut set_aside = BTreeMap::new();
+        for (target, (lineage, taken_over, machine)) in moves.keys().zip(slices) {
+            let count = machine
+                .and_then(|machine| self.settle_machine(&target.name, &machine))
+                .unwrap_or_default();
+            if count > 0 {
+                set_aside.insert(target.clone(), count);
+            }
+            self.lineages
+                .extend(lineage.map(|lineage| (target.name.to_string(), lineage)));
+            self.taken_over
+                .extend(taken_over.map(|taken_over| (target.name.to_string(), taken_over)));
+        }
+        set_aside
+    }
+
     /// Where the memory of a machine goes whose name another one has now, while it is not seen
     /// itself: under the name that came free, as when two hosts swap their names and only one of
     /// them is looked at. Whoever is seen under that name later has its own, or is new.
@@ -160,4 +164,15 @@ impl ClusterState {
             .filter_map(|target| Some((free_name(target)?, target.name.to_string())))
             .collect()
     }
+}
+
+/// Where a resource goes whose host had another name: `new_names` are targets by former name.
+fn find_new_target<'a>(
+    address: &Address,
+    new_names: &BTreeMap<&str, &'a Target>,
+) -> Option<&'a Target> {
+    if address.target.kind != TargetKind::Host {
+        return None;
+    }
+    new_names.get(&*address.target.name).copied()
 }

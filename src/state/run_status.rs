@@ -93,6 +93,23 @@ impl NodeStatus {
             .map_or(0, |intent| intent.sequence);
         begun.max(self.lost)
     }
+
+    fn finish(&mut self, record: &Record, host: Option<String>, outcome: NodeOutcome) {
+        let is_lost = matches!(
+            outcome,
+            NodeOutcome::Failed { .. } | NodeOutcome::Unknown { .. }
+        );
+        if is_lost || matches!(outcome, NodeOutcome::LockLost { .. }) {
+            self.lost = record.sequence;
+        }
+        // Who lost a lock before it began anything has left the host as it was.
+        if is_lost {
+            self.host = self.host.take().or(host);
+        }
+        self.outcome = Some(outcome);
+        self.finished = record.sequence;
+        self.over_at = Some(record.at.clone());
+    }
 }
 
 /// The latest record that was written to a host, or may have been.
@@ -344,6 +361,27 @@ fn apply_journal_record(status: &mut RunStatus, record: &Record) {
             status.paused = (order == OrderKind::Pause).then(|| record.at.clone())
         }
         JournalEntry::LockTaken { fence, part } => (status.fence, status.part) = (fence, part),
+        JournalEntry::LockStolen { fence, .. } => status.fence = status.fence.max(fence),
+        JournalEntry::RunFinished { ending } => status.ending = Some(ending),
+        entry @ (JournalEntry::NodeStarted { .. }
+        | JournalEntry::NodeFinished { .. }
+        | JournalEntry::HostLeftAsItWas { .. }) => apply_step_entry(status, record, entry),
+        entry @ (JournalEntry::GateStarted { .. } | JournalEntry::GateChecked { .. }) => {
+            apply_gate_entry(status, record, entry)
+        }
+        entry @ (JournalEntry::ReturnedToService { .. }
+        | JournalEntry::HostRecordWritten { .. }
+        | JournalEntry::HostRecordTried { .. }
+        | JournalEntry::HostLocked { .. }
+        | JournalEntry::Rebooted { .. }) => apply_host_entry(status, record, entry),
+        JournalEntry::GuardArmed { .. } | JournalEntry::GuardOver { .. } => {}
+        JournalEntry::ActionSent { .. } | JournalEntry::ActionEnded { .. } => {}
+    }
+}
+
+/// Does nothing with an entry that is not about a step.
+fn apply_step_entry(status: &mut RunStatus, record: &Record, entry: JournalEntry) {
+    match entry {
         JournalEntry::NodeStarted {
             node,
             host,
@@ -380,30 +418,19 @@ fn apply_journal_record(status: &mut RunStatus, record: &Record) {
             removed,
         } => {
             let node = status.nodes.entry(node).or_default();
-            if matches!(
-                outcome,
-                NodeOutcome::Failed { .. }
-                    | NodeOutcome::Unknown { .. }
-                    | NodeOutcome::LockLost { .. }
-            ) {
-                node.lost = record.sequence;
-            }
-            // Who lost a lock before it began anything has left the host as it was.
-            if matches!(
-                outcome,
-                NodeOutcome::Failed { .. } | NodeOutcome::Unknown { .. }
-            ) {
-                node.host = node.host.take().or(host);
-            }
-            node.outcome = Some(outcome);
-            node.applied = applied;
-            node.removed = removed;
-            node.finished = record.sequence;
-            node.over_at = Some(record.at.clone());
+            (node.applied, node.removed) = (applied, removed);
+            node.finish(record, host, outcome);
         }
         JournalEntry::HostLeftAsItWas { node } => {
             status.nodes.entry(node).or_default().left_as_it_was = true
         }
+        _ => {}
+    }
+}
+
+/// Does nothing with an entry that is not about a gate.
+fn apply_gate_entry(status: &mut RunStatus, record: &Record, entry: JournalEntry) {
+    match entry {
         JournalEntry::GateStarted { node, .. } => {
             status.gates.entry(node).or_default().checking_since = Some(record.at.clone())
         }
@@ -417,6 +444,13 @@ fn apply_journal_record(status: &mut RunStatus, record: &Record) {
                 (None, Some((failure.is_none(), record.at.clone())));
             status.gate_checked(record, node, hosts, failure);
         }
+        _ => {}
+    }
+}
+
+/// Does nothing with an entry that is not about a host by itself.
+fn apply_host_entry(status: &mut RunStatus, record: &Record, entry: JournalEntry) {
+    match entry {
         JournalEntry::ReturnedToService { hosts, .. } => status
             .returned
             .extend(hosts.into_iter().map(|host| (host, record.sequence))),
@@ -426,8 +460,6 @@ fn apply_journal_record(status: &mut RunStatus, record: &Record) {
         JournalEntry::HostRecordTried { host, serial } => {
             status.note_host_record(host, serial, WriteStatus::Tried, record.sequence)
         }
-        JournalEntry::RunFinished { ending } => status.ending = Some(ending),
-        JournalEntry::LockStolen { fence, .. } => status.fence = status.fence.max(fence),
         JournalEntry::HostLocked {
             host,
             boot_id,
@@ -436,9 +468,9 @@ fn apply_journal_record(status: &mut RunStatus, record: &Record) {
             status
                 .machines
                 .extend(machine_id.map(|machine| (host.clone(), (machine, record.sequence))));
-            boot_id
-                .into_iter()
-                .for_each(|boot| status.seen_in(host.clone(), boot, record.sequence));
+            if let Some(boot) = boot_id {
+                status.seen_in(host, boot, record.sequence);
+            }
         }
         JournalEntry::Rebooted { host, to: boot, .. } => {
             let mark = OutageMark::new(
@@ -450,8 +482,7 @@ fn apply_journal_record(status: &mut RunStatus, record: &Record) {
             status.rebooted.insert(host.clone(), mark);
             status.seen_in(host, boot, record.sequence);
         }
-        JournalEntry::GuardArmed { .. } | JournalEntry::GuardOver { .. } => {}
-        JournalEntry::ActionSent { .. } | JournalEntry::ActionEnded { .. } => {}
+        _ => {}
     }
 }
 

@@ -85,7 +85,8 @@ pub async fn run_fed_program(
     feed_command(command, input, bounds).await
 }
 
-/// The same of a program with an environment of its own.
+/// Runs a program with an environment of its own in a process group of its own and feeds it
+/// `input`. Errors mean that it was not started.
 pub async fn run_program(
     program: &Program,
     input: &[u8],

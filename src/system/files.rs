@@ -16,8 +16,8 @@ pub fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     read_all(File::open(path)?, path, limit)
 }
 
-/// The same of what has to be an ordinary file: a pipe could keep us waiting, and a device has no
-/// end.
+/// The whole of an ordinary file, refused beyond `limit` bytes. A pipe could keep us waiting, and a
+/// device has no end, so both are refused.
 pub fn read_ordinary(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     read_all(open_ordinary(path)?, path, limit)
 }
@@ -105,8 +105,8 @@ pub fn stream_file(path: &Path, mut each: impl FnMut(&[u8])) -> io::Result<()> {
     }
 }
 
-/// The same of a file that is to hold a JSON object: of one that does not begin as one, or never
-/// ends (`/dev/zero`), no more is read.
+/// The whole of a file that is to hold a JSON object, refused beyond `limit` bytes. Of one that does
+/// not begin as one, or never ends (`/dev/zero`), no more is read.
 pub fn read_object(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     const BEGINNING: u64 = 4096;
     let mut bytes = Vec::new();

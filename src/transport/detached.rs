@@ -160,18 +160,26 @@ fn start_script(
 ) -> String {
     let backstop = limit_s.saturating_add(60);
     format!(
-        "{held}u=railwright-{token}; d=$b/run/{token}\nmkdir -p \"$b/run\" && chmod 700 \"$b\" \
-         \"$b/run\" || exit 74\nfind \"$b/run\" -mindepth 1 -maxdepth 1 -type d -mtime +14 -exec \
-         rm -rf {{}} + 2>/dev/null\n[ \"$(cat \"$d/status\" 2>/dev/null)\" != lost ] || rm -rf \
-         \"$d\"\nm=$(mkdir \"$d\" 2>&1) || {{ [ -d \"$d\" ] && exit 0; printf '%s\\n' \"$m\" >&2; \
-         exit 74; }}\nfail() {{ rm -rf \"$d\"; exit 74; }}\ncat /proc/sys/kernel/random/boot_id \
-         >\"$d/boot\" || fail\nprintf %s {main} | cat >\"$d/main\" || fail\nprintf %s {script} | \
-         cat >\"$d/script\" || fail\nif [ -d /run/systemd/system ] && command -v systemd-run \
-         >/dev/null 2>&1; then\nsystemd-run --quiet --collect --unit=\"$u\" \
-         --description=\"railwright step {token}\" -p RuntimeMaxSec={backstop} -p \
-         TimeoutStopSec=10 /bin/sh \"$d/main\" \"$d\" {limit_s} >&2 8>&- || fail\nelse\nG=; \
-         command -v setsid >/dev/null 2>&1 && G=setsid\n$G /bin/sh \"$d/main\" \"$d\" {limit_s} \
-         </dev/null >/dev/null 2>&1 8>&- &\necho $! >\"$d/pid\"\nfi\n",
+        "{held}u=railwright-{token}; d=$b/run/{token}\n\
+         mkdir -p \"$b/run\" && chmod 700 \"$b\" \"$b/run\" || exit 74\n\
+         find \"$b/run\" -mindepth 1 -maxdepth 1 -type d -mtime +14 -exec rm -rf {{}} + \
+         2>/dev/null\n\
+         [ \"$(cat \"$d/status\" 2>/dev/null)\" != lost ] || rm -rf \"$d\"\n\
+         m=$(mkdir \"$d\" 2>&1) || {{ [ -d \"$d\" ] && exit 0; printf '%s\\n' \"$m\" >&2; exit 74; \
+         }}\n\
+         fail() {{ rm -rf \"$d\"; exit 74; }}\n\
+         cat /proc/sys/kernel/random/boot_id >\"$d/boot\" || fail\n\
+         printf %s {main} | cat >\"$d/main\" || fail\n\
+         printf %s {script} | cat >\"$d/script\" || fail\n\
+         if [ -d /run/systemd/system ] && command -v systemd-run >/dev/null 2>&1; then\n\
+         systemd-run --quiet --collect --unit=\"$u\" --description=\"railwright step {token}\" -p \
+         RuntimeMaxSec={backstop} -p TimeoutStopSec=10 /bin/sh \"$d/main\" \"$d\" {limit_s} >&2 \
+         8>&- || fail\n\
+         else\n\
+         G=; command -v setsid >/dev/null 2>&1 && G=setsid\n\
+         $G /bin/sh \"$d/main\" \"$d\" {limit_s} </dev/null >/dev/null 2>&1 8>&- &\n\
+         echo $! >\"$d/pid\"\n\
+         fi\n",
         held = render_lock_check(fence, folder, nonce),
         main = quote_for_shell(&main_script(folder, fence)),
         // What the step writes is for everybody to read, as from any shell of root; what we keep
@@ -185,21 +193,32 @@ fn start_script(
 /// pipes go on to the end of the output, but what is beyond the limit is dropped.
 fn main_script(folder: &str, fence: &Fence) -> String {
     format!(
-        "{ENVIRONMENT}HOME=${{HOME:-/root}}; export HOME; umask 077; cd /\nd=$1\n(\n{held}) \
-         >\"$d/out\" 2>\"$d/err\"\ncase $? in 0) ;; {LOCK_LOST}) sed -i 1,2d \"$d/out\"; echo lost \
-         >\"$d/status.part\"; mv \"$d/status.part\" \"$d/status\"; exit ;;\n*) echo 74 \
-         >\"$d/status.part\"; mv \"$d/status.part\" \"$d/status\"; exit ;; esac\nT=; timeout \
-         --version >/dev/null 2>&1 && T=\"timeout -k 10 $2\"\n{{ {{ $T /bin/sh \"$d/script\" \
-         </dev/null 2>&3 3>&-; echo $? >\"$d/status.part\"; mv \"$d/status.part\" \"$d/status\"; \
-         }} |\n{{ head -c {KEPT} >\"$d/out\"; cat >/dev/null; }} 3>&-; }} 3>&1 | {{ head -c {KEPT} \
-         >\"$d/err\"; cat >/dev/null; }}\nrm -f \"$d/script\"\n",
+        "{ENVIRONMENT}HOME=${{HOME:-/root}}; export HOME; umask 077; cd /\n\
+         d=$1\n\
+         (\n\
+         {held}) >\"$d/out\" 2>\"$d/err\"\n\
+         case $? in 0) ;; {LOCK_LOST}) sed -i 1,2d \"$d/out\"; echo lost >\"$d/status.part\"; mv \
+         \"$d/status.part\" \"$d/status\"; exit ;;\n\
+         *) echo 74 >\"$d/status.part\"; mv \"$d/status.part\" \"$d/status\"; exit ;; esac\n\
+         T=; timeout --version >/dev/null 2>&1 && T=\"timeout -k 10 $2\"\n\
+         {{ {{ $T /bin/sh \"$d/script\" </dev/null 2>&3 3>&-; echo $? >\"$d/status.part\"; mv \
+         \"$d/status.part\" \"$d/status\"; }} |\n\
+         {{ head -c {KEPT} >\"$d/out\"; cat >/dev/null; }} 3>&-; }} 3>&1 | {{ head -c {KEPT} \
+         >\"$d/err\"; cat >/dev/null; }}\n\
+         rm -f \"$d/script\"\n",
         held = render_lock_check(fence, folder, "main"),
     )
 }
 
 /// Whether the step of the claim `$d` with the unit `$u` runs.
-const ALIVE: &str = "alive() \
-                     {\nif [ -f \"$d/pid\" ]; then [ \"$(cat \"$d/boot\")\" = \"$(cat /proc/sys/kernel/random/boot_id)\" ] && kill -0 \"$(cat \"$d/pid\")\" 2>/dev/null; return; fi\ncase $(systemctl show -p ActiveState \"$u\" 2>/dev/null) in *=active|*=activating|*=reloading|*=deactivating) return 0 ;; esac\nreturn 1\n}\n";
+const ALIVE: &str = "alive() {\n\
+                     if [ -f \"$d/pid\" ]; then [ \"$(cat \"$d/boot\")\" = \"$(cat \
+                     /proc/sys/kernel/random/boot_id)\" ] && kill -0 \"$(cat \"$d/pid\")\" \
+                     2>/dev/null; return; fi\n\
+                     case $(systemctl show -p ActiveState \"$u\" 2>/dev/null) in \
+                     *=active|*=activating|*=reloading|*=deactivating) return 0 ;; esac\n\
+                     return 1\n\
+                     }\n";
 
 /// Ends with 77 while a step runs whose token begins with this one, and not with that of the run;
 /// goes on otherwise. `b` is the folder. A claim may be older than its unit for a moment; those of
@@ -233,8 +252,7 @@ pub(super) fn render_running_step_check(attempt: &str, besides: Option<&str>) ->
 fn watch_script(token: &str, folder: &str) -> String {
     format!(
         "u=railwright-{token}; r={folder}/run; d=$r/{token}\n\
-         {ALIVE}\
-         i=0; absent=0\n\
+         {ALIVE}i=0; absent=0\n\
          while [ $i -lt {WATCH_S} ] && ! [ -s \"$d/status\" ]; do\n\
          if alive; then absent=0; else absent=$((absent+1)); [ $absent -ge 3 ] && break; fi\n\
          sleep 1; i=$((i+1))\n\

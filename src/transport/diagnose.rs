@@ -50,70 +50,68 @@ impl TransportError {
     /// For an observation: the words of the diagnostic, and what is the same on all hosts with this
     /// trouble.
     pub fn trouble(&self) -> TargetReadFailure {
-        let alike = match self {
-            TransportError::Unreachable { reason, .. } => {
-                format!("not reachable: {}", one_line(reason, 120))
-            }
+        let diagnostic = self.diagnostic();
+        TargetReadFailure {
+            code: diagnostic.code.into_owned(),
+            message: diagnostic.message,
+            alike: self.describe_without_target(),
+            next: diagnostic.next,
+        }
+    }
+
+    /// The trouble in words that are identical on all targets that have it.
+    fn describe_without_target(&self) -> String {
+        let with_reason = |words: &str, reason: &str| format!("{words}{}", one_line(reason, 120));
+        match self {
+            TransportError::Unreachable { reason, .. } => with_reason("not reachable: ", reason),
             TransportError::HostKeyUnknown { .. } => "the host key is not known".to_owned(),
             TransportError::HostKeyChanged { .. } => {
                 "the host key is not the pinned one".to_owned()
             }
             TransportError::HostKeyRevoked { .. } => "the host key is revoked".to_owned(),
             TransportError::HostCertificateRefused { reason, .. } => {
-                format!("the host certificate is refused: {}", one_line(reason, 120))
+                with_reason("the host certificate is refused: ", reason)
             }
-            TransportError::AuthenticationFailed { user, .. } => {
+            TransportError::AuthenticationFailed { user, .. }
+            | TransportError::LoginRefused { user, .. } => {
                 format!("the login as {} was refused", one_line(user, 40))
             }
-            TransportError::SudoRefused { user, .. } => format!(
-                "sudo does not let {} act without a password",
-                one_line(user, 40)
-            ),
+            TransportError::SudoRefused { user, .. } => {
+                let user = one_line(user, 40);
+                format!("sudo does not let {user} act without a password")
+            }
             TransportError::ReadOnly { user, .. } => {
                 format!("{} may only read", one_line(user, 40))
             }
             TransportError::LockLost { .. } => "the lock was taken over".to_owned(),
-            TransportError::Lost { reason, .. } => {
-                format!("the connection ended: {}", one_line(reason, 120))
-            }
+            TransportError::Lost { reason, .. } => with_reason("the connection ended: ", reason),
             TransportError::TimedOut { limit_s, .. } => format!("no answer within {limit_s} s"),
             TransportError::ServerUnreachable { reason, .. } => {
-                format!("the API server is not reachable: {}", one_line(reason, 120))
+                with_reason("the API server is not reachable: ", reason)
             }
             TransportError::ServerNotTrusted { reason, .. } => {
-                format!("the API server is not trusted: {}", one_line(reason, 120))
+                with_reason("the API server is not trusted: ", reason)
             }
             TransportError::IdentityRefused { reason, .. } => {
-                format!("the API server does not accept {}", one_line(reason, 120))
+                with_reason("the API server does not accept ", reason)
             }
-            TransportError::RecordUnread { reason, .. } => format!(
-                "the record of our changes cannot be read: {}",
-                one_line(reason, 120)
-            ),
+            TransportError::RecordUnread { reason, .. } => {
+                with_reason("the record of our changes cannot be read: ", reason)
+            }
             TransportError::CertificateUnknown { .. } => "the certificate is not known".to_owned(),
             TransportError::CertificateRefused { .. } => {
                 "the certificate is not the pinned one".to_owned()
             }
-            TransportError::LoginRefused { user, .. } => {
-                format!("the login as {} was refused", one_line(user, 40))
-            }
             TransportError::NoApi { api, reason, .. } => {
-                format!("there is no {api}: {}", one_line(reason, 120))
+                with_reason(&format!("there is no {api}: "), reason)
             }
             TransportError::ApiRefused { api, reason, .. } => {
-                format!("{api} refuses it: {}", one_line(reason, 120))
+                with_reason(&format!("{api} refuses it: "), reason)
             }
             TransportError::NoDescriptors { .. } => {
                 "there is no file descriptor left on this machine".to_owned()
             }
             TransportError::NoIdentity { .. } | TransportError::Local { .. } => self.one_line(),
-        };
-        let diagnostic = self.diagnostic();
-        TargetReadFailure {
-            code: diagnostic.code.into_owned(),
-            message: diagnostic.message,
-            alike,
-            next: diagnostic.next,
         }
     }
 
@@ -152,14 +150,51 @@ impl TransportError {
 
     /// What it is, what it means, and what mends it.
     fn cause(&self) -> Diagnostic {
+        let known = api::diagnose_api_error(self)
+            .or_else(|| self.diagnose_connection())
+            .or_else(|| self.diagnose_host_key())
+            .or_else(|| self.diagnose_rights());
+        known
+            .or_else(|| self.diagnose_cluster())
+            .unwrap_or_else(|| {
+                Diagnostic::error("RW0410", self.one_line())
+                    .next("mend this on the machine that runs railwright")
+            })
+    }
+
+    /// Nothing where it is no trouble of the connection to a host or of the lock there.
+    fn diagnose_connection(&self) -> Option<Diagnostic> {
         let error = |code| Diagnostic::error(code, self.one_line());
-        if let Some(told) = api::diagnose_api_error(self) {
-            return told;
-        }
-        match self {
+        Some(match self {
             TransportError::Unreachable { address, .. } => {
                 describe_unreachable_host(error("RW0401"), address)
             }
+            TransportError::LockLost { .. } => error("RW0631")
+                .effect("somebody took this run for dead and may be changing it now")
+                .next("find out who has it: railwright lock list INVENTORY"),
+            TransportError::Lost { .. } => error("RW0408")
+                .effect("what the host was asked last has no answer")
+                .next("see that the host and the way to it are up"),
+            TransportError::TimedOut { .. } => error("RW0409")
+                .effect(
+                    "something on the host hangs: a dead network file system, a driver that waits, \
+                     no memory",
+                )
+                .next("look at the host (uptime, dmesg)"),
+            TransportError::NoDescriptors { .. } => error("RW0423")
+                .effect(
+                    "the host was not asked, so nothing is known of it; nothing is wrong with it \
+                     or its keys",
+                )
+                .next("allow more open files: ulimit -n 4096"),
+            _ => return None,
+        })
+    }
+
+    /// Nothing where it is no trouble of a host's key or certificate.
+    fn diagnose_host_key(&self) -> Option<Diagnostic> {
+        let error = |code| Diagnostic::error(code, self.one_line());
+        Some(match self {
             TransportError::HostKeyUnknown {
                 known_hosts,
                 line,
@@ -189,6 +224,14 @@ impl TransportError {
                     "have the authority sign the host's key again: ssh-keygen -s CA -h -n HOST -I \
                      HOST /etc/ssh/ssh_host_ed25519_key.pub",
                 ),
+            _ => return None,
+        })
+    }
+
+    /// Nothing where it is no trouble of what our identity may do on a host.
+    fn diagnose_rights(&self) -> Option<Diagnostic> {
+        let error = |code| Diagnostic::error(code, self.one_line());
+        Some(match self {
             TransportError::AuthenticationFailed { user, tried, .. } => {
                 refused_keys(error("RW0406"), user, tried)
             }
@@ -216,18 +259,14 @@ impl TransportError {
                 .next(
                     "and keep the other one for looking: railwright drift INVENTORY --read-as USER",
                 ),
-            TransportError::LockLost { .. } => error("RW0631")
-                .effect("somebody took this run for dead and may be changing it now")
-                .next("find out who has it: railwright lock list INVENTORY"),
-            TransportError::Lost { .. } => error("RW0408")
-                .effect("what the host was asked last has no answer")
-                .next("see that the host and the way to it are up"),
-            TransportError::TimedOut { .. } => error("RW0409")
-                .effect(
-                    "something on the host hangs: a dead network file system, a driver that waits, \
-                     no memory",
-                )
-                .next("look at the host (uptime, dmesg)"),
+            _ => return None,
+        })
+    }
+
+    /// Nothing where it is no trouble of the API server of a cluster or of our access to it.
+    fn diagnose_cluster(&self) -> Option<Diagnostic> {
+        let error = |code| Diagnostic::error(code, self.one_line());
+        Some(match self {
             TransportError::ServerUnreachable { .. } => error("RW0413")
                 .effect("the cluster's objects are unknown, and nothing can be changed there")
                 .next(
@@ -248,12 +287,6 @@ impl TransportError {
                      whoami",
                 ),
             TransportError::RecordUnread { secret, .. } => unread_record(error("RW0416"), secret),
-            TransportError::NoDescriptors { .. } => error("RW0423")
-                .effect(
-                    "the host was not asked, so nothing is known of it; nothing is wrong with it \
-                     or its keys",
-                )
-                .next("allow more open files: ulimit -n 4096"),
             TransportError::NoIdentity { .. } => error("RW0410")
                 .next(
                     "mend this on the machine that runs railwright, or name another: \
@@ -263,9 +296,8 @@ impl TransportError {
                     "without kubernetes.kubeconfig, KUBECONFIG and ~/.kube/config are looked at, \
                      as kubectl does",
                 ),
-            // Those of an API were told above.
-            _ => error("RW0410").next("mend this on the machine that runs railwright"),
-        }
+            _ => return None,
+        })
     }
 }
 

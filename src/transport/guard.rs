@@ -37,24 +37,36 @@ const AFTER: &str = "database.service nvued.service network.target systemd-netwo
 /// nothing is left of it.
 pub fn render_arm_script(token: &str, guard: &Guard, seconds: u32) -> String {
     let service = format!(
-        "[Unit]\nDescription=railwright: takes back what nobody confirmed \
-         ({token})\nAfter={AFTER}\n[Service]\nType=oneshot\nTimeoutStartSec={LONGEST_S}\nExecStart=/bin/sh \
-         {FOLDER}/guards/{token}/revert\n[Install]\nWantedBy={TARGET}\n"
+        "[Unit]\n\
+         Description=railwright: takes back what nobody confirmed ({token})\n\
+         After={AFTER}\n\
+         [Service]\n\
+         Type=oneshot\n\
+         TimeoutStartSec={LONGEST_S}\n\
+         ExecStart=/bin/sh {FOLDER}/guards/{token}/revert\n\
+         [Install]\n\
+         WantedBy={TARGET}\n"
     );
     format!(
-        "umask 077\n[ -d /run/systemd/system ] && command -v systemd-run >/dev/null || {{ echo \
-         'railwright: systemd does not run on this host' >&2; exit 69; }}\ng=$b/guards; mkdir -p \
-         \"$g\" && chmod 700 \"$b\" \"$g\" || exit 74\n{CLEAR}d=$g/{token}; k=$d/kept; \
-         n=railwright-guard-{token}; w={units}\n{CLEAN}fail() {{ clean; rm -rf \"$d\"; exit 74; \
-         }}\nmkdir \"$d\" \"$k\" || exit 74\n(\n{keep}) || fail\nprintf %s {revert} >\"$d/revert\" \
-         && cat /proc/sys/kernel/random/boot_id >\"$d/boot\" || fail\nmkdir -p \
-         \"$w/{TARGET}.wants\" && printf %s {service} >\"$w/$n-boot.service\" && chmod 644 \
-         \"$w/$n-boot.service\" || fail\nln -s \"../$n-boot.service\" \
-         \"$w/{TARGET}.wants/$n-boot.service\" || fail\nu=$(cut -d. -f1 /proc/uptime); echo $((u + \
-         {seconds})) >\"$d/armed\" || fail\nsync\nsystemd-run --quiet --unit=\"$n\" \
-         --description=\"railwright: guard {token}\" --on-active={seconds} \
-         --timer-property=AccuracySec=1 -p Type=oneshot -p TimeoutStartSec={LONGEST_S} /bin/sh \
-         \"$d/revert\" >&2 || fail\n",
+        "umask 077\n\
+         [ -d /run/systemd/system ] && command -v systemd-run >/dev/null || {{ echo 'railwright: \
+         systemd does not run on this host' >&2; exit 69; }}\n\
+         g=$b/guards; mkdir -p \"$g\" && chmod 700 \"$b\" \"$g\" || exit 74\n\
+         {CLEAR}d=$g/{token}; k=$d/kept; n=railwright-guard-{token}; w={units}\n\
+         {CLEAN}fail() {{ clean; rm -rf \"$d\"; exit 74; }}\n\
+         mkdir \"$d\" \"$k\" || exit 74\n\
+         (\n\
+         {keep}) || fail\n\
+         printf %s {revert} >\"$d/revert\" && cat /proc/sys/kernel/random/boot_id >\"$d/boot\" || \
+         fail\n\
+         mkdir -p \"$w/{TARGET}.wants\" && printf %s {service} >\"$w/$n-boot.service\" && chmod \
+         644 \"$w/$n-boot.service\" || fail\n\
+         ln -s \"../$n-boot.service\" \"$w/{TARGET}.wants/$n-boot.service\" || fail\n\
+         u=$(cut -d. -f1 /proc/uptime); echo $((u + {seconds})) >\"$d/armed\" || fail\n\
+         sync\n\
+         systemd-run --quiet --unit=\"$n\" --description=\"railwright: guard {token}\" \
+         --on-active={seconds} --timer-property=AccuracySec=1 -p Type=oneshot -p \
+         TimeoutStartSec={LONGEST_S} /bin/sh \"$d/revert\" >&2 || fail\n",
         keep = script::keep_script(guard),
         revert = quote_for_shell(&render_revert_script(token, guard)),
         units = quote_for_shell(UNITS),
@@ -63,9 +75,12 @@ pub fn render_arm_script(token: &str, guard: &Guard, seconds: u32) -> String {
 }
 
 /// What an earlier guard left behind goes; one that is not over yet stays in the way.
-const CLEAR: &str = "for o in \"$g\"/*; do [ -d \"$o\" ] || continue\nif [ -e \"$o/armed\" ] || \
+const CLEAR: &str = "for o in \"$g\"/*; do [ -d \"$o\" ] || continue\n\
+                     if [ -e \"$o/armed\" ] || \
                      { [ -e \"$o/fired\" ] && [ ! -e \"$o/reverted\" ]; }; then echo \"${o##*/}\"; \
-                     exit 75; fi\nrm -rf \"$o\"\ndone\n";
+                     exit 75; fi\n\
+                     rm -rf \"$o\"\n\
+                     done\n";
 
 /// Takes the units away.
 const CLEAN: &str = "clean() \
@@ -76,13 +91,23 @@ const CLEAN: &str = "clean() \
 /// runs is waited for, for a while: what it does after us would stay; and none begins meanwhile.
 fn render_revert_script(token: &str, guard: &Guard) -> String {
     format!(
-        "{ENVIRONMENT}umask 077; cd /\nd=${{0%/*}}; b=${{d%/guards/*}}; k=$d/kept; \
-         n=railwright-guard-{token}; w={units}\nboot=; [ \"$(cat \"$d/boot\")\" = \"$(cat \
-         /proc/sys/kernel/random/boot_id)\" ] || boot=1\nmv \"$d/armed\" \"$d/fired\" \
-         2>/dev/null\nif [ -e \"$d/fired\" ] && [ ! -e \"$d/reverted\" ]; then\nsync\nif (: \
-         9>>\"$b/step\") 2>/dev/null; then exec 9>>\"$b/step\"; flock -w {step_s} 9; fi\n(\nexec \
-         9>&-\n{restore}rm -rf \"$k\"; sync\nprintf '%s\\n' \"$failed\" >\"$d/reverted.part\" && \
-         mv \"$d/reverted.part\" \"$d/reverted\"; sync\n)\nexec 9>&-\nfi\n{CLEAN}clean\nexit 0\n",
+        "{ENVIRONMENT}umask 077; cd /\n\
+         d=${{0%/*}}; b=${{d%/guards/*}}; k=$d/kept; n=railwright-guard-{token}; w={units}\n\
+         boot=; [ \"$(cat \"$d/boot\")\" = \"$(cat /proc/sys/kernel/random/boot_id)\" ] || boot=1\n\
+         mv \"$d/armed\" \"$d/fired\" 2>/dev/null\n\
+         if [ -e \"$d/fired\" ] && [ ! -e \"$d/reverted\" ]; then\n\
+         sync\n\
+         if (: 9>>\"$b/step\") 2>/dev/null; then exec 9>>\"$b/step\"; flock -w {step_s} 9; fi\n\
+         (\n\
+         exec 9>&-\n\
+         {restore}rm -rf \"$k\"; sync\n\
+         printf '%s\\n' \"$failed\" >\"$d/reverted.part\" && mv \"$d/reverted.part\" \
+         \"$d/reverted\"; sync\n\
+         )\n\
+         exec 9>&-\n\
+         fi\n\
+         {CLEAN}clean\n\
+         exit 0\n",
         units = quote_for_shell(UNITS),
         // A patch of a switch and its way back have no lock of their own: one has to be over before
         // the other begins.
@@ -95,9 +120,11 @@ fn render_revert_script(token: &str, guard: &Guard) -> String {
 /// back, or was.
 pub fn render_disarm_script(token: &str) -> String {
     format!(
-        "d=$b/guards/{token}; n=railwright-guard-{token}; w={UNITS}\n{CLEAN}[ -d \"$d\" ] || exit \
-         1\nmv \"$d/armed\" \"$d/confirmed\" 2>/dev/null || [ -e \"$d/confirmed\" ] || {{ [ ! -e \
-         \"$d/fired\" ] || exit 75; clean; rm -rf \"$d\"; exit 1; }}\nsync; clean; rm -rf \"$d\"\n"
+        "d=$b/guards/{token}; n=railwright-guard-{token}; w={UNITS}\n\
+         {CLEAN}[ -d \"$d\" ] || exit 1\n\
+         mv \"$d/armed\" \"$d/confirmed\" 2>/dev/null || [ -e \"$d/confirmed\" ] || {{ [ ! -e \
+         \"$d/fired\" ] || exit 75; clean; rm -rf \"$d\"; exit 1; }}\n\
+         sync; clean; rm -rf \"$d\"\n"
     )
 }
 
@@ -115,15 +142,25 @@ pub fn render_rollback_status_script(token: &str) -> String {
     format!("d=$b/guards/{token}\n{STANDING}standing || exit 1\n")
 }
 
-const STANDING: &str = "standing() \
-                        {\nif [ -e \"$d/reverted\" ]; then echo \"reverted $(cat \"$d/reverted\")\"\nelif [ -e \"$d/fired\" ]; then echo reverting\nelif [ -e \"$d/armed\" ]; then\nu=$(cut -d. -f1 /proc/uptime); l=$(($(cat \"$d/armed\") - u))\n[ \"$(cat \"$d/boot\")\" = \"$(cat /proc/sys/kernel/random/boot_id)\" ] && [ $l -gt 0 ] || l=0\necho \"armed $l\"\nelse return 1; fi\n}\n";
+const STANDING: &str = "standing() {\n\
+                        if [ -e \"$d/reverted\" ]; then echo \"reverted $(cat \"$d/reverted\")\"\n\
+                        elif [ -e \"$d/fired\" ]; then echo reverting\n\
+                        elif [ -e \"$d/armed\" ]; then\n\
+                        u=$(cut -d. -f1 /proc/uptime); l=$(($(cat \"$d/armed\") - u))\n\
+                        [ \"$(cat \"$d/boot\")\" = \"$(cat /proc/sys/kernel/random/boot_id)\" ] && \
+                        [ $l -gt 0 ] || l=0\n\
+                        echo \"armed $l\"\n\
+                        else return 1; fi\n\
+                        }\n";
 
 /// Ends with 78 while a guard is armed or puts something back, with a line `TOKEN armed
 /// SECONDS-LEFT` or `TOKEN reverting` for each.
 pub fn render_pending_rollback_check() -> String {
     format!(
-        "{STANDING}c=0\nfor d in \"$b\"/guards/*; do [ -d \"$d\" ] || continue\n\
+        "{STANDING}c=0\n\
+         for d in \"$b\"/guards/*; do [ -d \"$d\" ] || continue\n\
          case $(standing) in armed*|reverting) echo \"${{d##*/}} $(standing)\"; c=78 ;; esac\n\
-         done\nexit $c\n"
+         done\n\
+         exit $c\n"
     )
 }

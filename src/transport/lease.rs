@@ -15,12 +15,13 @@ pub fn render_probe_script(probe: &Probe, nonce: &str) -> String {
     );
     let lease = probe.limit_s().max(1);
     format!(
-        "T=; timeout --version >/dev/null 2>&1 && T=\"timeout -k 3 {lease}\"\nif [ -d \
-         /run/systemd/system ] && command -v systemd-run >/dev/null 2>&1; then\nprintf %s {inner} \
-         | systemd-run --quiet --wait --pipe --collect --unit=railwright-probe-{nonce} \
-         --description={about} -p RuntimeMaxSec={backstop} -p TimeoutStopSec=3 -p \
-         KillMode=control-group $T /bin/sh -s\nelse printf %s {inner} | ${{T:-timeout {lease}}} \
-         /bin/sh -s\nfi\n",
+        "T=; timeout --version >/dev/null 2>&1 && T=\"timeout -k 3 {lease}\"\n\
+         if [ -d /run/systemd/system ] && command -v systemd-run >/dev/null 2>&1; then\n\
+         printf %s {inner} | systemd-run --quiet --wait --pipe --collect \
+         --unit=railwright-probe-{nonce} --description={about} -p RuntimeMaxSec={backstop} -p \
+         TimeoutStopSec=3 -p KillMode=control-group $T /bin/sh -s\n\
+         else printf %s {inner} | ${{T:-timeout {lease}}} /bin/sh -s\n\
+         fi\n",
         inner = quote_for_shell(&inner),
         about = quote_for_shell(&format!("railwright probe {}", probe.name())),
         backstop = lease.saturating_add(5),

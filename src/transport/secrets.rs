@@ -167,71 +167,19 @@ impl Secrets {
     }
 
     /// What a host says may be part of an error as well: a login shell that echoes what it is fed.
-    fn keep_out_of(&self, error: TransportError) -> TransportError {
-        let redact = |text: String| self.redaction.apply(&text);
-        match error {
-            TransportError::Unreachable {
-                host,
-                address,
-                reason,
-            } => TransportError::Unreachable {
-                host,
-                address,
-                reason: redact(reason),
-            },
-            TransportError::Lost { host, reason } => TransportError::Lost {
-                host,
-                reason: redact(reason),
-            },
-            TransportError::ServerUnreachable {
-                cluster,
-                address,
-                reason,
-            } => TransportError::ServerUnreachable {
-                cluster,
-                address,
-                reason: redact(reason),
-            },
-            TransportError::LoginRefused {
-                switch,
-                user,
-                reason,
-            } => TransportError::LoginRefused {
-                switch,
-                user,
-                reason: redact(reason),
-            },
-            TransportError::NoApi {
-                switch,
-                address,
-                api,
-                reason,
-            } => TransportError::NoApi {
-                switch,
-                address,
-                api,
-                reason: redact(reason),
-            },
-            TransportError::ApiRefused {
-                switch,
-                api,
-                user,
-                reason,
-            } => TransportError::ApiRefused {
-                switch,
-                api,
-                user,
-                reason: redact(reason),
-            },
-            TransportError::NoIdentity { cluster, reason } => TransportError::NoIdentity {
-                cluster,
-                reason: redact(reason),
-            },
-            TransportError::Local { reason } => TransportError::Local {
-                reason: redact(reason),
-            },
-            other => other,
+    fn keep_out_of(&self, mut error: TransportError) -> TransportError {
+        match &mut error {
+            TransportError::Unreachable { reason, .. }
+            | TransportError::Lost { reason, .. }
+            | TransportError::ServerUnreachable { reason, .. }
+            | TransportError::LoginRefused { reason, .. }
+            | TransportError::NoApi { reason, .. }
+            | TransportError::ApiRefused { reason, .. }
+            | TransportError::NoIdentity { reason, .. }
+            | TransportError::Local { reason } => *reason = self.redaction.apply(reason),
+            _ => {}
         }
+        error
     }
 }
 

@@ -170,11 +170,13 @@ impl FramedScript {
     /// `$1` is what `SSH_CONNECTION` was before `sudo` dropped it.
     pub fn new(script: &str, nonce: &str) -> Self {
         let input = format!(
-            "printf '\\n@{nonce} started\\n'\ntrap \"printf '\\n@{nonce} ended\\n'; printf \
-             '\\n@{nonce} ended\\n' >&2\" \
-             EXIT\n{ENVIRONMENT}SSH_CONNECTION=${{SSH_CONNECTION:-${{1:-}}}}; export \
-             SSH_CONNECTION; HOME=${{HOME:-/root}}; export HOME; umask 022; cd /; set \
-             --\n{{\n{script}\n}} </dev/null\n"
+            "printf '\\n@{nonce} started\\n'\n\
+             trap \"printf '\\n@{nonce} ended\\n'; printf '\\n@{nonce} ended\\n' >&2\" EXIT\n\
+             {ENVIRONMENT}SSH_CONNECTION=${{SSH_CONNECTION:-${{1:-}}}}; export SSH_CONNECTION; \
+             HOME=${{HOME:-/root}}; export HOME; umask 022; cd /; set --\n\
+             {{\n\
+             {script}\n\
+             }} </dev/null\n"
         );
         FramedScript {
             input,

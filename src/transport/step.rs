@@ -24,11 +24,22 @@ pub fn render_exclusive_step(script: &str, folder: &str, fence: &Fence, nonce: &
     // `flock` leaves with 1 when another has the lock. A waiting step would begin when nobody
     // watches it any more, so it does not wait.
     format!(
-        "(\numask 077\n{shown}[ -e {lock} ] || lost ''\n{FLOCK}(: 9>>{file}) 2>/dev/null || {{ \
-         echo 'railwright: the file step in the folder of railwright cannot be written' >&2; exit \
-         74; }}\n) || exit\nexec 9>>{file}\nflock -n 9 2>/dev/null || {{ echo 'railwright: an \
-         earlier step is still running on the host' >&2; exit {LOCKED}; }}\n(\n{held}) || \
-         exit\n(\nexec 9>&-\n{script}\n)\nexit\n",
+        "(\n\
+         umask 077\n\
+         {shown}[ -e {lock} ] || lost ''\n\
+         {FLOCK}(: 9>>{file}) 2>/dev/null || {{ echo 'railwright: the file step in the folder of \
+         railwright cannot be written' >&2; exit 74; }}\n\
+         ) || exit\n\
+         exec 9>>{file}\n\
+         flock -n 9 2>/dev/null || {{ echo 'railwright: an earlier step is still running on the \
+         host' >&2; exit {LOCKED}; }}\n\
+         (\n\
+         {held}) || exit\n\
+         (\n\
+         exec 9>&-\n\
+         {script}\n\
+         )\n\
+         exit\n",
         shown = render_fence_variables(fence, nonce),
         lock = quote_for_shell(&format!("{folder}/lock")),
         held = render_lock_check(fence, folder, nonce),
@@ -37,10 +48,12 @@ pub fn render_exclusive_step(script: &str, folder: &str, fence: &Fence, nonce: &
 }
 
 /// Ends with 77 while a step runs. `b` is the folder.
-pub const IDLE: &str = "[ -e \"$b/step\" ] || exit 0\ncommand -v flock >/dev/null 2>&1 && (: \
-                        9>>\"$b/step\") 2>/dev/null || \
-                        { echo 'railwright: whether a step runs cannot be told' >&2; exit 74; }\nexec \
-                        9>>\"$b/step\"\nflock -n 9 2>/dev/null\n[ $? -ne 1 ] || exit 77\n";
+pub const IDLE: &str = "[ -e \"$b/step\" ] || exit 0\n\
+                        command -v flock >/dev/null 2>&1 && (: 9>>\"$b/step\") 2>/dev/null || \
+                        { echo 'railwright: whether a step runs cannot be told' >&2; exit 74; }\n\
+                        exec 9>>\"$b/step\"\n\
+                        flock -n 9 2>/dev/null\n\
+                        [ $? -ne 1 ] || exit 77\n";
 
 #[cfg(test)]
 mod tests {

@@ -55,8 +55,9 @@ fn script_in(upkeep: &Upkeep, folder: &str, nonce: &str) -> String {
                 nonce,
             );
             format!(
-                "[ -e \"$b/lock\" ] || exit \
-                 1\n{PREPARE}{FUNCTIONS}{shown}w={silence}\n{FLOCK}{MUTEX}{STEAL}"
+                "[ -e \"$b/lock\" ] || exit 1\n\
+                 {PREPARE}{FUNCTIONS}{shown}w={silence}\n\
+                 {FLOCK}{MUTEX}{STEAL}"
             )
         }
         Upkeep::ReadLock => format!("{FUNCTIONS}{READ_LOCK}"),
@@ -163,30 +164,44 @@ const PREPARE: &str = "umask 077\nmkdir -p \"$b\" && chmod 700 \"$b\" || exit 74
 /// counts). `seen` reads the lock: `$l` its holder, `$n` its fencing token, `$note` and `$s`, the
 /// seconds since the latest heartbeat. What was seen in another boot was silent since this one
 /// began.
-const FUNCTIONS: &str = "put() {\nt=\"$b/.$2.new\"\nprintf '%s\\n' \"$1\" | cat >\"$t\" && \
+const FUNCTIONS: &str = "put() {\n\
+                         t=\"$b/.$2.new\"\n\
+                         printf '%s\\n' \"$1\" | cat >\"$t\" && \
                          { sync \"$t\" 2>/dev/null || sync; } && mv -f \"$t\" \"$b/$2\" && return \
-                         0\nrm -f \"$t\"; return 1\n}\ndigest() {\nr=\"$b/record.json\"\n[ -e \
-                         \"$r\" ] || [ -L \"$r\" ] || { echo none; return; }\n[ -f \"$r\" ] && [ ! \
-                         -L \"$r\" ] || { echo other; return; }\nx=$(sha256sum <\"$r\") && echo \
-                         \"${x%% *}\"\n}\nhighest() \
-                         { high=$(cat \"$b/fence\" 2>/dev/null); case $high in ''|*[!0-9]*) high=0 ;; esac; }\nnow() \
-                         { read -r u i </proc/uptime && boot=$(cat \
-                         /proc/sys/kernel/random/boot_id) || exit 74; u=${u%%.*}; }\nseen() {\nl= \
-                         n= k= m= \
-                         note=\n{ IFS= read -r l; IFS= read -r n; IFS= read -r k; IFS= read -r m; } \
-                         <\"$b/lock\"\n[ ! -e \"$b/beat\" ] || \
-                         { IFS= read -r note; IFS= read -r k; IFS= read -r m; } <\"$b/beat\"\nnow; \
-                         s=$u\ncase $m in ''|*[!0-9]*) ;; *) [ \"$k\" != \"$boot\" ] || [ \"$u\" \
-                         -lt \"$m\" ] || s=$((u - m)) ;; esac\n}\n";
+                         0\n\
+                         rm -f \"$t\"; return 1\n\
+                         }\n\
+                         digest() {\n\
+                         r=\"$b/record.json\"\n\
+                         [ -e \"$r\" ] || [ -L \"$r\" ] || { echo none; return; }\n\
+                         [ -f \"$r\" ] && [ ! -L \"$r\" ] || { echo other; return; }\n\
+                         x=$(sha256sum <\"$r\") && echo \"${x%% *}\"\n\
+                         }\n\
+                         highest() \
+                         { high=$(cat \"$b/fence\" 2>/dev/null); case $high in ''|*[!0-9]*) high=0 ;; esac; }\n\
+                         now() { read -r u i </proc/uptime && boot=$(cat \
+                         /proc/sys/kernel/random/boot_id) || exit 74; u=${u%%.*}; }\n\
+                         seen() {\n\
+                         l= n= k= m= note=\n\
+                         { IFS= read -r l; IFS= read -r n; IFS= read -r k; IFS= read -r m; } \
+                         <\"$b/lock\"\n\
+                         [ ! -e \"$b/beat\" ] || \
+                         { IFS= read -r note; IFS= read -r k; IFS= read -r m; } <\"$b/beat\"\n\
+                         now; s=$u\n\
+                         case $m in ''|*[!0-9]*) ;; *) [ \"$k\" != \"$boot\" ] || [ \"$u\" -lt \
+                         \"$m\" ] || s=$((u - m)) ;; esac\n\
+                         }\n";
 
 /// A pipe in its place would never end, and a link may lead anywhere. Exit 1 only where nothing is
 /// there.
-const READ_RECORD: &str = "r=\"$b/record.json\"\n[ -e \"$r\" ] || [ -L \"$r\" ] || exit 1\n[ -f \
-                           \"$r\" ] && [ ! -L \"$r\" ] || \
-                           { echo \"railwright: $r is no regular file\" >&2; exit 74; }\ns=$(wc -c \
-                           <\"$r\") || exit 74\n[ \"$s\" -le \"$most\" ] || \
-                           { echo \"railwright: $r is larger than $most bytes\" >&2; exit 74; }\ncat \
-                           \"$r\" || exit 74\n";
+const READ_RECORD: &str = "r=\"$b/record.json\"\n\
+                           [ -e \"$r\" ] || [ -L \"$r\" ] || exit 1\n\
+                           [ -f \"$r\" ] && [ ! -L \"$r\" ] || \
+                           { echo \"railwright: $r is no regular file\" >&2; exit 74; }\n\
+                           s=$(wc -c <\"$r\") || exit 74\n\
+                           [ \"$s\" -le \"$most\" ] || \
+                           { echo \"railwright: $r is larger than $most bytes\" >&2; exit 74; }\n\
+                           cat \"$r\" || exit 74\n";
 
 /// What is in the place of the record goes out of the way, whatever it is; nothing that is there is
 /// overwritten.
@@ -202,31 +217,46 @@ pub(super) const FLOCK: &str = "command -v flock >/dev/null 2>&1 || \
 /// subshell first. It is not waited for without end: a script would go on when nobody watches it
 /// any more.
 const MUTEX: &str = "(: 8>>\"$b/mutex\") 2>/dev/null || \
-                     { echo \"railwright: $b/mutex cannot be written\" >&2; exit 74; }\nexec \
-                     8>>\"$b/mutex\"\ni=0\nuntil flock -n 8 2>/dev/null; do\ni=$((i+1)); [ $i -lt \
-                     200 ] || \
-                     { echo \"railwright: $b/mutex is locked by another program\" >&2; exit 74; }\nsleep \
-                     0.1 2>/dev/null || sleep 1\ndone\n";
+                     { echo \"railwright: $b/mutex cannot be written\" >&2; exit 74; }\n\
+                     exec 8>>\"$b/mutex\"\n\
+                     i=0\n\
+                     until flock -n 8 2>/dev/null; do\n\
+                     i=$((i+1)); [ $i -lt 200 ] || \
+                     { echo \"railwright: $b/mutex is locked by another program\" >&2; exit 74; }\n\
+                     sleep 0.1 2>/dev/null || sleep 1\n\
+                     done\n";
 
 /// Under the mutex: the lock is this writer's.
-const HELD: &str = "l= n=\n[ ! -e \"$b/lock\" ] || { IFS= read -r l; IFS= read -r n; } \
-                    <\"$b/lock\"\n[ \"$l\" = \"$h\" ] && [ \"$n\" = \"$f\" ] || lost \"$l\"\n";
+const HELD: &str = "l= n=\n\
+                    [ ! -e \"$b/lock\" ] || { IFS= read -r l; IFS= read -r n; } <\"$b/lock\"\n\
+                    [ \"$l\" = \"$h\" ] && [ \"$n\" = \"$f\" ] || lost \"$l\"\n";
 
 /// The digest of the record comes before the lock is had: from then on nobody else changes it.
 const LOCK: &str = "if [ -e \"$b/lock\" ]; then seen; [ \"$l\" = \"$h\" ] || \
-                    { printf '%s\\n' \"$l\"; exit 75; }; fi\nhighest; [ \"$f\" -ge \"$high\" ] || \
-                    { printf '%s\\n' \"$high\"; exit 76; }\nd=$(digest) || exit 74\nnow\n[ \"$f\" \
-                    -eq \"$high\" ] || put \"$f\" fence || exit 74\nrm -f \"$b/beat\"\nput \
-                    \"$h\n$f\n$boot\n$u\" lock || exit 74\nprintf '%s\\n' \"$d\"\n";
+                    { printf '%s\\n' \"$l\"; exit 75; }; fi\n\
+                    highest; [ \"$f\" -ge \"$high\" ] || { printf '%s\\n' \"$high\"; exit 76; }\n\
+                    d=$(digest) || exit 74\n\
+                    now\n\
+                    [ \"$f\" -eq \"$high\" ] || put \"$f\" fence || exit 74\n\
+                    rm -f \"$b/beat\"\n\
+                    put \"$h\n\
+                    $f\n\
+                    $boot\n\
+                    $u\" lock || exit 74\n\
+                    printf '%s\\n' \"$d\"\n";
 
 /// Not synced: a heartbeat that a power cut takes with it is none.
-const BEAT: &str = "now\nt=\"$b/.beat.new\"\nprintf '%s\\n%s\\n%s\\n' \"$k\" \"$boot\" \"$u\" \
-                    >\"$t\" && mv -f \"$t\" \"$b/beat\" || { rm -f \"$t\"; exit 74; }\n";
+const BEAT: &str = "now\n\
+                    t=\"$b/.beat.new\"\n\
+                    printf '%s\\n%s\\n%s\\n' \"$k\" \"$boot\" \"$u\" >\"$t\" && mv -f \"$t\" \
+                    \"$b/beat\" || { rm -f \"$t\"; exit 74; }\n";
 
-const STEAL: &str = "[ -e \"$b/lock\" ] || exit 1\nseen; [ \"$l\" = \"$h\" ] || \
-                     { printf '%s\\n' \"$l\"; exit 75; }\n[ -z \"$w\" ] || [ \"$s\" -ge \"$w\" ] \
-                     || { printf '%s\\n' \"$s\"; exit 77; }\nhighest; [ \"$f\" -le \"$high\" ] || \
-                     put \"$f\" fence || exit 74\nrm -f \"$b/lock\" \"$b/beat\" || exit 74\n";
+const STEAL: &str = "[ -e \"$b/lock\" ] || exit 1\n\
+                     seen; [ \"$l\" = \"$h\" ] || { printf '%s\\n' \"$l\"; exit 75; }\n\
+                     [ -z \"$w\" ] || [ \"$s\" -ge \"$w\" ] || \
+                     { printf '%s\\n' \"$s\"; exit 77; }\n\
+                     highest; [ \"$f\" -le \"$high\" ] || put \"$f\" fence || exit 74\n\
+                     rm -f \"$b/lock\" \"$b/beat\" || exit 74\n";
 
 const READ_LOCK: &str = "[ -e \"$b/lock\" ] || exit 1\nseen; highest; printf \
                          '%s\\n%s\\n%s\\n%s\\n' \"$l\" \"$note\" \"$s\" \"$high\"\n";

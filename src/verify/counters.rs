@@ -246,8 +246,11 @@ mod tests {
 
     #[test]
     fn the_lossless_priority_may_be_paused_and_may_not_lose() {
-        let zero = "rx_prio3_pause 0\nrx_prio5_pause 0\ntx_prio5_pause 0\nrx_prio3_buf_discard \
-                    0\nrx_prio0_discards 0\n";
+        let zero = "rx_prio3_pause 0\n\
+                    rx_prio5_pause 0\n\
+                    tx_prio5_pause 0\n\
+                    rx_prio3_buf_discard 0\n\
+                    rx_prio0_discards 0\n";
         let paused = zero
             .replace("rx_prio3_pause 0", "rx_prio3_pause 70")
             .replace("rx_prio0_discards 0", "rx_prio0_discards 9");

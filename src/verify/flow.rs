@@ -22,6 +22,9 @@ pub struct Flow {
     rails: BTreeMap<String, BTreeMap<String, Fact<RailTrafficRates>>>,
 }
 
+/// What is expected of a job that uses all rails.
+const WANTED: &str = "every rail carries data in both directions";
+
 /// How a rail carried.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema,
@@ -100,46 +103,19 @@ impl Flow {
 
     /// All of it.
     pub fn judge(&self, inventory: &str) -> CheckOutcome {
-        let wanted = "every rail carries data in both directions";
-        let said = |carried: RailTrafficState, word: &str| {
-            Some(format!("{word}: {}", self.told(carried)?))
-        };
-        let (both, one_way, nothing) = (
-            self.count(RailTrafficState::BothWays),
-            self.count(RailTrafficState::OneWay),
-            self.count(RailTrafficState::Nothing),
-        );
-        let wrong: Vec<String> = [
-            said(RailTrafficState::OneWay, "one way only"),
-            said(RailTrafficState::Nothing, "nothing"),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        if both + one_way == 0 && self.count(RailTrafficState::Unknown) > 0 {
-            let what = said(RailTrafficState::Unknown, "unknown").unwrap_or_default();
-            return CheckOutcome::unknown("RW0823", what)
-                .expected(wanted)
-                .effect("nothing is proven of what these rails carry")
-                .next(format!(
-                    "railwright verify {inventory} shows what is the matter with them"
-                ));
-        }
+        let both = self.count(RailTrafficState::BothWays);
+        let one_way = self.count(RailTrafficState::OneWay);
         if both + one_way == 0 {
-            return CheckOutcome::unknown(
-                "RW0823",
-                said(RailTrafficState::Unknown, "unknown")
-                    .unwrap_or_else(|| "nothing passed over any rail".to_owned()),
-            )
-            .expected(wanted)
-            .effect("nothing is proven: no job ran, or it does not use RDMA")
-            .next(format!(
-                "start a job, and look while it runs: railwright watch traffic {inventory}"
-            ));
+            return self.report_idle_rails(inventory).expected(WANTED);
         }
-        if one_way + nothing > 0 {
+        if one_way + self.count(RailTrafficState::Nothing) > 0 {
+            let wrong = [
+                self.describe_rails(RailTrafficState::OneWay, "one way only"),
+                self.describe_rails(RailTrafficState::Nothing, "nothing"),
+            ];
+            let wrong: Vec<String> = wrong.into_iter().flatten().collect();
             return CheckOutcome::failed("RW0824", wrong.join("; "))
-                .expected(wanted)
+                .expected(WANTED)
                 .effect(
                     "the job goes over fewer NICs than there are, and at the speed of its slowest \
                      host",
@@ -149,9 +125,9 @@ impl Flow {
                      with the names of the devices"
                 ));
         }
-        if let Some(unknown) = said(RailTrafficState::Unknown, "unknown") {
+        if let Some(unknown) = self.describe_rails(RailTrafficState::Unknown, "unknown") {
             return CheckOutcome::unknown("RW0823", unknown)
-                .expected(wanted)
+                .expected(WANTED)
                 .effect("what these rails carry is not proven")
                 .next("railwright explain RW0823");
         }
@@ -159,7 +135,27 @@ impl Flow {
             "{} carried data in both directions",
             format_count(both, "rail")
         ))
-        .expected(wanted)
+        .expected(WANTED)
+    }
+
+    /// Nothing where no rail carried like this.
+    fn describe_rails(&self, carried: RailTrafficState, word: &str) -> Option<String> {
+        Some(format!("{word}: {}", self.told(carried)?))
+    }
+
+    fn report_idle_rails(&self, inventory: &str) -> CheckOutcome {
+        match self.describe_rails(RailTrafficState::Unknown, "unknown") {
+            Some(unknown) => CheckOutcome::unknown("RW0823", unknown)
+                .effect("nothing is proven of what these rails carry")
+                .next(format!(
+                    "railwright verify {inventory} shows what is the matter with them"
+                )),
+            None => CheckOutcome::unknown("RW0823", "nothing passed over any rail")
+                .effect("nothing is proven: no job ran, or it does not use RDMA")
+                .next(format!(
+                    "start a job, and look while it runs: railwright watch traffic {inventory}"
+                )),
+        }
     }
 }
 

@@ -170,8 +170,9 @@ mod tests {
     /// The RDMA device is the port's; the GID of a VLAN has the VLAN's netdev.
     #[test]
     fn the_gid_of_a_rail_that_is_a_vlan_is_found() {
-        let port = "@port mlx5_0 1\nnetdev ens1f0np0\ngid 2 \
-                    0000:0000:0000:0000:0000:ffff:c0a8:4d01 ens1f0np0.100 RoCE v2\n";
+        let port = "@port mlx5_0 1\n\
+                    netdev ens1f0np0\n\
+                    gid 2 0000:0000:0000:0000:0000:ffff:c0a8:4d01 ens1f0np0.100 RoCE v2\n";
         let facts = RailFacts::parse(port);
         let rail = ExpectedRail {
             netdev: "ens1f0np0.100".into(),

@@ -15,70 +15,13 @@ pub fn check_host_gpus(wanted: &ExpectedGpus, found: &VerifyHardwareFacts) -> Ch
         Some(driver) => format!("{} with driver {driver}", wanted.count),
         None => format!("{} with their driver", wanted.count),
     };
-    let failed = |words: String, effect: &str| {
-        CheckOutcome::failed("RW0818", words)
-            .expected(expected.clone())
+    if let Some((words, effect)) = find_gpu_problem(wanted, found) {
+        return CheckOutcome::failed("RW0818", words)
+            .expected(expected)
             .effect(effect)
-            .next("railwright plan {inventory}")
-    };
-    let with_driver = found
-        .gpus
-        .iter()
-        .filter(|gpu| gpu.driver.as_deref() == Some(DRIVER))
-        .count();
-    if found.gpus.len() != wanted.count {
-        let words = format!("{} GPUs of NVIDIA on the PCI bus", found.gpus.len());
-        return failed(
-            words,
-            "a job that asks for all GPUs of this host does not start; one that was there may have \
-             fallen off the bus",
-        );
+            .next("railwright plan {inventory}");
     }
-    if let Some(gpu) = found
-        .gpus
-        .iter()
-        .find(|gpu| gpu.driver.as_deref() != Some(DRIVER))
-    {
-        let driver = gpu
-            .driver
-            .as_deref()
-            .map_or("no driver".to_owned(), |driver| format!("driver {driver}"));
-        let words = format!(
-            "{with_driver} of {} have NVIDIA's driver; {} has {driver}",
-            found.gpus.len(),
-            gpu.address
-        );
-        return failed(
-            words,
-            "CUDA does not see this GPU, and no traffic from or to its memory is possible",
-        );
-    }
-    let version = found.nvidia.as_deref().unwrap_or("of an unknown version");
-    if let Some(driver) = wanted
-        .driver
-        .as_deref()
-        .filter(|driver| found.nvidia.is_some() && !is_of(version, driver))
-    {
-        let words = format!("driver {version} runs, the spec has {driver}");
-        return failed(
-            words,
-            "what was chosen for that driver (CUDA, Fabric Manager, GPUDirect) may not run with \
-             this one",
-        );
-    }
-    let widest = found.gpus.iter().filter_map(|gpu| gpu.current.width).max();
-    if let Some(gpu) = found
-        .gpus
-        .iter()
-        .find(|gpu| gpu.current.width.is_some() && gpu.current.width < widest)
-    {
-        let lanes = |width: Option<u32>| width.map_or("?".to_owned(), |width| width.to_string());
-        let words = format!(
-            "{} has x{}, others x{}",
-            gpu.address,
-            lanes(gpu.current.width),
-            lanes(widest)
-        );
+    if let Some(words) = find_narrow_link(found) {
         return CheckOutcome::warning("RW0817", words)
             .expected("equal PCIe links")
             .effect(
@@ -87,7 +30,73 @@ pub fn check_host_gpus(wanted: &ExpectedGpus, found: &VerifyHardwareFacts) -> Ch
             )
             .next("look at slot and riser of this GPU, then railwright verify {inventory}");
     }
+    let version = format_driver_version(found);
     CheckOutcome::passed(format!("{}, driver {version}", found.gpus.len())).expected(expected)
+}
+
+fn format_driver_version(found: &VerifyHardwareFacts) -> &str {
+    found.nvidia.as_deref().unwrap_or("of an unknown version")
+}
+
+/// What is wrong with the number of GPUs or with their driver, and what that means.
+fn find_gpu_problem(
+    wanted: &ExpectedGpus,
+    found: &VerifyHardwareFacts,
+) -> Option<(String, &'static str)> {
+    let has_driver = |driver: Option<&str>| driver == Some(DRIVER);
+    if found.gpus.len() != wanted.count {
+        return Some((
+            format!("{} GPUs of NVIDIA on the PCI bus", found.gpus.len()),
+            "a job that asks for all GPUs of this host does not start; one that was there may have \
+             fallen off the bus",
+        ));
+    }
+    let mut gpus = found.gpus.iter();
+    if let Some(gpu) = gpus.find(|gpu| !has_driver(gpu.driver.as_deref())) {
+        let with_driver = found
+            .gpus
+            .iter()
+            .filter(|gpu| has_driver(gpu.driver.as_deref()))
+            .count();
+        let driver = gpu
+            .driver
+            .as_deref()
+            .map_or("no driver".to_owned(), |driver| format!("driver {driver}"));
+        return Some((
+            format!(
+                "{with_driver} of {} have NVIDIA's driver; {} has {driver}",
+                found.gpus.len(),
+                gpu.address
+            ),
+            "CUDA does not see this GPU, and no traffic from or to its memory is possible",
+        ));
+    }
+    let version = found.nvidia.as_deref()?;
+    let driver = wanted.driver.as_deref()?;
+    if is_of(version, driver) {
+        return None;
+    }
+    Some((
+        format!("driver {version} runs, the spec has {driver}"),
+        "what was chosen for that driver (CUDA, Fabric Manager, GPUDirect) may not run with this \
+         one",
+    ))
+}
+
+/// The first GPU whose PCIe link has fewer lanes than that of another, in words.
+fn find_narrow_link(found: &VerifyHardwareFacts) -> Option<String> {
+    let widest = found.gpus.iter().filter_map(|gpu| gpu.current.width).max();
+    let gpu = found
+        .gpus
+        .iter()
+        .find(|gpu| gpu.current.width.is_some() && gpu.current.width < widest)?;
+    let lanes = |width: Option<u32>| width.map_or("?".to_owned(), |width| width.to_string());
+    Some(format!(
+        "{} has x{}, others x{}",
+        gpu.address,
+        lanes(gpu.current.width),
+        lanes(widest)
+    ))
 }
 
 /// `535` is any version of the branch, `535.216` any of its releases.

@@ -1,6 +1,6 @@
 //! Netdev and RDMA port of a rail: there, up, of the right MTU, active.
 
-use super::rail_facts::RailFacts;
+use super::rail_facts::{RailFacts, RailNetdev};
 use super::request::ExpectedRail;
 use super::result::CheckOutcome;
 
@@ -17,33 +17,18 @@ pub fn judge_netdev(rail: &ExpectedRail, facts: &RailFacts) -> CheckOutcome {
         Some(mtu) => format!("up, mtu {mtu}"),
         None => "up".to_owned(),
     };
-    let down = |words: String| {
-        CheckOutcome::failed("RW0802", words)
+    if let Some(words) = describe_netdev_outage(name, netdev) {
+        return CheckOutcome::failed("RW0802", words)
             .effect(format!(
                 "rail {} of this host carries no traffic; jobs hang or fall back to fewer rails",
                 rail.rail
             ))
             .next("railwright drift {inventory}")
-            .expected(wanted.clone())
-    };
-    if !netdev.present {
-        return down(format!("{name} does not exist"));
+            .expected(wanted);
     }
-    // Virtual devices say `unknown` and work.
-    if netdev.carrier != Some(true) || !matches!(netdev.operstate.as_str(), "up" | "unknown") {
-        let carrier = if netdev.carrier == Some(false) {
-            ", no carrier (cable, transceiver or switch port)"
-        } else {
-            ""
-        };
-        return down(format!("{name} is {}{carrier}", netdev.operstate));
-    }
-    if let (Some(max), Some(mtu)) = (
-        rail.mtu_max,
-        netdev
-            .mtu
-            .filter(|mtu| rail.mtu_max.is_some_and(|max| *mtu > max)),
-    ) {
+    if let (Some(max), Some(mtu)) = (rail.mtu_max, netdev.mtu)
+        && mtu > max
+    {
         return CheckOutcome::failed("RW0803", format!("{name} has mtu {mtu}"))
             .expected(format!(
                 "up, mtu {max} at most, which is what the NIC takes"
@@ -67,6 +52,23 @@ pub fn judge_netdev(rail: &ExpectedRail, facts: &RailFacts) -> CheckOutcome {
         ))
         .expected(wanted),
     }
+}
+
+/// Why a netdev carries nothing; nothing where it is up.
+fn describe_netdev_outage(name: &str, netdev: &RailNetdev) -> Option<String> {
+    if !netdev.present {
+        return Some(format!("{name} does not exist"));
+    }
+    // Virtual devices say `unknown` and work.
+    if netdev.carrier == Some(true) && matches!(netdev.operstate.as_str(), "up" | "unknown") {
+        return None;
+    }
+    let carrier = if netdev.carrier == Some(false) {
+        ", no carrier (cable, transceiver or switch port)"
+    } else {
+        ""
+    };
+    Some(format!("{name} is {}{carrier}", netdev.operstate))
 }
 
 /// True while a port may still come up by itself: Soft-RoCE stays DOWN about a second after it was

@@ -175,8 +175,9 @@ mod tests {
             "@priorities\n     rx_prio0_packets: 500\n     rx_prio3_packets: 100\n@counting\n",
         );
         let after = parse_mark_counts(
-            "@priorities\n     rx_prio0_packets: 501\n     rx_prio3_packets: \
-             9100\n@marks\n{\"nftables\":[]}\n",
+            "@priorities\n     rx_prio0_packets: 501\n     rx_prio3_packets: 9100\n\
+             @marks\n\
+             {\"nftables\":[]}\n",
         );
         assert_eq!(
             check_packet_marks(&before, &after, WANTED).measured,

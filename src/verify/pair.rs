@@ -1,20 +1,21 @@
 //! Two hosts on one rail: path MTU, bandwidth, latency and marks, both ways one after the other; or
 //! one with itself.
 //!
-//! The choreography of perftest, which negotiates nothing: server in a leased unit, wait until it
-//! listens, client, collect both, end the server. Two servers, or a client before its server,
-//! cannot happen.
+//! `direction` says what is measured one way. Here is the choreography of perftest, which
+//! negotiates nothing: server in a leased unit, wait until it listens, client, collect both, end
+//! the server. Two servers, or a client before its server, cannot happen.
+
+mod direction;
 
 use super::gid::Endpoint;
-use super::gpudirect::{self, GpuLocation};
-use super::least::{self, BandwidthExpectation, PairEnd};
-use super::machine::ERDMA;
+use super::gpudirect::GpuLocation;
+use super::least::PairEnd;
 use super::perftest::{self, TrafficFault};
-use super::request::ExpectedMarks;
-use super::result::{CheckOutcome, CheckVerdict, Measurement, VerifyCheck};
+use super::result::VerifyCheck;
 use super::run::{VerifyFindings, VerifyRun};
 use super::session::{HostSession, outcome_from_lost_host};
-use super::{eadm, marks, path_mtu, traffic};
+use super::traffic;
+use direction::RailDirection;
 use railwright_resource::probe::{
     GpuBuffer, Probe, TRAFFIC_SLACK_S, TrafficEnd, TrafficLoad, TrafficTest,
 };
@@ -26,10 +27,6 @@ use std::time::Duration;
 /// again.
 const FIRST_PORT: u16 = 18600;
 const PORTS: u16 = 400;
-/// Seconds of the run whose marks are counted.
-const MARKS_SECONDS: u32 = 1;
-/// `eadm` looks a little longer than the traffic runs, which takes a moment to begin.
-const LIVE_SLACK_S: u32 = 2;
 /// How often a client asks again when nobody listens: rdma_cm does not always show its listener.
 const ATTEMPTS: u32 = 3;
 
@@ -68,6 +65,21 @@ impl TrafficRunOptions<'_> {
             rdma_cm: false,
             load: None,
             gpus: None,
+        }
+    }
+
+    /// The end of a run at this side. Its GPU's memory is used where one is given.
+    fn build_end(&self, side: TrafficSide<'_>, port: u16, gpu: Option<&GpuBuffer>) -> TrafficEnd {
+        TrafficEnd {
+            test: self.test,
+            device: side.endpoint.device.clone(),
+            device_port: side.endpoint.device_port,
+            gid_index: Some(side.endpoint.gid_index),
+            port,
+            seconds: self.seconds,
+            rdma_cm: self.rdma_cm,
+            load: self.load,
+            gpu: gpu.cloned(),
         }
     }
 }
@@ -165,36 +177,16 @@ impl<'a> PairTraffic<'a> {
         from: TrafficSide<'_>,
         to: TrafficSide<'_>,
     ) -> Ran {
-        let TrafficRunOptions {
-            test,
-            seconds,
-            rdma_cm,
-            load,
-            gpus,
-        } = what;
         let number = self.count.fetch_add(1, Ordering::Relaxed);
-        let (token, port, lease_s) = (
-            format!("{}n{number}", self.token),
-            FIRST_PORT + number % PORTS,
-            seconds + TRAFFIC_SLACK_S,
-        );
-        let [sent, written] = gpus.map_or([None, None], |gpus| gpus.map(|gpu| Some(gpu.clone())));
-        let end = |side: TrafficSide<'_>, gpu: Option<GpuBuffer>| TrafficEnd {
-            test,
-            device: side.endpoint.device.clone(),
-            device_port: side.endpoint.device_port,
-            gid_index: Some(side.endpoint.gid_index),
-            port,
-            seconds,
-            rdma_cm,
-            load,
-            gpu,
-        };
+        let token = format!("{}n{number}", self.token);
+        let port = FIRST_PORT + number % PORTS;
+        let lease_s = what.seconds + TRAFFIC_SLACK_S;
+        let [sent, written] = what.gpus.map_or([None, None], |gpus| gpus.map(Some));
         let serving = to
             .session
             .ask(&Probe::ServeTraffic {
                 token: token.clone(),
-                end: end(to, written),
+                end: what.build_end(to, port, written),
                 lease_s,
             })
             .await?;
@@ -202,7 +194,7 @@ impl<'a> PairTraffic<'a> {
             return Ok((serving.code, serving.out + &serving.err));
         }
         let client = Probe::SendTraffic {
-            end: end(from, sent),
+            end: what.build_end(from, port, sent),
             server: to.endpoint.address,
             lease_s,
         };
@@ -287,245 +279,14 @@ pub(super) async fn both_ways(
         (hosts[1], hosts[0], marks[1]),
     ] {
         if let (Some(from), Some(to)) = (traffic.side(from, rail), traffic.side(to, rail)) {
-            one_way(traffic, rail, from, to, with_marks, &mut findings).await;
+            let direction = RailDirection {
+                traffic,
+                rail,
+                from,
+                to,
+            };
+            direction.run_checks(with_marks, &mut findings).await;
         }
     }
     findings
-}
-
-async fn one_way(
-    traffic: &PairTraffic<'_>,
-    rail: u32,
-    from: TrafficSide<'_>,
-    to: TrafficSide<'_>,
-    with_marks: bool,
-    findings: &mut VerifyFindings,
-) {
-    let names = [from.session.name(), to.session.name()];
-    let run = traffic.run;
-    if let Some(mtu) = from.session.rail(rail).and_then(|r| r.mtu) {
-        let probe = Probe::PathMtu {
-            source: from.endpoint.address,
-            destination: to.endpoint.address,
-            mtu,
-        };
-        let judgement = match from.session.ask(&probe).await {
-            Ok(said) => path_mtu::check_path_mtu(said.code, &(said.out + &said.err), mtu),
-            Err(reason) => outcome_from_lost_host(&reason),
-        };
-        run.judged(
-            findings,
-            judgement,
-            &names,
-            Some(rail),
-            VerifyCheck::PathMtu,
-        );
-    }
-    let expectations = &run.request.expectations;
-    let wanted = from.end(rail, None).zip(to.end(rail, None));
-    let wanted = wanted.map_or_else(BandwidthExpectation::default, |(from, to)| {
-        least::select_bandwidth_expectation(run.request, [from, to])
-    });
-    let what = TrafficRunOptions {
-        load: wanted.load,
-        ..TrafficRunOptions::plain(TrafficTest::WriteBandwidth, expectations.duration_s.max(1))
-    };
-    let (bandwidth, live) = tokio::join!(
-        traffic.measure(what, from, to, perftest::bandwidth_gbps),
-        watch_eadm_traffic(to, rail, what.seconds)
-    );
-    if let Some(judgement) = live.filter(|_| matches!(bandwidth, Ok(Ok(_)))) {
-        run.judged(
-            findings,
-            judgement,
-            &[to.session.name()],
-            Some(rail),
-            VerifyCheck::LiveTraffic,
-        );
-    }
-    let gbps = bandwidth
-        .as_ref()
-        .ok()
-        .and_then(|b| b.as_ref().ok())
-        .copied();
-    let judgement = bandwidth.map_or_else(
-        |reason| outcome_from_lost_host(&reason),
-        |b| traffic::judge_bandwidth(b, &wanted),
-    );
-    run.judged(
-        findings,
-        judgement,
-        &names,
-        Some(rail),
-        VerifyCheck::Bandwidth,
-    );
-    let gpu_gbps = gpu_to_gpu(traffic, rail, [from, to], gbps, findings).await;
-
-    let what = TrafficRunOptions::plain(TrafficTest::ReadLatency, 0);
-    let latency = traffic.measure(what, from, to, perftest::latency).await;
-    let measured = latency.as_ref().ok().and_then(|l| l.as_ref().ok()).copied();
-    let judgement = latency.map_or_else(
-        |reason| outcome_from_lost_host(&reason),
-        |l| traffic::judge_latency(l, expectations),
-    );
-    run.judged(
-        findings,
-        judgement,
-        &names,
-        Some(rail),
-        VerifyCheck::Latency,
-    );
-
-    findings.matrix.push(Measurement {
-        rail,
-        from: names[0].to_owned(),
-        to: names[1].to_owned(),
-        bandwidth_gbps: gbps,
-        gpu_bandwidth_gbps: gpu_gbps,
-        latency_us: measured.map(|l| l.typical_us),
-        latency_p99_us: measured.and_then(|l| l.p99_us),
-    });
-    if let (true, Some(wanted)) = (with_marks, run.request.fabric.marks) {
-        let judgement = count_marks(traffic, from, to, wanted).await;
-        run.judged(findings, judgement, &names, Some(rail), VerifyCheck::Marks);
-    }
-}
-
-/// What `eadm` of the receiver sees meanwhile, where the rail is eRDMA and it is there.
-async fn watch_eadm_traffic(to: TrafficSide<'_>, rail: u32, seconds: u32) -> Option<CheckOutcome> {
-    let is_erdma = to.session.rail(rail)?.driver.as_deref() == Some(ERDMA);
-    if !is_erdma || !to.session.facts.tools.contains("eadm") {
-        return None;
-    }
-    let probe = Probe::LiveTraffic {
-        device: to.endpoint.device.clone(),
-        seconds: seconds + LIVE_SLACK_S,
-    };
-    eadm::check_eadm_rates(&to.session.ask(&probe).await.ok()?.out)
-}
-
-/// The same between GPU memories, where the spec has a path of GPUDirect on both hosts; the
-/// bandwidth, if there is one.
-async fn gpu_to_gpu(
-    traffic: &PairTraffic<'_>,
-    rail: u32,
-    sides: [TrafficSide<'_>; 2],
-    host_gbps: Option<f64>,
-    findings: &mut VerifyFindings,
-) -> Option<f64> {
-    let [from, to] = sides;
-    let models = from.gpu_model().zip(to.gpu_model());
-    let (from_model, to_model) = models?;
-    let names = [from.session.name(), to.session.name()];
-    let without = sides.iter().find(|side| side.gpu().is_none());
-    let (judgement, gbps) = match (from.gpu().zip(to.gpu()), without, host_gbps) {
-        (None, without, _) => {
-            let host = without.map_or("a host", |side| side.session.name());
-            (
-                CheckOutcome::not_applicable(format!(
-                    "{host} has no GPU that NVIDIA's driver runs"
-                )),
-                None,
-            )
-        }
-        (_, _, None) => {
-            let reason = "not even host memory passed";
-            (
-                CheckOutcome::not_run("RW0820", reason)
-                    .effect("GPU memory takes the same way")
-                    .next("mend bandwidth first"),
-                None,
-            )
-        }
-        (Some(((one, here), (other, there))), _, Some(_)) => {
-            let ends = from
-                .end(rail, Some(from_model))
-                .zip(to.end(rail, Some(to_model)));
-            let wanted = ends.map_or_else(BandwidthExpectation::default, |(from, to)| {
-                least::select_bandwidth_expectation(traffic.run.request, [from, to])
-            });
-            let seconds = traffic.run.request.expectations.duration_s.max(1);
-            let what = TrafficRunOptions {
-                load: wanted.load,
-                gpus: Some([&one, &other]),
-                ..TrafficRunOptions::plain(TrafficTest::WriteBandwidth, seconds)
-            };
-            match traffic
-                .measure(what, from, to, perftest::bandwidth_gbps)
-                .await
-            {
-                Err(reason) => (outcome_from_lost_host(&reason), None),
-                Ok(ran) => (
-                    gpudirect::check_gpudirect_bandwidth(
-                        ran.clone(),
-                        &wanted,
-                        host_gbps,
-                        [&here, &there],
-                    ),
-                    ran.ok(),
-                ),
-            }
-        }
-    };
-    traffic.run.judged(
-        findings,
-        judgement,
-        &names,
-        Some(rail),
-        VerifyCheck::GpuDirect,
-    );
-    gbps
-}
-
-/// Real traffic over rdma_cm, whose default mark is what the sender's configfs says, counted at the
-/// receiver.
-async fn count_marks(
-    traffic: &PairTraffic<'_>,
-    from: TrafficSide<'_>,
-    to: TrafficSide<'_>,
-    wanted: ExpectedMarks,
-) -> CheckOutcome {
-    let token = format!(
-        "{}m{}",
-        traffic.token,
-        traffic.count.fetch_add(1, Ordering::Relaxed)
-    );
-    let (sender, netdev) = (from.endpoint.address, to.endpoint.port.clone());
-    let lease_s = MARKS_SECONDS + 2 * TRAFFIC_SLACK_S;
-    let before = match to
-        .session
-        .ask(&Probe::CountMarks {
-            token: token.clone(),
-            sender,
-            netdev: netdev.clone(),
-            lease_s,
-        })
-        .await
-    {
-        Ok(said) => marks::parse_mark_counts(&said.out),
-        Err(reason) => return outcome_from_lost_host(&reason),
-    };
-    let what = TrafficRunOptions {
-        rdma_cm: true,
-        ..TrafficRunOptions::plain(TrafficTest::WriteBandwidth, MARKS_SECONDS)
-    };
-    let ran = traffic
-        .measure(what, from, to, perftest::bandwidth_gbps)
-        .await;
-    let after = to.session.ask(&Probe::ReadMarks { token, netdev }).await;
-    match (ran, after) {
-        (Err(reason), _) | (_, Err(reason)) => outcome_from_lost_host(&reason),
-        // Packets that arrived are judged, however the run ended.
-        (Ok(ran), Ok(said)) => match (
-            ran,
-            marks::check_packet_marks(&before, &marks::parse_mark_counts(&said.out), wanted),
-        ) {
-            (Err(fault), judged)
-                if !matches!(judged.verdict, CheckVerdict::Passed | CheckVerdict::Failed) =>
-            {
-                traffic::judge_fault(fault)
-            }
-            (_, judged) => judged,
-        },
-    }
 }

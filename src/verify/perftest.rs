@@ -172,6 +172,45 @@ pub const NOT_REGISTERED: &str = "memory could not be registered";
 /// ones know the type of memory and do not support it (`perftest_parameters.c`).
 const WITHOUT_CUDA: &[&str] = &["unrecognized option '--use_cuda", "Unsupported memory type"];
 
+/// Texts of perftest, rdma_cm and CUDA, the more exact one first, with what they mean.
+const FAILURE_TEXTS: &[(&str, &str)] = &[
+    (
+        "Failed to modify QP",
+        "the connection could not be set up: the GID is not usable, or the peer's address \
+         cannot be resolved over this rail",
+    ),
+    (
+        "Unable to find the Infiniband/RoCE device",
+        "the RDMA device is not there",
+    ),
+    // `cuda_memory.c`; 802 is CUDA_ERROR_SYSTEM_NOT_READY of cuda.h.
+    (
+        "cuInit(0) returned 802",
+        "CUDA is not ready: where GPUs are joined by NVSwitch, Fabric Manager has to run first",
+    ),
+    (
+        "cuInit(0) returned",
+        "CUDA does not start: the driver does not run, or is of another release than its \
+         libraries",
+    ),
+    (
+        "DMA-BUF is not supported on this GPU",
+        "driver or GPU do not offer DMA-BUF: it takes the open kernel modules",
+    ),
+    ("cuDeviceGetByPCIBusId failed", "CUDA does not see the GPU"),
+    ("Couldn't init GPU context", "CUDA cannot use the GPU"),
+    ("Couldn't allocate MR", NOT_REGISTERED),
+    ("failed to create mr", NOT_REGISTERED),
+    (
+        "Unexpected CM event",
+        "rdma_cm could not reach the peer over this rail",
+    ),
+    (
+        "Couldn't bind",
+        "the test port was taken by another program",
+    ),
+];
+
 /// What a failed run means, from what it printed.
 pub fn fault(code: i32, output: &str) -> TrafficFault {
     if WITHOUT_CUDA.iter().any(|text| output.contains(text)) {
@@ -190,45 +229,8 @@ pub fn fault(code: i32, output: &str) -> TrafficFault {
     if output.contains("Couldn't connect to") || output.contains("Unexpected CM event bl blka 8") {
         return TrafficFault::NobodyListens;
     }
-    let known: &[(&str, &str)] = &[
-        (
-            "Failed to modify QP",
-            "the connection could not be set up: the GID is not usable, or the peer's address \
-             cannot be resolved over this rail",
-        ),
-        (
-            "Unable to find the Infiniband/RoCE device",
-            "the RDMA device is not there",
-        ),
-        // `cuda_memory.c`; 802 is CUDA_ERROR_SYSTEM_NOT_READY of cuda.h.
-        (
-            "cuInit(0) returned 802",
-            "CUDA is not ready: where GPUs are joined by NVSwitch, Fabric Manager has to run first",
-        ),
-        (
-            "cuInit(0) returned",
-            "CUDA does not start: the driver does not run, or is of another release than its \
-             libraries",
-        ),
-        (
-            "DMA-BUF is not supported on this GPU",
-            "driver or GPU do not offer DMA-BUF: it takes the open kernel modules",
-        ),
-        ("cuDeviceGetByPCIBusId failed", "CUDA does not see the GPU"),
-        ("Couldn't init GPU context", "CUDA cannot use the GPU"),
-        ("Couldn't allocate MR", NOT_REGISTERED),
-        ("failed to create mr", NOT_REGISTERED),
-        (
-            "Unexpected CM event",
-            "rdma_cm could not reach the peer over this rail",
-        ),
-        (
-            "Couldn't bind",
-            "the test port was taken by another program",
-        ),
-    ];
-    let statuses = STATUSES.iter().chain(known);
-    if let Some((_, meaning)) = statuses.into_iter().find(|(text, _)| output.contains(text)) {
+    let mut meanings = STATUSES.iter().chain(FAILURE_TEXTS);
+    if let Some((_, meaning)) = meanings.find(|(text, _)| output.contains(text)) {
         return TrafficFault::Broken((*meaning).to_owned());
     }
     let last = output

@@ -248,8 +248,11 @@ mod tests {
 
     #[test]
     fn without_the_rdma_tool_the_netdev_comes_from_the_gids_or_the_function() {
-        let text = "@port mlx5_0 1\ngid 3 0000:0000:0000:0000:0000:ffff:c000:0201 ens4 RoCE \
-                    v2\n@port mlx5_1 1\nfunction-netdev ens5\n@rdma\n";
+        let text = "@port mlx5_0 1\n\
+                    gid 3 0000:0000:0000:0000:0000:ffff:c000:0201 ens4 RoCE v2\n\
+                    @port mlx5_1 1\n\
+                    function-netdev ens5\n\
+                    @rdma\n";
         let facts = RailFacts::parse(text);
         assert_eq!(facts.port_of("ens4").unwrap().device, "mlx5_0");
         assert_eq!(facts.port_of("ens5").unwrap().device, "mlx5_1");

@@ -14,26 +14,12 @@ impl Rendering<'_> {
     pub(super) fn acs(&self, job: &Acs) -> Result<RenderedJob, Vec<Diagnostic>> {
         let spec = &self.inputs.loaded.spec;
         if spec.fabric.kind != FabricKind::Acs {
-            let message =
-                "the fabric of the spec is not that of Container Compute Service".to_owned();
-            let next = self.asked.words(
-                "give an inventory with `fabric: { kind: acs }`, such as inventories/acs",
-                "say `fabric: { kind: acs }`, or take this workload out",
-            );
-            return Err(self.wrong("RW1229", message, next));
+            return Err(self.report_other_fabric());
         }
         let of_spec = spec.jobs.acs.as_ref();
-        let Some(model) = job
-            .model
-            .clone()
-            .or_else(|| of_spec.map(|pod| pod.model.clone()))
-        else {
-            let message = "the model of the GPUs is not said".to_owned();
-            let next = self.asked.words(
-                "--model GU8TF, or `jobs: { acs: { model: ... } }` in the spec",
-                "say `model: GU8TF` here, or of all pods: `jobs: { acs: { model: ... } }`",
-            );
-            return Err(self.wrong("RW1229", message, next));
+        let model = job.model.as_ref().or(of_spec.map(|pod| &pod.model));
+        let Some(model) = model.cloned() else {
+            return Err(self.report_no_model());
         };
         let same = of_spec.filter(|pod| pod.model == model);
         let class = job
@@ -47,12 +33,7 @@ impl Rendering<'_> {
             .filter(|row| row.rdma_gpus.len() == 1)
             .and_then(|row| row.rdma_gpus.first().copied());
         let Some(gpus) = job.pods.gpus.or(same.map(|pod| pod.gpus)).or(only) else {
-            let message = format!("how many GPUs a pod of {model} has is not said");
-            let next = self.asked.words(
-                "--gpus N; railwright catalog acs lists the numbers with RDMA",
-                "say `gpus: N`; railwright catalog acs lists the numbers with RDMA",
-            );
-            return Err(self.wrong("RW1229", message, next));
+            return Err(self.report_no_gpu_count(&model));
         };
         let rdma = job.pods.devices != Devices::None;
         let settled = self.of_table(row.filter(|_| rdma).map(|row| &row.environment));
@@ -78,6 +59,33 @@ impl Rendering<'_> {
                 ..JobRuleInputs::default()
             },
         )
+    }
+
+    fn report_other_fabric(&self) -> Vec<Diagnostic> {
+        let message = "the fabric of the spec is not that of Container Compute Service".to_owned();
+        let next = self.asked.words(
+            "give an inventory with `fabric: { kind: acs }`, such as inventories/acs",
+            "say `fabric: { kind: acs }`, or take this workload out",
+        );
+        self.wrong("RW1229", message, next)
+    }
+
+    fn report_no_model(&self) -> Vec<Diagnostic> {
+        let message = "the model of the GPUs is not said".to_owned();
+        let next = self.asked.words(
+            "--model GU8TF, or `jobs: { acs: { model: ... } }` in the spec",
+            "say `model: GU8TF` here, or of all pods: `jobs: { acs: { model: ... } }`",
+        );
+        self.wrong("RW1229", message, next)
+    }
+
+    fn report_no_gpu_count(&self, model: &str) -> Vec<Diagnostic> {
+        let message = format!("how many GPUs a pod of {model} has is not said");
+        let next = self.asked.words(
+            "--gpus N; railwright catalog acs lists the numbers with RDMA",
+            "say `gpus: N`; railwright catalog acs lists the numbers with RDMA",
+        );
+        self.wrong("RW1229", message, next)
     }
 
     /// The environment of the table, which takes nothing from hosts.

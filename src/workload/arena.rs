@@ -152,59 +152,20 @@ impl ArenaLineReader {
         );
     }
 
+    /// Reads the words of a line; `end` is where a word that is missing would stand.
     fn line(&mut self, words: &[ShellWord], end: usize) {
         let mut words = words
             .iter()
-            .skip_while(|word| ["sudo", "$"].contains(&word.text.as_str()))
-            .peekable();
-        for wanted in ["arena", "submit"] {
-            match words.next() {
-                Some(word)
-                    if word.text == wanted
-                        || wanted == "arena" && word.text.ends_with("/arena") => {}
-                found => {
-                    let span = found.map_or(end..end, |word| word.span.clone());
-                    let message = "the line is no `arena submit pytorch`".to_owned();
-                    return self.wrong(
-                        span,
-                        message,
-                        format!("`{wanted}` should stand here"),
-                        "give the whole line from `arena` on",
-                    );
-                }
-            }
-        }
-        match words.next() {
-            Some(word) if KINDS.contains(&word.text.as_str()) => {
-                drop(self.places.insert("job.kind".to_owned(), word.span.clone()))
-            }
-            found => {
-                let span = found.map_or(end..end, |word| word.span.clone());
-                let message = "only trainings of PyTorch are translated".to_owned();
-                let label = "`pytorch` should stand here".to_owned();
-                return self.wrong(
-                    span,
-                    message,
-                    label,
-                    "railwright job render lists the kinds of jobs that can be rendered",
-                );
-            }
+            .skip_while(|word| ["sudo", "$"].contains(&word.text.as_str()));
+        if !self.read_program(&mut words, end) || !self.read_kind(words.next(), end) {
+            return;
         }
         let mut only_words = false;
         while let Some(word) = words.next() {
             match word.text.as_str() {
                 "--" if !only_words => only_words = true,
                 text if !only_words && text.starts_with(['\u{2013}', '\u{2014}', '\u{2212}']) => {
-                    let message = format!(
-                        "`{}` begins with a dash that is no hyphen",
-                        one_line(text, 60)
-                    );
-                    self.wrong(
-                        word.span.clone(),
-                        message,
-                        "a page wrote it so".to_owned(),
-                        "type it with two hyphens: --name=NAME",
-                    );
+                    self.report_dash(word);
                 }
                 text if only_words || !text.starts_with('-') || text == "-" => self.command(word),
                 _ => self.option(word, &mut words),
@@ -220,6 +181,59 @@ impl ArenaLineReader {
                 );
             }
         }
+    }
+
+    /// Whether the line goes on with `arena submit`.
+    fn read_program<'a>(
+        &mut self,
+        words: &mut impl Iterator<Item = &'a ShellWord>,
+        end: usize,
+    ) -> bool {
+        for wanted in ["arena", "submit"] {
+            let found = words.next();
+            let is_wanted = found.is_some_and(|word| {
+                word.text == wanted || wanted == "arena" && word.text.ends_with("/arena")
+            });
+            if !is_wanted {
+                self.wrong(
+                    found.map_or(end..end, |word| word.span.clone()),
+                    "the line is no `arena submit pytorch`".to_owned(),
+                    format!("`{wanted}` should stand here"),
+                    "give the whole line from `arena` on",
+                );
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Whether the line is of a kind of job that is translated.
+    fn read_kind(&mut self, found: Option<&ShellWord>, end: usize) -> bool {
+        if let Some(word) = found
+            && KINDS.contains(&word.text.as_str())
+        {
+            self.places.insert("job.kind".to_owned(), word.span.clone());
+            return true;
+        }
+        self.wrong(
+            found.map_or(end..end, |word| word.span.clone()),
+            "only trainings of PyTorch are translated".to_owned(),
+            "`pytorch` should stand here".to_owned(),
+            "railwright job render lists the kinds of jobs that can be rendered",
+        );
+        false
+    }
+
+    fn report_dash(&mut self, word: &ShellWord) {
+        self.wrong(
+            word.span.clone(),
+            format!(
+                "`{}` begins with a dash that is no hyphen",
+                one_line(&word.text, 60)
+            ),
+            "a page wrote it so".to_owned(),
+            "type it with two hyphens: --name=NAME",
+        );
     }
 
     fn command(&mut self, word: &ShellWord) {

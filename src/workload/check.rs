@@ -3,15 +3,12 @@
 
 use super::amount::Amount;
 use super::asked::RequestPlaces;
-use super::request::{Devices, JobRequest, NcclTest, Perftest, Pods, Pytorch, Ray};
-use super::toleration::Toleration;
+use super::request::{Devices, JobRequest, NcclTest, Perftest, Pods, Ray};
 use railwright_base::Diagnostic;
 use railwright_base::text::one_line;
 use railwright_knowledge::spec::nccl::{self, NcclProgramOptions};
 use railwright_resource::fields::is_netdev;
-use railwright_resource::kubernetes_object::labels;
 use railwright_resource::kubernetes_object::manifest::{is_label, is_subdomain};
-use std::collections::BTreeSet;
 
 /// The longest name of a pod (RFC 1123: a label of DNS).
 const NAME_MAX: usize = 63;
@@ -19,7 +16,7 @@ const NAME_MAX: usize = 63;
 /// The longest name of an image that registries and engines take, and then some.
 const IMAGE_MAX: usize = 400;
 
-/// All that cannot be.
+/// Finds all that Kubernetes, or an operator, would refuse of a request.
 pub(super) fn check_job_request(request: &JobRequest, asked: &RequestPlaces) -> Vec<Diagnostic> {
     let mut checking = Checking {
         asked,
@@ -59,13 +56,13 @@ fn find_longest_pod_suffix(request: &JobRequest) -> &'static str {
     }
 }
 
-struct Checking<'a> {
+pub(super) struct Checking<'a> {
     asked: &'a RequestPlaces,
     problems: Vec<Diagnostic>,
 }
 
 impl Checking<'_> {
-    fn wrong(&mut self, path: &str, message: String, label: &str, next: &str) {
+    pub(super) fn wrong(&mut self, path: &str, message: String, label: &str, next: &str) {
         let error = self
             .asked
             .refused(Diagnostic::error("RW1221", message))
@@ -79,10 +76,8 @@ impl Checking<'_> {
             || pods.name.len() > longest
             || pods.name.starts_with(|c: char| c.is_ascii_digit())
         {
-            let message = format!(
-                "`{}` cannot be the name of this job",
-                one_line(&pods.name, 80)
-            );
+            let shown = one_line(&pods.name, 80);
+            let message = format!("`{shown}` cannot be the name of this job");
             self.wrong(
                 "job.name",
                 message,
@@ -109,6 +104,22 @@ impl Checking<'_> {
                     .words("--image=REGISTRY/NAME:TAG", "image: REGISTRY/NAME:TAG"),
             );
         }
+        self.check_variable_names(pods);
+        for (path, text) in [("job.cpu", &pods.cpu), ("job.memory", &pods.memory)] {
+            text.iter().for_each(|text| self.amount(path, text));
+        }
+        self.resource("job.gpu_resource", &pods.gpu_resource);
+        if let Devices::Said(devices) = &pods.devices {
+            for (resource, amount) in devices {
+                self.resource("job.rdma", resource);
+                self.check_device_count(resource, amount);
+            }
+        }
+        self.network(pods);
+        self.pull_policy(pods);
+    }
+
+    fn check_variable_names(&mut self, pods: &Pods) {
         for (name, _) in &pods.environment {
             if !is_variable(name) {
                 let message = format!("`{}` cannot be the name of a variable", one_line(name, 80));
@@ -121,34 +132,25 @@ impl Checking<'_> {
                 );
             }
         }
-        for (path, text) in [("job.cpu", &pods.cpu), ("job.memory", &pods.memory)] {
-            text.iter().for_each(|text| self.amount(path, text));
+    }
+
+    fn check_device_count(&mut self, resource: &str, amount: &str) {
+        let count = Amount::parse(amount).and_then(|amount| amount.count());
+        if count.is_some_and(|count| count > 0) {
+            return;
         }
-        self.resource("job.gpu_resource", &pods.gpu_resource);
-        if let Devices::Said(devices) = &pods.devices {
-            for (resource, amount) in devices {
-                self.resource("job.rdma", resource);
-                if Amount::parse(amount)
-                    .and_then(|amount| amount.count())
-                    .is_none_or(|count| count == 0)
-                {
-                    let message = format!(
-                        "`{}` is no number of {}",
-                        one_line(amount, 40),
-                        one_line(resource, 60)
-                    );
-                    self.wrong(
-                        "job.rdma",
-                        message,
-                        "a whole number from 1 on",
-                        self.asked
-                            .words("--device=aliyun/erdma=1", "devices: { aliyun/erdma: 1 }"),
-                    );
-                }
-            }
-        }
-        self.network(pods);
-        self.pull_policy(pods);
+        let message = format!(
+            "`{}` is no number of {}",
+            one_line(amount, 40),
+            one_line(resource, 60)
+        );
+        self.wrong(
+            "job.rdma",
+            message,
+            "a whole number from 1 on",
+            self.asked
+                .words("--device=aliyun/erdma=1", "devices: { aliyun/erdma: 1 }"),
+        );
     }
 
     /// A network by its name, with its namespace before it and an interface behind it, or several
@@ -258,157 +260,7 @@ impl Checking<'_> {
         }
     }
 
-    fn pytorch(&mut self, job: &Pytorch) {
-        if job.workers == 0 {
-            self.wrong(
-                "job.workers",
-                "a training has at least one pod, the master".to_owned(),
-                "0 pods",
-                "--workers=2 is a master and a worker",
-            );
-        }
-        if job.command.trim().is_empty() {
-            self.wrong(
-                "job.command",
-                "there is no command to run".to_owned(),
-                "",
-                "give it as the last argument: \"torchrun main.py\"",
-            );
-        }
-        let nproc = job
-            .nproc_per_node
-            .as_deref()
-            .filter(|text| !["auto", "cpu", "gpu"].contains(text));
-        if let Some(text) =
-            nproc.filter(|text| text.parse::<u32>().map_or(true, |count| count == 0))
-        {
-            let message = format!("`{}` is no number of processes", one_line(text, 40));
-            self.wrong(
-                "job.nproc",
-                message,
-                "a whole number, auto, cpu or gpu",
-                "set it to the GPUs of a pod",
-            );
-        }
-        self.labels(job);
-        for text in &job.tolerations {
-            if let Err(why) = Toleration::parse(text) {
-                let message = format!("`{}` cannot be tolerated: {why}", one_line(text, 80));
-                self.wrong(
-                    "job.toleration",
-                    message,
-                    "the API server refuses it",
-                    "all, KEY, KEY=VALUE:NoSchedule, or KEY:NoExecute,Exists",
-                );
-            }
-        }
-        job.shared_memory
-            .iter()
-            .for_each(|text| self.amount("job.shared_memory", text));
-        self.mounts(job);
-        for folder in &job.data_dirs {
-            if !folder.split(':').all(|part| part.starts_with('/'))
-                || folder.matches(':').count() > 1
-            {
-                let message = format!("`{}` names no folder of the host", one_line(folder, 80));
-                self.wrong(
-                    "job.data_dir",
-                    message,
-                    "absolute paths",
-                    "--data-dir /HOST or /HOST:/CONTAINER",
-                );
-            }
-        }
-    }
-
-    /// One path has one volume, and a claim is mounted once.
-    fn mounts(&mut self, job: &Pytorch) {
-        let (mut paths, mut claims) = (BTreeSet::new(), BTreeSet::new());
-        for (claim, path) in &job.data {
-            let twice = match (
-                claims.insert(claim),
-                paths.insert(path.trim_end_matches('/')),
-            ) {
-                (true, true) => continue,
-                (false, _) => format!("the claim {} is mounted twice", one_line(claim, 60)),
-                (_, false) => format!("two claims are mounted at {}", one_line(path, 60)),
-            };
-            self.wrong(
-                "job.data",
-                twice,
-                "the API server refuses it",
-                "--data CLAIM:/PATH, each claim and each path once",
-            );
-        }
-        for folder in &job.data_dirs {
-            let path = folder
-                .rsplit(':')
-                .next()
-                .unwrap_or_default()
-                .trim_end_matches('/');
-            if path.is_empty() || !paths.insert(path) {
-                let what = if path.is_empty() {
-                    "hides the whole root of the container"
-                } else {
-                    "is mounted where another volume is"
-                };
-                self.wrong(
-                    "job.data_dir",
-                    format!("`{}` {what}", one_line(folder, 80)),
-                    "no place for a volume",
-                    "--data-dir /HOST:/CONTAINER",
-                );
-            }
-        }
-    }
-
-    /// What the API server takes as labels, and as names of other objects.
-    fn labels(&mut self, job: &Pytorch) {
-        for (path, pairs) in [
-            ("job.label", &job.labels),
-            ("job.selector", &job.selectors),
-            ("job.annotation", &job.annotations),
-        ] {
-            let is_value = |value: &str| path == "job.annotation" || labels::is_value(value);
-            for (key, value) in pairs
-                .iter()
-                .filter(|(key, value)| !labels::is_key(key) || !is_value(value))
-            {
-                let message = format!(
-                    "`{}` cannot be a label",
-                    one_line(&format!("{key}={value}"), 80)
-                );
-                let next = "at most 63 letters, digits and `-_.`, with a prefix such as \
-                            example.com/ before the key";
-                self.wrong(path, message, "the API server refuses it", next);
-            }
-        }
-        let claims = job.data.iter().map(|(claim, _)| ("job.data", claim));
-        let secrets = job
-            .image_pull_secrets
-            .iter()
-            .map(|secret| ("job.image_pull_secret", secret));
-        let names = job
-            .priority
-            .iter()
-            .map(|name| ("job.priority", name))
-            .chain(job.scheduler.iter().map(|name| ("job.scheduler", name)));
-        for (path, name) in claims
-            .chain(secrets)
-            .chain(names)
-            .filter(|(_, name)| !is_subdomain(name))
-        {
-            let message = format!("`{}` cannot be the name of an object", one_line(name, 80));
-            self.wrong(
-                path,
-                message,
-                "the API server refuses it",
-                "small letters, digits, `-` and `.`",
-            );
-        }
-    }
-
-    fn label(&mut self, path: &str, name: &str) {
+    pub(super) fn label(&mut self, path: &str, name: &str) {
         if !is_label(name) {
             let message = format!("`{}` cannot be a name", one_line(name, 80));
             self.wrong(
@@ -420,7 +272,7 @@ impl Checking<'_> {
         }
     }
 
-    fn amount(&mut self, path: &str, text: &str) {
+    pub(super) fn amount(&mut self, path: &str, text: &str) {
         if Amount::parse(text).is_none() {
             let message = format!("`{}` is no amount", one_line(text, 40));
             self.wrong(

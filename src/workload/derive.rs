@@ -63,26 +63,7 @@ pub(super) fn derive_environment(
 ) -> DerivedEnvironment {
     let mut made = DerivedEnvironment::default();
     let fabric = &ground.loaded.spec.fabric;
-    // `job prove` and people read in the log which network was taken.
-    made.put(
-        "NCCL_DEBUG",
-        "INFO",
-        "the log has to say which network and which devices were used",
-    );
-    made.put(
-        "NCCL_SOCKET_IFNAME",
-        ground.meeting.nccl(),
-        format!("ranks meet here: {}", ground.meeting.because()),
-    );
-    if kind == JobRequestKind::NcclTest
-        && let Some(value) = ground.meeting.ucx()
-    {
-        made.put(
-            "UCX_NET_DEVICES",
-            value,
-            "MPI keeps off the RDMA devices, and meets where NCCL does",
-        );
-    }
+    derive_meeting_variables(&mut made, ground.meeting, kind);
     let has_rdma = ground
         .asked
         .iter()
@@ -99,22 +80,7 @@ pub(super) fn derive_environment(
     if matches!(fabric.kind, FabricKind::Rocev2 | FabricKind::Erdma) {
         derive_gid_variables(&mut made, ground, said);
     }
-    let marked = fabric
-        .lossless
-        .as_ref()
-        .filter(|lossless| lossless.trust != Some(Trust::Pcp));
-    if let Some(lossless) = marked {
-        let because = format!(
-            "{} is {}, and a traffic class is four times its DSCP",
-            describe_spec_path(ground.loaded, "fabric.lossless.dscp"),
-            lossless.dscp
-        );
-        made.put(
-            "NCCL_IB_TC",
-            (u32::from(lossless.dscp) * 4).to_string(),
-            because,
-        );
-    }
+    derive_traffic_class(&mut made, ground.loaded);
     let rails = ground
         .hosts
         .iter()
@@ -129,6 +95,51 @@ pub(super) fn derive_environment(
         made.put("NCCL_CROSS_NIC", "0", because);
     }
     made
+}
+
+/// How ranks find each other, which jobs without RDMA need too.
+fn derive_meeting_variables(
+    made: &mut DerivedEnvironment,
+    meeting: &Meeting,
+    kind: JobRequestKind,
+) {
+    // `job prove` and people read in the log which network was taken.
+    made.put(
+        "NCCL_DEBUG",
+        "INFO",
+        "the log has to say which network and which devices were used",
+    );
+    made.put(
+        "NCCL_SOCKET_IFNAME",
+        meeting.nccl(),
+        format!("ranks meet here: {}", meeting.because()),
+    );
+    if kind == JobRequestKind::NcclTest
+        && let Some(value) = meeting.ucx()
+    {
+        made.put(
+            "UCX_NET_DEVICES",
+            value,
+            "MPI keeps off the RDMA devices, and meets where NCCL does",
+        );
+    }
+}
+
+/// Nothing where switches go by the PCP of a frame, which NCCL does not set.
+fn derive_traffic_class(made: &mut DerivedEnvironment, loaded: &LoadedSpec) {
+    let Some(lossless) = &loaded.spec.fabric.lossless else {
+        return;
+    };
+    if lossless.trust == Some(Trust::Pcp) {
+        return;
+    }
+    let because = format!(
+        "{} is {}, and a traffic class is four times its DSCP",
+        describe_spec_path(loaded, "fabric.lossless.dscp"),
+        lossless.dscp
+    );
+    let class = u32::from(lossless.dscp) * 4;
+    made.put("NCCL_IB_TC", class.to_string(), because);
 }
 
 /// A path of the spec with its place, where the files have it.
@@ -187,18 +198,26 @@ fn derive_devices(
             made.devices = names;
         }
         Hcas::Unknown { because } if !said.contains("NCCL_IB_HCA") => {
-            let warning = Diagnostic::warning("RW1224", "the names of the RDMA devices do not \
-                                                         follow from the spec")
-                .on(because)
-                .effect("`NCCL_IB_HCA` is left out, so NCCL takes every RDMA device that a pod \
-                         sees, storage and management among them")
-                .next(ground.by.words("give them: --env NCCL_IB_HCA==NAME,NAME, as `ibv_devices` \
-                                       prints them on a host; or keep the driver's names with \
-                                       `nics: { naming: { rdma: kernel } }`", "give them: `environment: { NCCL_IB_HCA: \"=NAME,NAME\" }`, as `ibv_devices` prints them on a host; or keep the driver's names with `nics: { naming: { rdma: kernel } }`"));
-            made.warnings.push(warning);
+            made.warnings.push(warn_unknown_devices(because, ground.by));
         }
         Hcas::Unknown { .. } | Hcas::None => {}
     }
+}
+
+fn warn_unknown_devices(because: String, by: &RequestPlaces) -> Diagnostic {
+    let message = "the names of the RDMA devices do not follow from the spec";
+    Diagnostic::warning("RW1224", message)
+        .on(because)
+        .effect(
+            "`NCCL_IB_HCA` is left out, so NCCL takes every RDMA device that a pod sees, storage \
+             and management among them",
+        )
+        .next(by.words(
+            "give them: --env NCCL_IB_HCA==NAME,NAME, as `ibv_devices` prints them on a host; or \
+             keep the driver's names with `nics: { naming: { rdma: kernel } }`",
+            "give them: `environment: { NCCL_IB_HCA: \"=NAME,NAME\" }`, as `ibv_devices` prints \
+             them on a host; or keep the driver's names with `nics: { naming: { rdma: kernel } }`",
+        ))
 }
 
 /// By what NCCL finds the address of RoCE: since 2.21 by its family and version, before by an
@@ -208,39 +227,14 @@ fn derive_gid_variables(
     ground: DerivationInputs<'_>,
     said: &BTreeSet<String>,
 ) {
-    let spec = &ground.loaded.spec;
     if said.contains("NCCL_IB_GID_INDEX") {
         return;
     }
-    let old = spec
-        .jobs
-        .nccl
-        .as_deref()
-        .filter(|release| parse_version_numbers(release) < parse_version_numbers("2.21"));
-    if let Some(release) = old {
-        let ofed = |host: &&Host| {
-            let stack = ground.loaded.group_of(host).rdma_stack.as_ref();
-            stack.is_some_and(|stack| {
-                matches!(stack.flavour, RdmaFlavour::Doca | RdmaFlavour::MlnxOfed)
-            })
-        };
-        if spec.fabric.kind == FabricKind::Rocev2 && ground.hosts.iter().all(ofed) {
-            let because = format!(
-                "{} is {release}, and NCCL looks for the address by itself since 2.21 only; with \
-                 one IPv4 address of a port, its entry for RoCE version 2 is the fourth",
-                describe_spec_path(ground.loaded, "jobs.nccl")
-            );
-            made.put("NCCL_IB_GID_INDEX", "3", because);
-        } else {
-            let warning = Diagnostic::warning("RW1225", format!("NCCL {release} needs the index of \
-                                                                 a GID, and the spec does not tell \
-                                                                 it"))
-                .effect("NCCL takes index 0, which is an address of the link alone, and \
-                         connections between hosts fail")
-                .next(ground.by.words("look it up with `show_gids` on a host, and give it: --env \
-                                       NCCL_IB_GID_INDEX=N; or bring NCCL 2.21 or newer", "look it up with `show_gids` on a host, and give it: `environment: { NCCL_IB_GID_INDEX: \"N\" }`; or bring NCCL 2.21 or newer"));
-            made.warnings.push(warning);
-        }
+    let release = ground.loaded.spec.jobs.nccl.as_deref();
+    if let Some(release) = release
+        && parse_version_numbers(release) < parse_version_numbers("2.21")
+    {
+        derive_gid_index(made, ground, release);
         return;
     }
     let addresses = ground
@@ -274,4 +268,40 @@ fn derive_gid_variables(
             describe_spec_path(ground.loaded, "fabric.kind")
         ),
     );
+}
+
+/// The index of the address for a release of NCCL before 2.21; a warning where it is not known.
+fn derive_gid_index(made: &mut DerivedEnvironment, ground: DerivationInputs<'_>, release: &str) {
+    let has_ofed = |host: &&Host| {
+        let stack = ground.loaded.group_of(host).rdma_stack.as_ref();
+        stack
+            .is_some_and(|stack| matches!(stack.flavour, RdmaFlavour::Doca | RdmaFlavour::MlnxOfed))
+    };
+    let is_roce = ground.loaded.spec.fabric.kind == FabricKind::Rocev2;
+    if !is_roce || !ground.hosts.iter().all(has_ofed) {
+        made.warnings
+            .push(warn_unknown_gid_index(release, ground.by));
+        return;
+    }
+    let because = format!(
+        "{} is {release}, and NCCL looks for the address by itself since 2.21 only; with one IPv4 \
+         address of a port, its entry for RoCE version 2 is the fourth",
+        describe_spec_path(ground.loaded, "jobs.nccl")
+    );
+    made.put("NCCL_IB_GID_INDEX", "3", because);
+}
+
+fn warn_unknown_gid_index(release: &str, by: &RequestPlaces) -> Diagnostic {
+    let message = format!("NCCL {release} needs the index of a GID, and the spec does not tell it");
+    Diagnostic::warning("RW1225", message)
+        .effect(
+            "NCCL takes index 0, which is an address of the link alone, and connections between \
+             hosts fail",
+        )
+        .next(by.words(
+            "look it up with `show_gids` on a host, and give it: --env NCCL_IB_GID_INDEX=N; or \
+             bring NCCL 2.21 or newer",
+            "look it up with `show_gids` on a host, and give it: `environment: { \
+             NCCL_IB_GID_INDEX: \"N\" }`; or bring NCCL 2.21 or newer",
+        ))
 }

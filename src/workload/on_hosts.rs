@@ -279,20 +279,14 @@ fn training_parts(
     port: u16,
 ) -> Vec<HostPart> {
     let needs = format!(
-        "{MISS}if command -v python3 >/dev/null 2>&1; then\nn=$(python3 -c 'import torch; \
-         print(torch.cuda.device_count())' 2>/dev/null) || n=\ncase $n in ''|*[!0-9]*) miss torch \
-         ;; *) [ \"$n\" -ge {gpus} ] || miss gpus \"$n\" ;; esac\nelse miss python3; fi\nexit 0\n"
+        "{MISS}if command -v python3 >/dev/null 2>&1; then\n\
+         n=$(python3 -c 'import torch; print(torch.cuda.device_count())' 2>/dev/null) || n=\n\
+         case $n in ''|*[!0-9]*) miss torch ;; *) [ \"$n\" -ge {gpus} ] || miss gpus \"$n\" ;; \
+         esac\n\
+         else miss python3; fi\n\
+         exit 0\n"
     );
-    let environment: String = variables
-        .iter()
-        .map(|variable| {
-            format!(
-                "export {}={}\n",
-                variable.name,
-                quote::quote_for_shell(&variable.value)
-            )
-        })
-        .collect();
+    let environment = render_exports(variables);
     let text = MODULES
         .get_file(format!("jobs/{TRAINING}"))
         .and_then(|file| file.contents_utf8())
@@ -329,6 +323,15 @@ fn training_parts(
         }
     };
     job.hosts.iter().enumerate().map(part).collect()
+}
+
+/// The lines of a shell that give these variables to what it starts.
+fn render_exports(variables: &[Variable]) -> String {
+    let export = |variable: &Variable| {
+        let value = quote::quote_for_shell(&variable.value);
+        format!("export {}={value}\n", variable.name)
+    };
+    variables.iter().map(export).collect()
 }
 
 /// What is missing on a host, in words, and what brings it.

@@ -1,4 +1,4 @@
-//! The same job twice, with RDMA and over TCP, so that what RDMA gains is measured and not
+//! A job rendered twice, with RDMA and over TCP, so that what RDMA gains is measured and not
 //! believed; and whether anything can be gained at all, said before a GPU is taken.
 //!
 //! Source: Alibaba Cloud, ACK documentation, accelerate PyTorch jobs with eRDMA and Arena (submit
@@ -8,9 +8,10 @@
 use super::asked::RequestPlaces;
 use super::environment::{Settling, VariableOrigin};
 use super::render::{JobRenderInputs, RenderedJob, render_job, select_hosts};
-use super::request::{Devices, JobRequest};
+use super::request::{Devices, JobRequest, Pytorch};
 use railwright_base::Diagnostic;
 use railwright_base::text::one_line;
+use railwright_knowledge::catalog::Catalog;
 use railwright_knowledge::catalog::job::image_of;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -237,61 +238,70 @@ fn forecast_gain(
     asked: &RequestPlaces,
     parameters: Option<u64>,
 ) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
-    let mut told = Vec::new();
-    let mut none = |why: String, path: &str, label: &str, next: &str| {
-        let warning = Diagnostic::warning(
-            "RW1250",
-            format!("no gain is to be expected of RDMA: {why}"),
-        )
-        .next(next);
-        told.push(asked.at(warning, path, label));
-    };
     let hosts = select_hosts(inputs.loaded, &request.pods().hosts, asked)?.len();
     let workers = match request {
         JobRequest::NcclTest(job) => job.workers.unwrap_or(hosts as u32),
         JobRequest::Pytorch(job) => job.workers,
         _ => 0,
     };
-    if workers == 1 {
-        none(
-            "all ranks are in one pod, and reach each other by NVLink, PCIe or memory".to_owned(),
-            "job.workers",
-            "one pod",
-            "say --workers 2 or more",
-        );
-    } else if hosts == 1 {
-        none(
-            "all pods are on one host, and nothing crosses the network".to_owned(),
-            "job.hosts",
-            "one host",
-            "name two hosts or more with --on",
-        );
-    }
-    let JobRequest::Pytorch(job) = request else {
-        return Ok(told);
+    let obstacle = match (workers, hosts) {
+        (1, _) => Some(ONE_POD),
+        (_, 1) => Some(ONE_HOST),
+        _ => None,
     };
-    let image = &job.pods.image;
-    let larger = "compare with the model that you mean to train";
-    if image_of(&inputs.catalog.image, image).is_some_and(|row| row.demo) {
-        none(
-            format!("{} is an image of a demonstration", one_line(image, 100)),
-            "job.image",
-            "a small model",
-            larger,
-        );
-    } else if job.command.to_ascii_lowercase().contains("mnist") {
-        none(
-            "the model of the MNIST example has about a million parameters".to_owned(),
-            "job.command",
-            "a small model",
-            larger,
-        );
-    } else if let Some(parameters) = parameters.filter(|parameters| *parameters < LARGE) {
-        let why = format!(
-            "a model of {parameters} parameters sends little for each step; most is gained from \
-             billions on"
-        );
-        none(why, "job.parameters", "a small model", larger);
+    let mut told = Vec::new();
+    if let Some((why, place, next)) = obstacle {
+        told.push(report_no_gain(asked, why, place, next));
+    }
+    if let JobRequest::Pytorch(job) = request
+        && let Some((why, path)) = find_small_model(inputs.catalog, job, parameters)
+    {
+        let next = "compare with the model that you mean to train";
+        told.push(report_no_gain(asked, &why, (path, "a small model"), next));
     }
     Ok(told)
+}
+
+/// Why nothing is to be gained, where that was asked for with its label, and what to do.
+type Obstacle = (&'static str, (&'static str, &'static str), &'static str);
+
+const ONE_POD: Obstacle = (
+    "all ranks are in one pod, and reach each other by NVLink, PCIe or memory",
+    ("job.workers", "one pod"),
+    "say --workers 2 or more",
+);
+const ONE_HOST: Obstacle = (
+    "all pods are on one host, and nothing crosses the network",
+    ("job.hosts", "one host"),
+    "name two hosts or more with --on",
+);
+
+/// `place` is the path of what was asked for, and the label there.
+fn report_no_gain(asked: &RequestPlaces, why: &str, place: (&str, &str), next: &str) -> Diagnostic {
+    let message = format!("no gain is to be expected of RDMA: {why}");
+    let warning = Diagnostic::warning("RW1250", message).next(next);
+    asked.at(warning, place.0, place.1)
+}
+
+/// Why the model of a training is too small to gain, and the path of what says so.
+fn find_small_model(
+    catalog: &Catalog,
+    job: &Pytorch,
+    parameters: Option<u64>,
+) -> Option<(String, &'static str)> {
+    let image = &job.pods.image;
+    if image_of(&catalog.image, image).is_some_and(|row| row.demo) {
+        let why = format!("{} is an image of a demonstration", one_line(image, 100));
+        return Some((why, "job.image"));
+    }
+    if job.command.to_ascii_lowercase().contains("mnist") {
+        let why = "the model of the MNIST example has about a million parameters".to_owned();
+        return Some((why, "job.command"));
+    }
+    let parameters = parameters.filter(|parameters| *parameters < LARGE)?;
+    let why = format!(
+        "a model of {parameters} parameters sends little for each step; most is gained from \
+         billions on"
+    );
+    Some((why, "job.parameters"))
 }

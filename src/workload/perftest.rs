@@ -43,8 +43,9 @@ impl Rendering<'_> {
             pod: self.pod_names(self.resources(gpus, &devices), &[]),
             server: format!("{program}\nib_write_bw \"$@\""),
             client: format!(
-                "{program}\nn=0\nuntil ib_write_bw \"$@\" {}; do n=$((n+1)); [ $n -lt 30 ] || exit \
-                 1; sleep 2; done",
+                "{program}\n\
+                 n=0\n\
+                 until ib_write_bw \"$@\" {}; do n=$((n+1)); [ $n -lt 30 ] || exit 1; sleep 2; done",
                 quote::quote_for_shell(&peer)
             ),
             port: PERFTEST_PORT,

@@ -3,22 +3,19 @@
 
 use super::asked::RequestPlaces;
 use super::check;
-use super::derive::{self, DerivationInputs};
+use super::derive::{self, DerivationInputs, DerivedEnvironment};
 use super::environment::{self, Settling, Variable, VariableOrigin};
 use super::fabric;
 use super::meeting::Meeting;
 use super::mpirun::{self, Argument};
-use super::names::{ContainerVariable, NcclTestNames, PodNames, RayNames};
+use super::names::{ContainerVariable, PodNames};
 use super::offer::{Offer, list_rdma_offers};
 use super::pytorch_names;
-use super::request::{
-    Devices, JobRequest, JobRequestKind, NcclTest, Pods, Pytorch, Ray, amount_from_text,
-};
+use super::request::{Devices, JobRequest, JobRequestKind, Pods, Pytorch, amount_from_text};
 use super::subject::{self, JobSubjectInputs};
 use super::templates::Templates;
 use railwright_base::{Diagnostic, Label, Severity};
 use railwright_knowledge::catalog::Catalog;
-use railwright_knowledge::catalog::job::image_of;
 use railwright_knowledge::rules::{self, RuleFinding, RuleSet, RulesReport};
 use railwright_knowledge::spec::model::{AcsPod, FabricKind};
 use railwright_knowledge::spec::{Host, LoadedSpec};
@@ -95,6 +92,21 @@ pub fn render_job(
     }
 }
 
+/// Adds warnings as notes, except at places of which a rule speaks: what a rule says of a value is
+/// more than that it is out of its range.
+fn add_notes(judgement: &mut RulesReport, warnings: Vec<Diagnostic>) {
+    let told: BTreeSet<_> = judgement
+        .findings
+        .iter()
+        .flat_map(|finding| finding.diagnostic.labels.first().map(locate_label))
+        .collect();
+    let is_new = |warning: &Diagnostic| {
+        let label = warning.labels.first();
+        label.is_none_or(|label| !told.contains(&locate_label(label)))
+    };
+    judgement.notes.extend(warnings.into_iter().filter(is_new));
+}
+
 fn locate_label(label: &Label) -> (String, usize) {
     (label.file.clone(), label.span.start)
 }
@@ -123,6 +135,12 @@ pub(super) fn select_hosts<'a>(
         .map(found)
         .collect::<Result<_, _>>()
         .map_err(|error| vec![error])
+}
+
+/// A term of a node selector that the node of this host meets alone.
+fn node_term(host: &Host) -> Value {
+    let field = json!({ "key": "metadata.name", "operator": "In", "values": [host.node] });
+    json!({ "matchFields": [field] })
 }
 
 /// A job on its way.
@@ -207,33 +225,9 @@ impl<'a> Rendering<'a> {
         devices: &[(String, String)],
         arena: &[(&str, String)],
     ) -> SettledEnvironment {
-        let (loaded, kind) = (self.inputs.loaded, self.request.kind());
+        let loaded = self.inputs.loaded;
         let meeting = Meeting::of(loaded, &self.hosts, self.pods());
-        let asked: Vec<String> = devices
-            .iter()
-            .map(|(resource, _)| resource.clone())
-            .collect();
-        let names = loaded
-            .spec
-            .jobs
-            .environment
-            .keys()
-            .chain(self.pods().environment.iter().map(|(name, _)| name));
-        let said: BTreeSet<String> = names.cloned().collect();
-        let ground = DerivationInputs {
-            loaded,
-            catalog: self.inputs.catalog,
-            hosts: &self.hosts,
-            offers: &self.offers,
-            asked: &asked,
-            meeting: &meeting,
-            by: self.asked,
-        };
-        let made = if self.inputs.derives {
-            derive::derive_environment(ground, kind, &said)
-        } else {
-            derive::DerivedEnvironment::default()
-        };
+        let made = self.derive_environment(devices, &meeting);
         let mut settling = Settling::default();
         for (name, value) in arena {
             settling.put(
@@ -265,6 +259,35 @@ impl<'a> Rendering<'a> {
             devices: made.devices,
             meeting,
         }
+    }
+
+    /// What follows from the inventory; nothing where none was given.
+    fn derive_environment(
+        &self,
+        devices: &[(String, String)],
+        meeting: &Meeting,
+    ) -> DerivedEnvironment {
+        if !self.inputs.derives {
+            return DerivedEnvironment::default();
+        }
+        let loaded = self.inputs.loaded;
+        let asked: Vec<String> = devices
+            .iter()
+            .map(|(resource, _)| resource.clone())
+            .collect();
+        let of_spec = loaded.spec.jobs.environment.keys();
+        let of_pods = self.pods().environment.iter().map(|(name, _)| name);
+        let said: BTreeSet<String> = of_spec.chain(of_pods).cloned().collect();
+        let ground = DerivationInputs {
+            loaded,
+            catalog: self.inputs.catalog,
+            hosts: &self.hosts,
+            offers: &self.offers,
+            asked: &asked,
+            meeting,
+            by: self.asked,
+        };
+        derive::derive_environment(ground, self.request.kind(), &said)
     }
 
     /// A fabric with RDMA, and a cluster of which the spec does not say how pods get at it.
@@ -301,13 +324,11 @@ impl<'a> Rendering<'a> {
         let terms: Vec<Value> = match pods.hosts.is_empty() {
             true => Vec::new(),
             // one term a node: the terms are joined by `or`, and a field takes one value only
-            false => self
-                .hosts
-                .iter()
-                .map(|host| json!({ "matchFields": [{ "key": "metadata.name", "operator": "In", "values": [host.node] }] }))
-                .collect(),
+            false => self.hosts.iter().map(|host| node_term(host)).collect(),
         };
-        let required = json!({ "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": terms } });
+        let required = json!({
+            "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": terms }
+        });
         let affinity = (!terms.is_empty()).then(|| ("nodeAffinity".to_owned(), required));
         let network = pods
             .network
@@ -345,43 +366,15 @@ impl<'a> Rendering<'a> {
             offers: &self.offers,
         };
         let subject = subject::build_rule_subject(&seen, catalog, self.asked);
-        let mut loaded = self.inputs.loaded.clone();
-        // `eth0` of a pod is no interface of its host: rules about those have nothing to say of it.
-        let of_host = made.acs.is_some() || pods.host_network;
-        let judged = settled
-            .variables
-            .iter()
-            .filter(|variable| of_host || variable.name != "NCCL_SOCKET_IFNAME");
-        loaded.spec.jobs.environment = judged
-            .map(|variable| (variable.name.clone(), variable.value.clone()))
-            .collect();
-        if kind == JobRequestKind::NcclTest {
-            loaded.spec.jobs.mpi_options = Some(mpirun::format_mpi_options(&made.arguments));
-        }
+        let loaded = self.build_rule_spec(&settled.variables, &made);
         // A job without RDMA is not judged as one with it.
         let on_fabric = made
             .acs
             .as_ref()
             .map_or(!subject.facts.rdma.is_empty(), |acs| acs.rdma);
-        if made.acs.is_some() {
-            loaded.spec.jobs.acs = made.acs;
-        }
         let found = rules::asked_of_job(&loaded, catalog, self.inputs.rules, &subject, on_fabric);
         let mut judgement = rules::judge_job(&loaded, self.inputs.today, found.clone());
-        let told: BTreeSet<_> = judgement
-            .findings
-            .iter()
-            .flat_map(|finding| finding.diagnostic.labels.first().map(locate_label))
-            .collect();
-        // What a rule says of a value is more than that it is out of its range.
-        judgement
-            .notes
-            .extend(settled.warnings.into_iter().filter(|warning| {
-                warning
-                    .labels
-                    .first()
-                    .is_none_or(|label| !told.contains(&locate_label(label)))
-            }));
+        add_notes(&mut judgement, settled.warnings);
         Ok(RenderedJob {
             kind,
             name: pods.name.clone(),
@@ -394,76 +387,24 @@ impl<'a> Rendering<'a> {
         })
     }
 
-    /// Workers with fewer GPUs than a host has may come onto one host, where nothing crosses the
-    /// network; with the network of the host they would take each other's port as well. Labels of
-    /// mpi-operator's workers: kubeflow/common, pkg/apis/common/v1/constants.go.
-    fn apart(&self, workers: u32, gpus: u32) -> Option<Value> {
-        let fit_together = self
-            .hosts
+    /// The spec as rules look at it: its jobs are this one.
+    fn build_rule_spec(&self, variables: &[Variable], made: &JobRuleInputs) -> LoadedSpec {
+        let mut loaded = self.inputs.loaded.clone();
+        let jobs = &mut loaded.spec.jobs;
+        // `eth0` of a pod is no interface of its host: rules about those have nothing to say of it.
+        let of_host = made.acs.is_some() || self.pods().host_network;
+        jobs.environment = variables
             .iter()
-            .any(|host| self.gpus_of(host).unwrap_or_default() >= gpus.saturating_mul(2));
-        if workers < 2 || workers as usize > self.hosts.len() || !fit_together {
-            return None;
+            .filter(|variable| of_host || variable.name != "NCCL_SOCKET_IFNAME")
+            .map(|variable| (variable.name.clone(), variable.value.clone()))
+            .collect();
+        if self.request.kind() == JobRequestKind::NcclTest {
+            jobs.mpi_options = Some(mpirun::format_mpi_options(&made.arguments));
         }
-        let labels = json!({ "training.kubeflow.org/job-name": self.pods().name, "training.kubeflow.org/job-role": "worker" });
-        let term = json!({ "labelSelector": { "matchLabels": labels }, "topologyKey": "kubernetes.io/hostname" });
-        Some(json!({ "requiredDuringSchedulingIgnoredDuringExecution": [term] }))
-    }
-
-    fn nccl_test(&self, job: &NcclTest) -> Result<RenderedJob, Vec<Diagnostic>> {
-        let gpus = self.gpus()?;
-        let workers = job.workers.unwrap_or(self.hosts.len() as u32);
-        if workers == 0 || gpus == 0 && mpirun::is_of_nccl(&job.program) {
-            let next = "say --workers N and --gpus N, both from 1 on; --gpus 0 is for a --program \
-                        that needs none";
-            return Err(self.wrong(
-                "RW1229",
-                "a test of NCCL needs a worker with a GPU".to_owned(),
-                next,
-            ));
+        if made.acs.is_some() {
+            jobs.acs = made.acs.clone();
         }
-        // A program that needs no GPU has one process in each worker.
-        let slots = gpus.max(1);
-        let short = self.no_room(workers, gpus)?;
-        let devices = self.devices();
-        let mut settled = self.settled(&devices, &[]);
-        settled.warnings.extend(short);
-        let processes = workers.saturating_mul(slots);
-        let of_spec = mpirun::of_spec(self.inputs.loaded)?;
-        let arguments = mpirun::build_mpirun_arguments(
-            job,
-            processes,
-            &settled.meeting,
-            &settled.variables,
-            &of_spec,
-            self.inputs.catalog,
-        );
-        let mut worker = vec!["/usr/sbin/sshd".to_owned(), "-De".to_owned()];
-        if job.pods.host_network {
-            worker.extend(["-p".to_owned(), mpirun::SSH_PORT.to_string()]);
-        }
-        let mut pod = self.pod_names(self.resources(gpus, &devices), &settled.variables);
-        pod.affinity.extend(
-            self.apart(workers, gpus)
-                .map(|apart| ("podAntiAffinity".to_owned(), apart)),
-        );
-        let names = NcclTestNames {
-            pod,
-            workers,
-            slots,
-            launcher: mpirun::build_mpirun_line(&arguments, &job.program),
-            worker,
-            shared_memory: job.shared_memory.clone(),
-        };
-        self.finish(
-            &names,
-            settled,
-            JobRuleInputs {
-                gpus,
-                arguments,
-                ..JobRuleInputs::default()
-            },
-        )
+        loaded
     }
 
     fn pytorch(&self, job: &Pytorch) -> Result<RenderedJob, Vec<Diagnostic>> {
@@ -496,40 +437,6 @@ impl<'a> Rendering<'a> {
             settled,
             JobRuleInputs {
                 gpus,
-                ..JobRuleInputs::default()
-            },
-        )
-    }
-
-    fn ray(&self, job: &Ray) -> Result<RenderedJob, Vec<Diagnostic>> {
-        let gpus = self.gpus()?;
-        let known = image_of(&self.inputs.catalog.image, &job.pods.image)
-            .and_then(|row| row.ray_of(&job.pods.image));
-        let Some(ray_version) = job.ray_version.clone().or(known) else {
-            let message = format!(
-                "which release of Ray is in `{}` is not known",
-                railwright_base::text::one_line(&job.pods.image, 100)
-            );
-            let next = self.asked.words(
-                "say it: --ray-version 2.40.0, as `ray --version` prints it in the image",
-                "say it: `ray_version: 2.40.0`, as `ray --version` prints it in the image",
-            );
-            return Err(self.wrong("RW1229", message, next));
-        };
-        let devices = self.devices();
-        let mut settled = self.settled(&devices, &[]);
-        settled.warnings.extend(self.no_room(job.replicas, gpus)?);
-        let names = RayNames {
-            pod: self.pod_names(self.resources(gpus, &devices), &settled.variables),
-            replicas: job.replicas,
-            ray_version: ray_version.clone(),
-        };
-        self.finish(
-            &names,
-            settled,
-            JobRuleInputs {
-                gpus,
-                ray_version: Some(ray_version),
                 ..JobRuleInputs::default()
             },
         )

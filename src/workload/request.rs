@@ -262,7 +262,7 @@ impl JobRequest {
         }
     }
 
-    /// The same with its pods changed.
+    /// A copy of the request whose pods are changed.
     pub(super) fn with_pods(&self, change: impl FnOnce(&mut Pods)) -> JobRequest {
         let mut request = self.clone();
         change(match &mut request {

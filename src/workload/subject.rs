@@ -35,32 +35,15 @@ pub(super) fn build_rule_subject(
     catalog: &Catalog,
     asked: &RequestPlaces,
 ) -> JobSubject {
-    let JobSubjectInputs {
-        request,
-        gpus,
-        ray_version,
-        variables,
-        objects,
-        offers,
-    } = *seen;
+    let (request, offers) = (seen.request, seen.offers);
     let mut containers = Vec::new();
-    objects
+    seen.objects
         .iter()
         .flat_map(Map::values)
         .for_each(|value| collect_containers(value, &mut containers));
     let pods = request.pods();
-    let interface = variables
-        .iter()
-        .find(|variable| variable.name == "NCCL_SOCKET_IFNAME");
     let row = image_of(&catalog.image, &pods.image);
-    let mut devices: BTreeMap<&str, u32> = BTreeMap::new();
-    for (resource, amount) in containers.iter().flat_map(|container| &container.limits) {
-        if is_rdma(resource, offers) {
-            let count: u32 = format_amount(amount).parse().unwrap_or_default();
-            let known = devices.entry(resource).or_default();
-            *known = count.max(*known);
-        }
-    }
+    let devices = count_rdma_devices(&containers, offers);
     let rdma = devices
         .iter()
         .map(|(resource, count)| format!("{resource}={count}"))
@@ -83,7 +66,7 @@ pub(super) fn build_rule_subject(
         demo: row
             .filter(|row| row.demo)
             .map(|row| row.note.clone().unwrap_or_default()),
-        gpus,
+        gpus: seen.gpus,
         nproc,
         rdma,
         shared_units: shared.collect(),
@@ -93,18 +76,40 @@ pub(super) fn build_rule_subject(
             .filter(|one| !offers.is_empty() && !offers.iter().any(|offer| offer.resource == **one))
             .map(|one| (*one).to_owned())
             .collect(),
-        ray_version: ray_version.map(str::to_owned),
+        ray_version: seen.ray_version.map(str::to_owned),
         image_ray_version: row.and_then(|row| row.ray_of(&pods.image)),
         unequal: containers.iter().flat_map(find_unequal_limits).collect(),
         reaches_rails: pods.host_network || pods.network.is_some(),
-        pod_interface: interface
-            .filter(|_| !pods.host_network)
-            .map(|one| one.value.trim_start_matches('=').to_owned()),
+        pod_interface: find_socket_interface(seen.variables).filter(|_| !pods.host_network),
     };
     JobSubject {
         facts,
         places: asked.labels(),
     }
+}
+
+/// The network interface at which ranks meet, where it is set.
+fn find_socket_interface(variables: &[Variable]) -> Option<String> {
+    let variable = variables
+        .iter()
+        .find(|variable| variable.name == "NCCL_SOCKET_IFNAME")?;
+    Some(variable.value.trim_start_matches('=').to_owned())
+}
+
+/// How many RDMA devices of each resource a container has at most.
+fn count_rdma_devices<'c>(
+    containers: &'c [Container<'_>],
+    offers: &[Offer],
+) -> BTreeMap<&'c str, u32> {
+    let mut devices: BTreeMap<&str, u32> = BTreeMap::new();
+    for (resource, amount) in containers.iter().flat_map(|container| &container.limits) {
+        if is_rdma(resource, offers) {
+            let count: u32 = format_amount(amount).parse().unwrap_or_default();
+            let known = devices.entry(resource).or_default();
+            *known = count.max(*known);
+        }
+    }
+    devices
 }
 
 /// All containers below a value.

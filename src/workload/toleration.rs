@@ -75,7 +75,8 @@ impl<'a> Toleration<'a> {
         let Some(key) = self.key else {
             return json!({ "operator": "Exists" });
         };
-        let mut made = json!({ "key": key, "operator": if self.value.is_some() { "Equal" } else { "Exists" } });
+        let operator = self.value.map_or("Exists", |_| "Equal");
+        let mut made = json!({ "key": key, "operator": operator });
         for (name, value) in [("value", self.value), ("effect", self.effect)] {
             if let Some(value) = value {
                 made[name] = json!(value);

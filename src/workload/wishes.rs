@@ -104,30 +104,9 @@ impl Wishing<'_> {
         whose: &mut BTreeMap<Address, String>,
     ) -> Result<Address, Vec<Diagnostic>> {
         let body = self.body(object);
-        let kind = &KubernetesObject;
-        let mut problems: Vec<Diagnostic> = kind
-            .check(&body)
-            .into_iter()
-            .map(|error| {
-                let told = self.at(
-                    Diagnostic::error(
-                        "RW0208",
-                        format!("workload {}: {}", self.rendered.name, error.message),
-                    ),
-                    "makes this",
-                );
-                error.help.into_iter().fold(told, Diagnostic::next)
-            })
-            .collect();
-        if let Some(text) = reserved_text(&body) {
-            let shown = railwright_base::text::one_line(text, 60);
-            let error = Diagnostic::error(
-                "RW0215",
-                format!("`{shown}` holds a character that is kept for the marks of secrets"),
-            );
-            problems.push(self.at(error, "in here").next("remove the character"));
-        }
-        let Some(path) = kind.address_path(&body).filter(|_| problems.is_empty()) else {
+        let path = KubernetesObject.address_path(&body);
+        let problems = self.check_body(&body);
+        let Some(path) = path.filter(|_| problems.is_empty()) else {
             return Err(problems);
         };
         let address = Address {
@@ -136,20 +115,60 @@ impl Wishing<'_> {
             attribute: None,
         };
         if let Some(other) = whose.get(&address) {
-            let error = Diagnostic::error(
-                "RW0232",
-                format!("{address} is wished for twice: by this workload, and by {other}"),
-            );
-            let error = self
-                .at(error, "makes it")
-                .effect("each would take away what the other sets");
-            return Err(vec![error.next(
-                "give the workload another name or namespace, or take one of both out",
-            )]);
+            return Err(vec![self.report_duplicate(&address, other)]);
         }
         let module = of_workload(&self.rendered.name);
-        let why = ResourceProvenance {
-            module: module.clone(),
+        desired
+            .why
+            .insert(address.clone(), vec![self.explain_origin(&module)]);
+        let place = self.loaded.place(&format!("workloads[{}]", self.index));
+        let wish = DesiredResource {
+            address: address.clone(),
+            after,
+            want: Arc::new(Want {
+                kind: KubernetesObject.name().to_owned(),
+                body,
+                module,
+                places: place.into_iter().collect(),
+            }),
+        };
+        whose.insert(address.clone(), wish.whose());
+        desired.wishes.push(wish);
+        Ok(address)
+    }
+
+    /// All that is wrong with an object, each at the workload that makes it.
+    fn check_body(&self, body: &Value) -> Vec<Diagnostic> {
+        let mut problems = Vec::new();
+        for error in KubernetesObject.check(body) {
+            let message = format!("workload {}: {}", self.rendered.name, error.message);
+            let told = self.at(Diagnostic::error("RW0208", message), "makes this");
+            problems.push(error.help.into_iter().fold(told, Diagnostic::next));
+        }
+        if let Some(text) = reserved_text(body) {
+            let shown = railwright_base::text::one_line(text, 60);
+            let error = Diagnostic::error(
+                "RW0215",
+                format!("`{shown}` holds a character that is kept for the marks of secrets"),
+            );
+            problems.push(self.at(error, "in here").next("remove the character"));
+        }
+        problems
+    }
+
+    fn report_duplicate(&self, address: &Address, other: &str) -> Diagnostic {
+        let error = Diagnostic::error(
+            "RW0232",
+            format!("{address} is wished for twice: by this workload, and by {other}"),
+        );
+        self.at(error, "makes it")
+            .effect("each would take away what the other sets")
+            .next("give the workload another name or namespace, or take one of both out")
+    }
+
+    fn explain_origin(&self, module: &str) -> ResourceProvenance {
+        ResourceProvenance {
+            module: module.to_owned(),
             summary: format!(
                 "`workloads[{}]` of the spec, kind {}",
                 self.index,
@@ -157,26 +176,7 @@ impl Wishing<'_> {
             ),
             conditions: Vec::new(),
             facts: BTreeMap::new(),
-        };
-        let places = self
-            .loaded
-            .place(&format!("workloads[{}]", self.index))
-            .into_iter()
-            .collect();
-        desired.why.insert(address.clone(), vec![why]);
-        let wish = DesiredResource {
-            address: address.clone(),
-            after,
-            want: Arc::new(Want {
-                kind: kind.name().to_owned(),
-                body,
-                module,
-                places,
-            }),
-        };
-        whose.insert(address.clone(), wish.whose());
-        desired.wishes.push(wish);
-        Ok(address)
+        }
     }
 
     fn body(&self, object: &Map<String, Value>) -> Value {

@@ -299,9 +299,10 @@ fn workloads(loaded: &LoadedSpec) -> Opened {
 
 /// The example's tables, and one with every sort of line.
 fn cablings() -> Vec<Vec<u8>> {
-    let own = "# rack \
-               1\r\n\nhost,nic,switch,port\n\"gpu[01,03]\",ens0f0np0,leaf1,\"Ethernet[0,8]\"\n \
-               gpu02 , ens[0-1]f0np0,leaf[1-2],Ethernet4\n";
+    let own = "# rack 1\r\n\
+               \n\
+               host,nic,switch,port\n\
+               \"gpu[01,03]\",ens0f0np0,leaf1,\"Ethernet[0,8]\"\n gpu02 , ens[0-1]f0np0,leaf[1-2],Ethernet4\n";
     ["inventories/roce-a100", "inventories/roce-h100-rail"]
         .map(|folder| std::fs::read(Path::new(folder).join("cabling.csv")).unwrap())
         .into_iter()
@@ -433,11 +434,21 @@ fn pods() -> Vec<Vec<u8>> {
     let elf = "7f454c4602010100";
     let lib = "/usr/lib/x86_64-linux-gnu";
     let complete = format!(
-        "begin 1\nenvironment /opt/lib\nconfiguration /usr/local/lib\nfile {elf} \
-         {lib}/libibverbs.so.1\npattern {lib}/libibverbs/lib%s-rdmav34.so \
-         {lib}/libibverbs.so.1\nfile {elf} {lib}/libibverbs/libmlx5-rdmav34.so\nfile {elf} \
-         {lib}/librdmacm.so.1\ndriver mlx5\ncache \ncached {lib}/libibverbs.so.1\ndevice c \
-         uverbs0\ndevice c rdma_cm\nlimit 8192\ncapabilities 00000000a80425fb\nend 1\n"
+        "begin 1\n\
+         environment /opt/lib\n\
+         configuration /usr/local/lib\n\
+         file {elf} {lib}/libibverbs.so.1\n\
+         pattern {lib}/libibverbs/lib%s-rdmav34.so {lib}/libibverbs.so.1\n\
+         file {elf} {lib}/libibverbs/libmlx5-rdmav34.so\n\
+         file {elf} {lib}/librdmacm.so.1\n\
+         driver mlx5\n\
+         cache \n\
+         cached {lib}/libibverbs.so.1\n\
+         device c uverbs0\n\
+         device c rdma_cm\n\
+         limit 8192\n\
+         capabilities 00000000a80425fb\n\
+         end 1\n"
     );
     vec![
         complete.into_bytes(),
@@ -470,8 +481,12 @@ fn open_pod(bytes: &[u8]) -> Opened {
 fn counters() -> Vec<Vec<u8>> {
     let port = |rail: usize| {
         format!(
-            "port ens{rail}f0np0\nrx_prio3_pause {rail}\ntx_prio3_pause 7\nrx_prio5_pause \
-             18446744073709551615\nout_of_buffer 4294967295\nPFC_WD_STATUS/3 stormed\n"
+            "port ens{rail}f0np0\n\
+             rx_prio3_pause {rail}\n\
+             tx_prio3_pause 7\n\
+             rx_prio5_pause 18446744073709551615\n\
+             out_of_buffer 4294967295\n\
+             PFC_WD_STATUS/3 stormed\n"
         )
     };
     vec![
@@ -681,10 +696,13 @@ fn open_rules(bytes: &[u8]) -> Opened {
 fn scripts() -> Vec<Vec<u8>> {
     [
         "sudo apt-get install -y mofed && sudo reboot\nip link set dev eth1 mtu 9000 | tee log\n",
-        "git clone https://github.com/Mellanox/nv_peer_memory.git\ncd nv_peer_memory && git \
-         checkout 1.0-9\nmake && sudo insmod ./nv_peer_mem.ko\n",
-        "cat <<EOF | sudo tee /etc/modules-load.d/x.conf\nrdma_ucm\nEOF\nfor i in 1 2; do mlnx_qos \
-         -i ens$i --pfc 0,0,0,1,0,0,0,0 2>/dev/null; done\n",
+        "git clone https://github.com/Mellanox/nv_peer_memory.git\n\
+         cd nv_peer_memory && git checkout 1.0-9\n\
+         make && sudo insmod ./nv_peer_mem.ko\n",
+        "cat <<EOF | sudo tee /etc/modules-load.d/x.conf\n\
+         rdma_ucm\n\
+         EOF\n\
+         for i in 1 2; do mlnx_qos -i ens$i --pfc 0,0,0,1,0,0,0,0 2>/dev/null; done\n",
     ]
     .map(|text| text.as_bytes().to_vec())
     .to_vec()
@@ -981,9 +999,12 @@ fn open_log(bytes: &[u8]) -> Opened {
 fn known_hosts() -> Vec<Vec<u8>> {
     let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ5G5s8LAr6vB4PXXA0uHVXJsXIYzkUXjsNkNBqjGRzJ";
     let text = format!(
-        "# a comment\n127.0.0.1 {key}\n[127.0.0.1]:1 {key} me\n@cert-authority * {key}\n@revoked \
-         other,!127.0.0.1 {key}\n|1|F1E1KeoE/eEWhi10WpGv4OdiO6Y=|3988QV0VE8wmZL7suNrYQLITLCg= \
-         {key}\n"
+        "# a comment\n\
+         127.0.0.1 {key}\n\
+         [127.0.0.1]:1 {key} me\n\
+         @cert-authority * {key}\n\
+         @revoked other,!127.0.0.1 {key}\n\
+         |1|F1E1KeoE/eEWhi10WpGv4OdiO6Y=|3988QV0VE8wmZL7suNrYQLITLCg= {key}\n"
     );
     vec![text.into_bytes()]
 }

@@ -190,8 +190,12 @@ impl Fabric {
             switches.push_str(&format!("  - {{ name: {name}{reached} }}\n"));
         }
         let spec = format!(
-            "cluster: cables\nfabric: {{ kind: rocev2 }}\nssh: {{ user: root, host_keys: \
-             known_hosts }}\nnodes:\n{nodes}switches:\n{switches}cabling: cabling.csv\n"
+            "cluster: cables\n\
+             fabric: {{ kind: rocev2 }}\n\
+             ssh: {{ user: root, host_keys: known_hosts }}\n\
+             nodes:\n\
+             {nodes}switches:\n\
+             {switches}cabling: cabling.csv\n"
         );
         std::fs::set_permissions(
             place.path(),
@@ -475,8 +479,9 @@ fn without_a_file_nothing_is_asked() {
     let place = Place::new();
     place.write(
         "inv/cluster.yaml",
-        "cluster: c\nfabric: { kind: rocev2 }\nnodes: [{ name: n1, nics: \
-         { model: soft-roce, netdev: rail0 } }]\n",
+        "cluster: c\n\
+         fabric: { kind: rocev2 }\n\
+         nodes: [{ name: n1, nics: { model: soft-roce, netdev: rail0 } }]\n",
     );
     insta::assert_snapshot!(place.run(&["verify", "cabling", "inv"]), @r#"
     $ railwright verify cabling inv
@@ -510,9 +515,11 @@ fn without_a_file_nothing_is_asked() {
     "#);
     place.write(
         "inv/cluster.yaml",
-        "cluster: c\nfabric: { kind: rocev2 }\nnodes: [{ name: 'n[1-2]', nics: \
-         { model: soft-roce, netdev: rail0 } }]\nswitches: [{ name: leaf1 }]\ncabling: \
-         cabling.csv\n",
+        "cluster: c\n\
+         fabric: { kind: rocev2 }\n\
+         nodes: [{ name: 'n[1-2]', nics: { model: soft-roce, netdev: rail0 } }]\n\
+         switches: [{ name: leaf1 }]\n\
+         cabling: cabling.csv\n",
     );
     place.write(
         "inv/cabling.csv",

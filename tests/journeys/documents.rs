@@ -173,8 +173,9 @@ fn a_host_that_is_down_is_told_as_the_schemas_say() {
     // Nobody listens on port 1 of loopback.
     place.write(
         "down/cluster.yaml",
-        "cluster: a\nssh: { address: 127.0.0.1, port: 1, host_keys: keys }\nnodes: \
-         [{ name: n1 }]\n",
+        "cluster: a\n\
+         ssh: { address: 127.0.0.1, port: 1, host_keys: keys }\n\
+         nodes: [{ name: n1 }]\n",
     );
     place.write("down/keys", "");
     holds("observation", &json(&place, &["facts", "down"], 3));

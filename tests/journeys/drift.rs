@@ -419,8 +419,14 @@ fn one_host_of_a_class_that_differs_is_told_and_is_no_drift() {
     );
     let host = |name: &str, kernel: &str| {
         let out = format!(
-            "version 1\nos ID=debian\nos VERSION_ID=12\nkernel {kernel}\ncmdline \
-             quiet\narchitecture x86_64\nuid 0\nend\n"
+            "version 1\n\
+             os ID=debian\n\
+             os VERSION_ID=12\n\
+             kernel {kernel}\n\
+             cmdline quiet\n\
+             architecture x86_64\n\
+             uid 0\n\
+             end\n"
         );
         (
             format!("host/{name}"),

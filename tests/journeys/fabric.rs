@@ -29,13 +29,20 @@ fn answer(out: &str) -> Value {
 
 fn host() -> Value {
     let link = "mtu=9000\nflags=0x1003\noperstate=up\ncarrier=1\n";
-    let qos = "\n== pfc 0\n|{\"prio_pfc\":[false,false,false,true,false,false,false,false]}\n\n== \
-               app 0\n|{\"dscp_prio\":[[26,3],[48,6]]}\n";
+    let qos = "\n\
+               == pfc 0\n\
+               |{\"prio_pfc\":[false,false,false,true,false,false,false,false]}\n\
+               \n\
+               == app 0\n\
+               |{\"dscp_prio\":[[26,3],[48,6]]}\n";
     let counters = |uptime: u32, pauses: u32| {
         let port = |rail: u32| {
             format!(
-                "port ens{rail}f0np0\nrx_prio3_pause {pauses}\nrx_prio5_pause \
-                 0\nrx_prio3_buf_discard 0\nnp_cnp_sent 7\n"
+                "port ens{rail}f0np0\n\
+                 rx_prio3_pause {pauses}\n\
+                 rx_prio5_pause 0\n\
+                 rx_prio3_buf_discard 0\n\
+                 np_cnp_sent 7\n"
             )
         };
         answer(&format!("uptime {uptime}.00\n{}{}", port(0), port(1)))
@@ -69,8 +76,10 @@ fn leaf() -> Value {
     let counters = |uptime: u32| {
         let port = |port: &&str| {
             format!(
-                "port {port}\nSAI_PORT_STAT_PFC_3_RX_PKTS 1\nSAI_QUEUE_STAT_DROPPED_PACKETS/3 \
-                 4\nPFC_WD_QUEUE_STATS_DEADLOCK_DETECTED/3 0\n"
+                "port {port}\n\
+                 SAI_PORT_STAT_PFC_3_RX_PKTS 1\n\
+                 SAI_QUEUE_STAT_DROPPED_PACKETS/3 4\n\
+                 PFC_WD_QUEUE_STATS_DEADLOCK_DETECTED/3 0\n"
             )
         };
         answer(&format!(
@@ -84,8 +93,14 @@ fn leaf() -> Value {
 fn spine() -> Value {
     let set = json!({ "ports": ["swp1", "swp2"], "set": { "qos": { "roce": { "mode": "lossless" } }, "interface": {
         "swp1": { "link": { "state": { "up": {} } } }, "swp2": { "link": { "state": { "up": {} } } } } } });
-    let counters = "uptime 5\nport swp1\nrx-pause-frames/3 0\nrx-buffer-discards/3 0 \
-                    Bytes\ndeadlock-count/3 0\nstatus/3 OK\nport swp2\nrx-pause-frames/3 0\n";
+    let counters = "uptime 5\n\
+                    port swp1\n\
+                    rx-pause-frames/3 0\n\
+                    rx-buffer-discards/3 0 Bytes\n\
+                    deadlock-count/3 0\n\
+                    status/3 OK\n\
+                    port swp2\n\
+                    rx-pause-frames/3 0\n";
     let second = counters.replace("uptime 5", "uptime 35");
     json!({ "answers": { "switch:running": answer(&set.to_string()), "switch_counters:first": answer(counters), "switch_counters:second": answer(&second) } })
 }
@@ -284,10 +299,12 @@ fn what_cannot_be_is_told_at_once() {
     assert_eq!(json["links"][0]["troubles"][0]["count"], Value::Null);
 
     let away = Place::new();
-    let spec = "cluster: here\nfabric: { kind: rocev2 }\nssh: \
-                { user: root, address: 127.0.0.1, port: 1, host_keys: known_hosts }\nnodes: [{ \
-                name: n1, nics: { model: soft-roce, netdev: ens1 } }]\nswitches: \
-                [{ name: leaf1 }]\ncabling: cabling.csv\n";
+    let spec = "cluster: here\n\
+                fabric: { kind: rocev2 }\n\
+                ssh: { user: root, address: 127.0.0.1, port: 1, host_keys: known_hosts }\n\
+                nodes: [{ name: n1, nics: { model: soft-roce, netdev: ens1 } }]\n\
+                switches: [{ name: leaf1 }]\n\
+                cabling: cabling.csv\n";
     away.write("inv/cluster.yaml", spec).write(
         "inv/cabling.csv",
         "host,nic,switch,port\nn1,ens1,leaf1,Ethernet0\n",
@@ -316,10 +333,12 @@ fn what_cannot_be_is_told_at_once() {
 #[test]
 fn switches_are_drawn_where_they_stand() {
     let place = Place::new();
-    let spec = "cluster: here\nfabric: { kind: rocev2 }\nssh: { address: local }\nnodes: [{ name: \
-                n1, nics: { model: soft-roce, netdev: lo } }]\nswitches: \
-                [{ name: 'leaf[1-2]', role: leaf }, { name: spine1, role: spine }]\ncabling: \
-                cabling.csv\n";
+    let spec = "cluster: here\n\
+                fabric: { kind: rocev2 }\n\
+                ssh: { address: local }\n\
+                nodes: [{ name: n1, nics: { model: soft-roce, netdev: lo } }]\n\
+                switches: [{ name: 'leaf[1-2]', role: leaf }, { name: spine1, role: spine }]\n\
+                cabling: cabling.csv\n";
     let table = "host,nic,switch,port\nn1,lo,leaf1,E0\nspine1,E1,leaf1,E1\nleaf2,E1,spine1,E2\nleaf2,E8,leaf1,E8\n";
     place
         .write("inv/cluster.yaml", spec)
@@ -356,9 +375,12 @@ fn switches_are_drawn_where_they_stand() {
 #[test]
 fn a_result_has_its_place_before_anybody_is_asked_and_is_never_lost() {
     let place = Place::new();
-    let spec = "cluster: here\nfabric: { kind: rocev2 }\nssh: { address: local }\nnodes: [{ name: \
-                n1, nics: { model: soft-roce, netdev: lo } }]\nswitches: \
-                [{ name: leaf1 }]\ncabling: cabling.csv\n";
+    let spec = "cluster: here\n\
+                fabric: { kind: rocev2 }\n\
+                ssh: { address: local }\n\
+                nodes: [{ name: n1, nics: { model: soft-roce, netdev: lo } }]\n\
+                switches: [{ name: leaf1 }]\n\
+                cabling: cabling.csv\n";
     place.write("inv/cluster.yaml", spec).write(
         "inv/cabling.csv",
         "host,nic,switch,port\nn1,lo,leaf1,Ethernet0\n",
@@ -511,9 +533,12 @@ fn the_example_with_two_pods_as_it_is_delivered() {
 #[test]
 fn what_was_read_is_recorded_and_judged_again() {
     let place = Place::new();
-    let spec = "cluster: here\nfabric: { kind: rocev2 }\nssh: { address: local }\nnodes: [{ name: \
-                n1, nics: { model: soft-roce, netdev: lo } }]\nswitches: \
-                [{ name: leaf1 }]\ncabling: cabling.csv\n";
+    let spec = "cluster: here\n\
+                fabric: { kind: rocev2 }\n\
+                ssh: { address: local }\n\
+                nodes: [{ name: n1, nics: { model: soft-roce, netdev: lo } }]\n\
+                switches: [{ name: leaf1 }]\n\
+                cabling: cabling.csv\n";
     place.write("inv/cluster.yaml", spec).write(
         "inv/cabling.csv",
         "host,nic,switch,port\nn1,lo,leaf1,Ethernet0\n",

@@ -6,9 +6,12 @@ use railwright_resource::Observation;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-const SPEC: &str = "cluster: c\nfabric: { kind: rocev2 }\nssh: \
-                    { user: root, host_keys: known_hosts }\nnodes: [{ name: n1, os: debian-12, \
-                    nics: { model: soft-roce, netdev: rail0 } }]\nswitches: [{ name: leaf1 }]\n";
+const SPEC: &str = "cluster: c\n\
+                    fabric: { kind: rocev2 }\n\
+                    ssh: { user: root, host_keys: known_hosts }\n\
+                    nodes: [{ name: n1, os: debian-12, nics: { model: soft-roce, netdev: rail0 } \
+                    }]\n\
+                    switches: [{ name: leaf1 }]\n";
 
 /// What stands in every foreign file.
 const POISON: &str = "P0ISON-token";
@@ -177,8 +180,9 @@ fn a_template_that_would_not_end_is_told_with_its_line() {
     );
     place.write(
         "inv/modules/m/module.yaml",
-        "module: m\nsummary: a file\nresources:\n  - id: x\n    file: \
-         { path: /etc/x, template: x.j2, mode: '0644' }\n",
+        "module: m\n\
+         summary: a file\n\
+         resources:\n  - id: x\n    file: { path: /etc/x, template: x.j2, mode: '0644' }\n",
     );
     let turns = "{% for a in range(end=99999) %}\n{% for b in range(end=99999) %}{% endfor %}{% endfor %}\n";
     place.write("inv/modules/m/templates/x.j2", format!("first\n{turns}"));
@@ -275,8 +279,9 @@ fn what_asks_for_all_memory_or_time_is_ended() {
 /// content a file of hosts, which is shown.
 #[test]
 fn a_link_shows_no_other_file_of_the_inventory() {
-    const MODULE: &str = "module: m\nsummary: a file\nresources:\n  - { id: x, file: \
-                          { path: /etc/x, template: s, mode: '0644' } }\n";
+    const MODULE: &str = "module: m\n\
+                          summary: a file\n\
+                          resources:\n  - { id: x, file: { path: /etc/x, template: s, mode: '0644' } }\n";
     let key = "repositories: [{ name: x, url: 'https://x.example/', suite: ./, key: token }]\n";
     for (link, to, more, why) in [
         (
@@ -469,8 +474,10 @@ fn pipes_are_not_waited_for() {
 #[test]
 fn nothing_of_a_secret_is_printed_where_no_target_is_contacted() {
     let place = Place::new();
-    let spec = "cluster: c\nfabric: { kind: none }\nssh: \
-                { user: root, host_keys: known_hosts }\nnodes: [{ name: n1 }]\n";
+    let spec = "cluster: c\n\
+                fabric: { kind: none }\n\
+                ssh: { user: root, host_keys: known_hosts }\n\
+                nodes: [{ name: n1 }]\n";
     place.write(
         "inv/cluster.yaml",
         format!(
@@ -482,8 +489,9 @@ fn nothing_of_a_secret_is_printed_where_no_target_is_contacted() {
         .write("inv/known_hosts", "");
     place.write(
         "inv/modules/m/module.yaml",
-        "module: m\nsummary: a file\nresources:\n  - { id: x, file: { path: /etc/x, content: '{{ \
-         secrets.t }}', mode: '0600' } }\n",
+        "module: m\n\
+         summary: a file\n\
+         resources:\n  - { id: x, file: { path: /etc/x, content: '{{ secrets.t }}', mode: '0600' } }\n",
     );
     let mut observation =
         serde_json::to_value(Observation::at("2026-01-01T00:00:00Z".to_owned())).unwrap();
@@ -535,8 +543,10 @@ fn not_every_unknown_name_is_worth_a_suggestion() {
         .collect();
     place.write(
         "inv/modules/m/module.yaml",
-        "module: m\nsummary: one\nparameters: { parameters: \
-         { type: integer, default: 1, doc: one } }\nresources: []\n",
+        "module: m\n\
+         summary: one\n\
+         parameters: { parameters: { type: integer, default: 1, doc: one } }\n\
+         resources: []\n",
     );
     place.write(
         "inv/cluster.yaml",
@@ -557,16 +567,19 @@ fn not_every_unknown_name_is_worth_a_suggestion() {
 #[test]
 fn no_document_acts_on_the_terminal() {
     let place = Place::new();
-    let spec = "cluster: c\nfabric: { kind: none }\nssh: \
-                { user: root, host_keys: known_hosts }\nnodes: [{ name: n1 }]\n";
+    let spec = "cluster: c\n\
+                fabric: { kind: none }\n\
+                ssh: { user: root, host_keys: known_hosts }\n\
+                nodes: [{ name: n1 }]\n";
     place.write(
         "inv/cluster.yaml",
         format!("{spec}modules: {{ m: {{ enabled: true }} }}\n"),
     );
     place.write(
         "inv/modules/m/module.yaml",
-        "module: m\nsummary: a file\nresources:\n  - { id: x, file: \
-         { path: /etc/x, content: ours, mode: '0644' } }\n",
+        "module: m\n\
+         summary: a file\n\
+         resources:\n  - { id: x, file: { path: /etc/x, content: ours, mode: '0644' } }\n",
     );
     let mut observation =
         serde_json::to_value(Observation::at("2026-01-01T00:00:00Z".to_owned())).unwrap();

@@ -18,8 +18,10 @@ pub struct Pair {
 
 /// How an inventory of them begins: the names of its hosts follow.
 pub fn head() -> &'static str {
-    "cluster: bare\nfabric: { kind: rocev2, mtu: 9000 }\nssh: \
-     { user: root, host_keys: known_hosts, identities: [id1, id2] }\nnodes:\n"
+    "cluster: bare\n\
+     fabric: { kind: rocev2, mtu: 9000 }\n\
+     ssh: { user: root, host_keys: known_hosts, identities: [id1, id2] }\n\
+     nodes:\n"
 }
 
 fn stand_in(path: &str) -> PathBuf {
@@ -58,10 +60,7 @@ impl Pair {
         let place = Place::new();
         let group = |name: &str, server: &Server| {
             format!(
-                "  - name: {name}\n    os: debian-12\n    rdma_stack: {{ flavour: doca, version: \
-                 3.2.1 }}\n    gpu: {{ model: A100-SXM4-80GB, count: 2 }}\n    nics: {{ model: \
-                 ConnectX-6, rails: 2, netdev: \"ens{{rail}}f0np0\" }}\n    ssh: {{ address: \
-                 127.0.0.1, port: {} }}\n",
+                "  - name: {name}\n    os: debian-12\n    rdma_stack: {{ flavour: doca, version: 3.2.1 }}\n    gpu: {{ model: A100-SXM4-80GB, count: 2 }}\n    nics: {{ model: ConnectX-6, rails: 2, netdev: \"ens{{rail}}f0np0\" }}\n    ssh: {{ address: 127.0.0.1, port: {} }}\n",
                 server.port
             )
         };

@@ -110,9 +110,7 @@ fn a_package_manager_that_another_holds() {
 
 #[test]
 fn a_file_system_that_is_read_only() {
-    let wishes = "  - id: note\n    file: { path: /etc/rails/note.conf, content: \"rails\\n\" }\n  \
-                  - id: after\n    after: [note]\n    file: \
-                  { path: /etc/after.conf, content: x }\n";
+    let wishes = "  - id: note\n    file: { path: /etc/rails/note.conf, content: \"rails\\n\" }\n  - id: after\n    after: [note]\n    file: { path: /etc/after.conf, content: x }\n";
     let Some(machine) = Machine::start("read-only", wishes, &[]) else {
         return;
     };

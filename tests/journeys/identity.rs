@@ -3,9 +3,7 @@
 
 use crate::machine::Machine;
 
-const NOTE: &str = "  - id: note\n    file: { path: /etc/note.conf, content: \"rails\\n\" }\n  - \
-                    id: token\n    file: { path: /etc/token, content: \"{{ secrets.t }}\", mode: \
-                    \"0600\" }\n";
+const NOTE: &str = "  - id: note\n    file: { path: /etc/note.conf, content: \"rails\\n\" }\n  - id: token\n    file: { path: /etc/token, content: \"{{ secrets.t }}\", mode: \"0600\" }\n";
 
 /// What the program says in one line, after it ended with this code.
 fn told(machine: &Machine, code: i32, words: &[&str]) -> String {

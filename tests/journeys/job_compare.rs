@@ -43,9 +43,11 @@ fn nccl(over_rdma: bool) -> String {
             ),
         };
         format!(
-            "{me} {found}\n{me} Using network {name}\n{me} Channel 00/0 : 1[0] -> 0[0] [receive] \
-             via {way}\n{me} ncclCommInitRank comm 0x5581 rank {rank} nranks 2 cudaDev 0 nvmlDev 0 \
-             busId 1b000 commId 0x9 - Init COMPLETE\n"
+            "{me} {found}\n\
+             {me} Using network {name}\n\
+             {me} Channel 00/0 : 1[0] -> 0[0] [receive] via {way}\n\
+             {me} ncclCommInitRank comm 0x5581 rank {rank} nranks 2 cudaDev 0 nvmlDev 0 busId \
+             1b000 commId 0x9 - Init COMPLETE\n"
         )
     };
     format!("NCCL version 2.21.5+cuda12.4\n{}{}", rank(0), rank(1))
@@ -85,11 +87,13 @@ fn table(over_rdma: bool, slower: f64) -> String {
         )
     };
     format!(
-        "{}# Collective test starting: all_reduce_perf\n# nThread 1 nGpus 1 minBytes 8 maxBytes \
-         8589934592 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: \
-         0\n#       size         count      type   redop    root     time   algbw   busbw #wrong     \
-         time   algbw   busbw #wrong\n{}{}# Out of bounds values : 0 OK\n# Avg bus bandwidth    : \
-         7.1575\n",
+        "{}# Collective test starting: all_reduce_perf\n\
+         # nThread 1 nGpus 1 minBytes 8 maxBytes 8589934592 step: 2(factor) warmup iters: 5 iters: \
+         20 agg iters: 1 validation: 1 graph: 0\n\
+         #       size         count      type   redop    root     time   algbw   busbw #wrong     \
+         time   algbw   busbw #wrong\n\
+         {}{}# Out of bounds values : 0 OK\n\
+         # Avg bus bandwidth    : 7.1575\n",
         nccl(over_rdma),
         row(8, 35.2, 0.0),
         row(8 << 30, 600_000.0, 14.32)

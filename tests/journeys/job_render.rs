@@ -564,8 +564,9 @@ fn traffic_between_two_pods_on_two_nodes() {
     // the class of the fabric, as in every other job
     assert_eq!(
         script(&objects[1]),
-        "d='mlx5_0'\nset -- -d \"$d\" '-F' '--report_gbits' '-D' '10' '-p' '18515' \
-         '--tclass=104'\nib_write_bw \"$@\""
+        "d='mlx5_0'\n\
+         set -- -d \"$d\" '-F' '--report_gbits' '-D' '10' '-p' '18515' '--tclass=104'\n\
+         ib_write_bw \"$@\""
     );
     assert!(
         script(&objects[2]).contains("ib_write_bw \"$@\" 'perftest.default'"),
@@ -778,10 +779,11 @@ fn rules_about_jobs_are_asked() {
 
 #[test]
 fn a_template_of_ones_own_is_held_to_the_rules() {
-    let own = "apiVersion: v1\nkind: Pod\nmetadata: { name: {{ pod.name | json }} }\nspec:\n  \
-               containers:\n    - name: own\n      image: {{ pod.image | json }}\n      resources: \
-               { requests: { nvidia.com/gpu: 8, cpu: 4 }, limits: { nvidia.com/gpu: 4, cpu: 4 } \
-               }\n";
+    let own = "apiVersion: v1\n\
+               kind: Pod\n\
+               metadata: { name: {{ pod.name | json }} }\n\
+               spec:\n  containers:\n    - name: own\n      image: {{ pod.image | json }}\n      resources: { requests: { nvidia.com/gpu: 8, cpu: 4 }, limits: \
+               { nvidia.com/gpu: 4, cpu: 4 } }\n";
     let place = place(ERDMA);
     place.write("inv/modules/jobs/perftest-pods.yaml.tera", own);
     let words = with(
@@ -1064,10 +1066,12 @@ fn what_the_spec_does_not_tell_is_said() {
         (Some("=rocep1s0,rocep2s0"), json!([]))
     );
     // Soft-RoCE has the name of its netdev only where udev keeps it.
-    let soft = "cluster: jobs\nfabric: { kind: rocev2 }\nssh: none\nnodes:\n  - { name: \
-                \"gpu[1-2]\", os: debian-12, gpu: { model: L20, count: 1 }, nics: { model: \
-                soft-roce, rails: 2, netdev: \"ens{rail}f0np0\" NAMING } }\nkubernetes: { rdma: { \
-                plugin: shared, resources: { rails: rail 0-1 } } }\n";
+    let soft = "cluster: jobs\n\
+                fabric: { kind: rocev2 }\n\
+                ssh: none\n\
+                nodes:\n  - { name: \"gpu[1-2]\", os: debian-12, gpu: { model: L20, count: 1 }, nics: { \
+                model: soft-roce, rails: 2, netdev: \"ens{rail}f0np0\" NAMING } }\n\
+                kubernetes: { rdma: { plugin: shared, resources: { rails: rail 0-1 } } }\n";
     let rendered_soft = |naming: &str| rendered(&place(&soft.replace("NAMING", naming)), &words);
     let (unknown, kept) = (
         rendered_soft(""),

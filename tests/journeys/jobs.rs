@@ -10,11 +10,13 @@ fn rank(host: &str, rank: u32) -> String {
     let me = format!("{host}:7:42 [0] NCCL INFO");
     let other = 1 - rank;
     format!(
-        "{me} NCCL_SOCKET_IFNAME set by environment to eth0\n{me} NET/IB : Using [0]erdma_0:1/RoCE \
-         [RO]; OOB eth0:10.0.0.{rank}<0>\n{me} Using network IB\n{me} GPU Direct RDMA Enabled for \
-         GPU 0 / HCA 0 (distance 4 <= 5), read 0 mode Default\n{me} Channel 00/0 : {other}[0] -> \
-         {rank}[0] [receive] via NET/IB/0/GDRDMA\n{me} ncclCommInitRank comm 0x5581 rank {rank} \
-         nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9 - Init COMPLETE\n"
+        "{me} NCCL_SOCKET_IFNAME set by environment to eth0\n\
+         {me} NET/IB : Using [0]erdma_0:1/RoCE [RO]; OOB eth0:10.0.0.{rank}<0>\n\
+         {me} Using network IB\n\
+         {me} GPU Direct RDMA Enabled for GPU 0 / HCA 0 (distance 4 <= 5), read 0 mode Default\n\
+         {me} Channel 00/0 : {other}[0] -> {rank}[0] [receive] via NET/IB/0/GDRDMA\n\
+         {me} ncclCommInitRank comm 0x5581 rank {rank} nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 \
+         commId 0x9 - Init COMPLETE\n"
     )
 }
 
@@ -186,9 +188,7 @@ fn a_hung_job_a_silent_one_and_a_broken_one() {
 }
 
 /// What `ifconfig` shows of a pod's high-performance NIC.
-const HPN0: &str = "hpn0      Link encap:Ethernet  HWaddr 00:16:3e:00:00:01\n          inet6 addr: \
-                    fe80::1/64 Scope:Link\n          inet6 addr: 2408::1/128 Scope:Global\n          \
-                    UP BROADCAST RUNNING MULTICAST  MTU:1500  Metric:1\n";
+const HPN0: &str = "hpn0      Link encap:Ethernet  HWaddr 00:16:3e:00:00:01\n          inet6 addr: fe80::1/64 Scope:Link\n          inet6 addr: 2408::1/128 Scope:Global\n          UP BROADCAST RUNNING MULTICAST  MTU:1500  Metric:1\n";
 
 #[test]
 fn on_acs_hpn0_and_bandwidth_count() {
@@ -274,9 +274,10 @@ fn the_inventory_says_which_pods_of_acs_they_are() {
 fn the_inventory_says_what_nics_carry() {
     let place = Place::new();
     place.write("job.log", job());
-    let spec = "cluster: a\nfabric: { kind: rocev2 }\nssh: { user: root }\nnodes:\n  - name: \
-                nccl-worker-[0-1]\n    gpu: { model: A100-SXM4-80GB, count: 8 }\n    nics: \
-                { model: MODEL, netdev: ens1f0np0 }\n    os: ubuntu-22.04\n";
+    let spec = "cluster: a\n\
+                fabric: { kind: rocev2 }\n\
+                ssh: { user: root }\n\
+                nodes:\n  - name: nccl-worker-[0-1]\n    gpu: { model: A100-SXM4-80GB, count: 8 }\n    nics: { model: MODEL, netdev: ens1f0np0 }\n    os: ubuntu-22.04\n";
     place.write("inv/cluster.yaml", spec.replace("MODEL", "ConnectX-5"));
     let said = place.run(&["job", "prove", "--log", "job.log", "--inventory", "inv"]);
     assert!(
@@ -360,10 +361,11 @@ fn standard_input_json_and_what_cannot_be_read() {
 #[test]
 fn the_doctor_names_the_first_cause_and_the_next_command() {
     let place = Place::new();
-    let log = "a:7:9 [0] NCCL INFO Failed to open libibverbs.so[.1]\na:7:9 [0] NCCL INFO \
-               NET/Socket : Using [0]eth0:10.0.0.1<0>\na:7:9 [0] NCCL INFO Using network \
-               Socket\n[rank0]: Watchdog caught collective operation timeout: \
-               WorkNCCL(SeqNum=1)\x1b[0m ran for 600081 milliseconds\n";
+    let log = "a:7:9 [0] NCCL INFO Failed to open libibverbs.so[.1]\n\
+               a:7:9 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>\n\
+               a:7:9 [0] NCCL INFO Using network Socket\n\
+               [rank0]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1)\x1b[0m \
+               ran for 600081 milliseconds\n";
     place.write("job.log", log);
     place.write("good.log", job());
     place.write("silent.log", "nothing\n");

@@ -144,8 +144,11 @@ fn a_switch_is_known_by_its_row_and_its_system() {
                       { priority: 6, dscp: 48 } } }";
         let ssh = "{ user: root, host_keys: known_hosts }";
         format!(
-            "cluster: jobs\nfabric: {fabric}\nssh: {ssh}\nnodes: [{{ name: n1, os: ubuntu-22.04 \
-             }}]\nswitches:\n  - {{ name: leaf1, {switch} }}\n"
+            "cluster: jobs\n\
+             fabric: {fabric}\n\
+             ssh: {ssh}\n\
+             nodes: [{{ name: n1, os: ubuntu-22.04 }}]\n\
+             switches:\n  - {{ name: leaf1, {switch} }}\n"
         )
     };
     let place = place(&spec(
@@ -402,9 +405,11 @@ fn hostile_rows_and_rules_are_refused() {
     };
     let rule = |says: &str, fails: &str| {
         format!(
-            "family: site\nsummary: s\nrules: [{{ code: OP0001, title: t, severity: error, when: \
-             fabric.mtu == 1, at: fabric.mtu, says: \"{says}\", means: m, mend: m, source: s, \
-             passes: {{}}, fails: {fails} }}]\n"
+            "family: site\n\
+             summary: s\n\
+             rules: [{{ code: OP0001, title: t, severity: error, when: fabric.mtu == 1, at: \
+             fabric.mtu, says: \"{says}\", means: m, mend: m, source: s, passes: {{}}, fails: \
+             {fails} }}]\n"
         )
     };
     for (file, text, said) in [

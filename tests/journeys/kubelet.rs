@@ -5,8 +5,10 @@ use crate::fixture::repository;
 use crate::machine::Machine;
 
 const UNIT: &str = "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/bin/kubelet\n";
-const CONFIG: &str = "apiVersion: kubelet.config.k8s.io/v1beta1\ncpuManagerPolicy: none\nkind: \
-                      KubeletConfiguration\nmaxPods: 200";
+const CONFIG: &str = "apiVersion: kubelet.config.k8s.io/v1beta1\n\
+                      cpuManagerPolicy: none\n\
+                      kind: KubeletConfiguration\n\
+                      maxPods: 200";
 
 fn kubelet() -> Option<Machine> {
     let [systemctl, kubelet] =

@@ -132,8 +132,10 @@ fn a_module_that_is_wrong_is_shown_before_any_host_is_asked() {
     );
     place.write(
         "inv/modules/story/module.yaml",
-        "module: story\nsummary: x\nwhen: fabric.kid == \"rocev2\"\nresources:\n  - id: note\n    \
-         file: { path: /etc/note.conf, content: \"{{ host.name\" }\n",
+        "module: story\n\
+         summary: x\n\
+         when: fabric.kid == \"rocev2\"\n\
+         resources:\n  - id: note\n    file: { path: /etc/note.conf, content: \"{{ host.name\" }\n",
     );
     insta::assert_snapshot!(["plan", "validate"].map(|command| place.run(&[command, "inv"])).concat(), @r##"
     $ railwright plan inv

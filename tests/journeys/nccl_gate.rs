@@ -11,16 +11,16 @@ const GPUS: &str = "mkdir -p /sys/bus/pci/drivers/nvidia; for n in 1 2; do d=/sy
 echo 0x030200 >$d/class; echo 0x10de >$d/vendor; echo 0x20b2 >$d/device; ln -s /sys/bus/pci/drivers/nvidia $d/driver; done";
 
 /// A file on each host, so that there is something to roll out.
-const STORY: &str = "module: story\nsummary: what the story needs\nresources:\n  - id: note\n    \
-                     file: { path: /etc/note.conf, content: \"NOTE\\n\" }\n";
+const STORY: &str = "module: story\n\
+                     summary: what the story needs\n\
+                     resources:\n  - id: note\n    file: { path: /etc/note.conf, content: \"NOTE\\n\" }\n";
 
 /// Two hosts with GPUs and without rails, whose gate asks for NCCL's tests.
 fn pair(nccl: &str) -> Option<Pair> {
     let pair = Pair::start()?;
     let group = |name: &str, port: u16| {
         format!(
-            "  - name: {name}\n    os: debian-12\n    gpu: {{ model: A100-SXM4-80GB, count: 2 }}\n    \
-             ssh: {{ address: 127.0.0.1, port: {port} }}\n"
+            "  - name: {name}\n    os: debian-12\n    gpu: {{ model: A100-SXM4-80GB, count: 2 }}\n    ssh: {{ address: 127.0.0.1, port: {port} }}\n"
         )
     };
     let [one, other] = pair.ports();

@@ -31,10 +31,12 @@ impl Fleet {
     /// nobody answers for where it is wanted.
     fn start(names: &[&str], silent: Option<&str>) -> Option<Fleet> {
         let place = Place::new();
-        let mut spec = "cluster: night\nfabric: { kind: none }\nssh: \
-                        { user: root, host_keys: known_hosts, identities: [ID] }\nrollout: \
-                        { canary: 1, max_unavailable: 1, max_disruption: drain }\nmodules: { \
-                        story: { enabled: true } }\nnodes:\n"
+        let mut spec = "cluster: night\n\
+                        fabric: { kind: none }\n\
+                        ssh: { user: root, host_keys: known_hosts, identities: [ID] }\n\
+                        rollout: { canary: 1, max_unavailable: 1, max_disruption: drain }\n\
+                        modules: { story: { enabled: true } }\n\
+                        nodes:\n"
             .to_owned();
         let (mut hosts, mut known, mut identities) = (Vec::new(), String::new(), Vec::new());
         for name in names {

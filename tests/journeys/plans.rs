@@ -208,8 +208,9 @@ fn a_recording_of_nobody_does_not_take_the_place_of_a_good_one() {
     // Nothing listens there: the connection is refused at once.
     place.write(
         "inv/cluster.yaml",
-        "cluster: a\nssh: { user: root, host_keys: k }\nnodes: [{ name: n1, ssh: \
-         { address: 127.0.0.1, port: 1 } }]\n",
+        "cluster: a\n\
+         ssh: { user: root, host_keys: k }\n\
+         nodes: [{ name: n1, ssh: { address: 127.0.0.1, port: 1 } }]\n",
     );
     place.write("inv/k", "").write("facts.json", "good");
     let said = place.run(&["facts", "inv", "-o", "facts.json"]);

@@ -92,9 +92,10 @@ impl Story {
 
     fn spec(&self, ssh: &str) {
         let text = format!(
-            "cluster: look\nssh: {{ {ssh}, host_keys: known_hosts, identities: [id] }}\nsecrets: \
-             {{ token: {{ env: TOKEN }} }}\nnodes:\n  - {{ name: n1, os: debian-12, ssh: {{ \
-             address: 127.0.0.1, port: {} }} }}\n",
+            "cluster: look\n\
+             ssh: {{ {ssh}, host_keys: known_hosts, identities: [id] }}\n\
+             secrets: {{ token: {{ env: TOKEN }} }}\n\
+             nodes:\n  - {{ name: n1, os: debian-12, ssh: {{ address: 127.0.0.1, port: {} }} }}\n",
             self.server.port
         );
         self.place.write("inv/cluster.yaml", text);
@@ -309,10 +310,7 @@ fn the_lines_as_printed() {
         "inv/cluster.yaml",
         "cluster: look\nnodes: [{ name: \"n[1-3]\", os: debian-12 }]\n",
     );
-    let wishes = "  - id: a\n    file: { path: /etc/a.conf, content: x }\n  - id: b\n    file: \
-                  { path: \"/etc/b b.conf\", content: x }\n  - id: c\n    file: \
-                  { path: /tmp/c, content: x }\n  - id: d\n    file: \
-                  { path: \"/etc/d:1,2*\", content: x }\n";
+    let wishes = "  - id: a\n    file: { path: /etc/a.conf, content: x }\n  - id: b\n    file: { path: \"/etc/b b.conf\", content: x }\n  - id: c\n    file: { path: /tmp/c, content: x }\n  - id: d\n    file: { path: \"/etc/d:1,2*\", content: x }\n";
     place.write(
         "inv/modules/story/module.yaml",
         format!("module: story\nsummary: s\nresources:\n{wishes}"),

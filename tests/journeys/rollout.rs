@@ -59,9 +59,7 @@ fn outside_of_the_maintenance_windows_nothing_is_changed() {
     let Some(machine) = Machine::start("maintenance windows", TWO_STEPS, &[]) else {
         return;
     };
-    let windows = "rollout:\n  windows: \
-                   [{ days: [sat, sun], from: 22:00, for: 6h, zone: Europe/Berlin }]\n  \
-                   windows_for: none\n";
+    let windows = "rollout:\n  windows: [{ days: [sat, sun], from: 22:00, for: 6h, zone: Europe/Berlin }]\n  windows_for: none\n";
     machine.place.write("inv/rollout.yaml", windows);
     insta::assert_snapshot!(machine.run(&["apply", "inv", "--yes"]), @r#"
     $ railwright apply inv --yes

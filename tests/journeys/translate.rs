@@ -211,8 +211,10 @@ fn one_command_is_one_answer() {
 #[test]
 fn what_is_not_known_is_said_plainly() {
     let place = Place::new();
-    let script = "frobnicate --now\napt-get install -y perftest emacs; mlnx_qos -i ens1 --pfc \
-                  0,0,0,1,0,0,0,0 --cable_len 7\nmake\n";
+    let script = "frobnicate --now\n\
+                  apt-get install -y perftest emacs; mlnx_qos -i ens1 --pfc 0,0,0,1,0,0,0,0 \
+                  --cable_len 7\n\
+                  make\n";
     insta::assert_snapshot!(place.run(&["translate", script]), @r#"
     $ railwright translate frobnicate --now
     apt-get install -y perftest emacs; mlnx_qos -i ens1 --pfc 0,0,0,1,0,0,0,0 --cable_len 7
@@ -367,8 +369,15 @@ fn nothing_of_a_script_is_run() {
 #[test]
 fn a_whole_page_is_told_from_its_commands() {
     let place = Place::new();
-    let page = "RDMA on the platform\n更新時間:2025\n\nNIC type 1\nexport NCCL_IB_HCA=mlx5\n\nNIC type \
-                2\nexport NCCL_IB_DISABLE=1\nexport NCCL_IB_HCA=\n";
+    let page = "RDMA on the platform\n\
+                更新時間:2025\n\
+                \n\
+                NIC type 1\n\
+                export NCCL_IB_HCA=mlx5\n\
+                \n\
+                NIC type 2\n\
+                export NCCL_IB_DISABLE=1\n\
+                export NCCL_IB_HCA=\n";
     place.write("page.txt", page);
     let said = place.run(&["translate", "--file", "page.txt"]);
     assert!(

@@ -60,8 +60,8 @@ fn every_error_of_every_file_has_its_caret() {
     );
     place.write(
         "lab/b.yml",
-        "nodes:\n  - name: node[2-3],old[9-7]\n    os: debian\nrollout: \
-         { max_unavailable: half, canry: 1 }\n",
+        "nodes:\n  - name: node[2-3],old[9-7]\n    os: debian\n\
+         rollout: { max_unavailable: half, canry: 1 }\n",
     );
     insta::assert_snapshot!(place.run(&["validate", "lab"]), @r#"
     $ railwright validate lab
@@ -185,8 +185,9 @@ fn our_own_record_on_a_host_is_no_modules_to_wish_for() {
     place
         .write("lab/cluster.yaml", GOOD)
         .write("lab/known_hosts", "");
-    let module = "module: bad\nsummary: s\nresources:\n  - id: record\n    file: \
-                  { path: /var/lib/railwright/record.json, content: x }\n";
+    let module = "module: bad\n\
+                  summary: s\n\
+                  resources:\n  - id: record\n    file: { path: /var/lib/railwright/record.json, content: x }\n";
     place.write("lab/modules/bad/module.yaml", module);
     let said = place.run(&["validate", "lab"]);
     assert!(
@@ -417,8 +418,9 @@ fn a_plan_with_a_chart_of_this_machine_is_not_said_to_be_of_a_commit() {
         "lab/cluster.yaml",
         "cluster: lab\nkubernetes: { kubeconfig: kubeconfig }\nmodules: { m: { enabled: true } }\n",
     );
-    let release = "module: m\nsummary: a chart\nresources:\n  - { id: x, helm_release: \
-                   { name: x, namespace: default, chart: charts/x } }\n";
+    let release = "module: m\n\
+                   summary: a chart\n\
+                   resources:\n  - { id: x, helm_release: { name: x, namespace: default, chart: charts/x } }\n";
     place
         .write("lab/modules/m/module.yaml", release)
         .write("lab/charts/x/Chart.yaml", "name: x\nversion: 0.1.0\n");
@@ -468,8 +470,9 @@ fn a_module_is_checked_with_its_inventory() {
     place.write("lab/cluster.yaml", "cluster: lab\nnodes: [{ name: n1 }]\n");
     place.write(
         "lab/modules/motd/module.yaml",
-        "module: motd\nsummary: A greeting\nresources:\n  - id: text\n    file: { path: /etc/motd, \
-         content: \"{{ cluser }}\" }\n",
+        "module: motd\n\
+         summary: A greeting\n\
+         resources:\n  - id: text\n    file: { path: /etc/motd, content: \"{{ cluser }}\" }\n",
     );
     insta::assert_snapshot!(place.run(&["validate", "lab"]), @r#"
     $ railwright validate lab
@@ -722,9 +725,10 @@ fn a_value_of_the_spec_that_a_kind_refuses_has_its_caret_in_the_spec() {
     place.write("lab/known_hosts", "");
     place.write(
         "lab/modules/note/module.yaml",
-        "module: note\nsummary: a note\nparameters: { where: { type: string, doc: a path } \
-         }\nresources:\n  - id: file\n    file: { path: '{{ where }}', content: x, mode: '0644' \
-         }\n",
+        "module: note\n\
+         summary: a note\n\
+         parameters: { where: { type: string, doc: a path } }\n\
+         resources:\n  - id: file\n    file: { path: '{{ where }}', content: x, mode: '0644' }\n",
     );
     place.write(
         "lab/cluster.yaml",

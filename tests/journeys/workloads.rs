@@ -297,9 +297,14 @@ fn a_template_of_ones_own_makes_the_workload() {
         ACS,
         "  - { name: a, kind: acs, image: own/a:1, model: GU8TF, gpus: 8, command: [run] }\n",
     );
-    let own = "apiVersion: apps/v1\nkind: Deployment\nmetadata: { name: {{ pod.name | json }}, \
-               namespace: ml }\nspec: { paused: true }\n---\napiVersion: v1\nkind: \
-               Service\nmetadata: { name: {{ pod.name | json }}, namespace: ml }\n";
+    let own = "apiVersion: apps/v1\n\
+               kind: Deployment\n\
+               metadata: { name: {{ pod.name | json }}, namespace: ml }\n\
+               spec: { paused: true }\n\
+               ---\n\
+               apiVersion: v1\n\
+               kind: Service\n\
+               metadata: { name: {{ pod.name | json }}, namespace: ml }\n";
     place.write("inv/modules/jobs/acs.yaml.tera", own);
     let said = place.run(&["explain", "kube/acs", "inv"]);
     assert!(

@@ -6,20 +6,26 @@ use railwright_resource::complaint::find_failure_message;
 use railwright_resource::{Action, DesiredResource};
 use serde_json::{Value, json};
 
-const CONF: &str = "PACKAGE_NAME=\"rail\"\nPACKAGE_VERSION=\"1.0\"\nBUILT_MODULE_NAME[0]=\"rail\"\nDEST_MODULE_LOCATION[0]=\"/updates\"\nAUTOINSTALL=\"yes\"\nMAKE[0]=\"make \
-                    -C /lib/modules/${kernelver}/build \
+const CONF: &str = "PACKAGE_NAME=\"rail\"\n\
+                    PACKAGE_VERSION=\"1.0\"\n\
+                    BUILT_MODULE_NAME[0]=\"rail\"\n\
+                    DEST_MODULE_LOCATION[0]=\"/updates\"\n\
+                    AUTOINSTALL=\"yes\"\n\
+                    MAKE[0]=\"make -C /lib/modules/${kernelver}/build \
                     M=${dkms_tree}/${PACKAGE_NAME}/${PACKAGE_VERSION}/build modules\"\n";
 
 fn host(story: &str) -> Option<Host> {
     let host = Host::start_from(Root::Builder, story, &[])?;
     host.must(
-        "k=$(basename /lib/modules/*); mv /usr/bin/uname /usr/bin/uname.real\nprintf \
-         '#!/bin/sh\\n[ \"$*\" = -r ] && { echo %s; exit; }\\nexec /usr/bin/uname.real \"$@\"\\n' \
-         \"$k\" >/usr/bin/uname; chmod +x /usr/bin/uname\ndepmod -a \"$k\"; mkdir -p /srv/rail && \
-         cd /srv/rail\nprintf '#include <linux/module.h>\\nMODULE_LICENSE(\"GPL\");\\n' >rail.c; \
-         echo 'obj-m := rail.o' >Makefile\ngit init -q . && git add . && git -c user.name=n -c \
-         user.email=n@example.org commit -qm one && git tag 1.0-9\ncd /srv && tar -cJf rail.tar.xz \
-         --exclude .git rail",
+        "k=$(basename /lib/modules/*); mv /usr/bin/uname /usr/bin/uname.real\n\
+         printf '#!/bin/sh\\n[ \"$*\" = -r ] && { echo %s; exit; }\\nexec /usr/bin/uname.real \
+         \"$@\"\\n' \"$k\" >/usr/bin/uname; chmod +x /usr/bin/uname\n\
+         depmod -a \"$k\"; mkdir -p /srv/rail && cd /srv/rail\n\
+         printf '#include <linux/module.h>\\nMODULE_LICENSE(\"GPL\");\\n' >rail.c; echo 'obj-m := \
+         rail.o' >Makefile\n\
+         git init -q . && git add . && git -c user.name=n -c user.email=n@example.org commit -qm \
+         one && git tag 1.0-9\n\
+         cd /srv && tar -cJf rail.tar.xz --exclude .git rail",
     );
     Some(host)
 }
@@ -214,8 +220,9 @@ printf '0x00000000\tib_register_peer_memory_client\tdrivers/infiniband/core/ib_c
 /// What the shipped module wishes of a source.
 fn of_module(source: &str) -> DesiredResource {
     let text = format!(
-        "cluster: c\nnodes:\n  - {{ name: n1, os: debian-12, gpu: {{ model: A100, count: 1, \
-         direct: {{ path: nv-peer-mem, source: \"{source}\" }} }} }}\n"
+        "cluster: c\n\
+         nodes:\n  - {{ name: n1, os: debian-12, gpu: {{ model: A100, count: 1, direct: {{ path: \
+         nv-peer-mem, source: \"{source}\" }} }} }}\n"
     );
     let loaded =
         railwright_knowledge::spec::load_spec(vec![railwright_knowledge::spec::SourceFile {

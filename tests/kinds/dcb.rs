@@ -10,8 +10,13 @@ use std::process::Command;
 fn told(complaint: &str) -> (i32, String) {
     let folder = tempfile::tempdir().unwrap();
     let stand_in = format!(
-        "#!/bin/sh\ncd {folder}\necho \"$@\" >>asked\n[ -e said ] && exit 0\n: >said\necho \
-         '{complaint}' >&2\nexit 1\n",
+        "#!/bin/sh\n\
+         cd {folder}\n\
+         echo \"$@\" >>asked\n\
+         [ -e said ] && exit 0\n\
+         : >said\n\
+         echo '{complaint}' >&2\n\
+         exit 1\n",
         folder = folder.path().display()
     );
     let program = folder.path().join("dcb");

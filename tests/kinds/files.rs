@@ -51,10 +51,11 @@ fn a_link_of_a_user_leads_no_write_elsewhere() {
     };
     host.must(
         "mkdir -p /var/opt/u/own /etc/target; ln -s /etc/target /var/opt/u/conf; ln -s \
-         ../../../etc/target /var/opt/u/up; chown -h nobody /var/opt/u/*\nchown nobody /var/opt/u; \
-         chmod 1777 /srv; ln -s /etc/target /srv/of-user; ln -s /var/opt/u /srv/of-root; chown -h \
-         nobody /srv/of-user\necho kept >/etc/target/there; chmod 600 /etc/target/there; ln -s \
-         /etc/target/there /var/opt/u/own/link; ln /etc/target/there /var/opt/u/own/twin",
+         ../../../etc/target /var/opt/u/up; chown -h nobody /var/opt/u/*\n\
+         chown nobody /var/opt/u; chmod 1777 /srv; ln -s /etc/target /srv/of-user; ln -s \
+         /var/opt/u /srv/of-root; chown -h nobody /srv/of-user\n\
+         echo kept >/etc/target/there; chmod 600 /etc/target/there; ln -s /etc/target/there \
+         /var/opt/u/own/link; ln /etc/target/there /var/opt/u/own/twin",
     );
     let owned = |path: &str| {
         (
@@ -316,10 +317,13 @@ fn with_boot_loader(host: &Host) {
     host.must(
         "printf '%s\\n' '#!/bin/sh' 'case \"$*\" in *device*) echo /dev/vda1;; *fs_uuid*) echo \
          11111111-2222-3333-4444-555555555555;; *compat*|*hints*) ;; *) echo ext2;; esac' \
-         >/usr/sbin/grub-probe\nchmod +x /usr/sbin/grub-probe; : >/boot/vmlinuz-6.1.0-37-amd64; : \
-         >/boot/initrd.img-6.1.0-37-amd64\nprintf \
+         >/usr/sbin/grub-probe\n\
+         chmod +x /usr/sbin/grub-probe; : >/boot/vmlinuz-6.1.0-37-amd64; : \
+         >/boot/initrd.img-6.1.0-37-amd64\n\
+         printf \
          'GRUB_DEFAULT=0\\nGRUB_DISTRIBUTOR=Debian\\nGRUB_CMDLINE_LINUX_DEFAULT=\"quiet\"\\nGRUB_CMDLINE_LINUX=\"console=tty0\"\\n' \
-         >/etc/default/grub\nmkdir -p /boot/grub; update-grub </dev/null",
+         >/etc/default/grub\n\
+         mkdir -p /boot/grub; update-grub </dev/null",
     );
 }
 
@@ -415,15 +419,17 @@ fn busybox_answers_as_dash_does_below_a_root_prefix() {
     };
     host.must(
         "mkdir -p /tree/etc/sysctl.d /tree/proc/sys/net/core /tree/etc/default/grub.d \
-         /tree/etc/modprobe.d /tree/sys/module/ib_core/parameters /bb\nbusybox --install -s /bb; \
-         cd /tree; echo 42 >proc/sys/net/core/rmem_max; echo 'net.core.rmem_max=7' \
-         >etc/sysctl.d/10-a.conf\nprintf 'a\\377' >etc/binary; ln -s x etc/link; echo quiet \
-         >proc/cmdline; echo 'GRUB_CMDLINE_LINUX=\"a=b\"' >etc/default/grub\nmkdir -p boot/grub \
-         proc/sys/kernel usr/sbin; printf 'menuentry x {\\n linux /v a=b\\n}\\n' \
-         >boot/grub/grub.cfg; echo 6.1 >proc/sys/kernel/osrelease\nprintf '#!/bin/sh\\n' \
-         >usr/sbin/update-grub; chmod +x usr/sbin/update-grub\necho 'ib_core 4096 2 rdma_rxe, Live \
-         0x0' >proc/modules; echo Y >sys/module/ib_core/parameters/netns_mode; echo 'options \
-         ib-core netns_mode=0' >etc/modprobe.d/a.conf\n",
+         /tree/etc/modprobe.d /tree/sys/module/ib_core/parameters /bb\n\
+         busybox --install -s /bb; cd /tree; echo 42 >proc/sys/net/core/rmem_max; echo \
+         'net.core.rmem_max=7' >etc/sysctl.d/10-a.conf\n\
+         printf 'a\\377' >etc/binary; ln -s x etc/link; echo quiet >proc/cmdline; echo \
+         'GRUB_CMDLINE_LINUX=\"a=b\"' >etc/default/grub\n\
+         mkdir -p boot/grub proc/sys/kernel usr/sbin; printf 'menuentry x \
+         {\\n linux /v a=b\\n}\\n' >boot/grub/grub.cfg; echo 6.1 >proc/sys/kernel/osrelease\n\
+         printf '#!/bin/sh\\n' >usr/sbin/update-grub; chmod +x usr/sbin/update-grub\n\
+         echo 'ib_core 4096 2 rdma_rxe, Live 0x0' >proc/modules; echo Y \
+         >sys/module/ib_core/parameters/netns_mode; echo 'options ib-core netns_mode=0' \
+         >etc/modprobe.d/a.conf\n",
     );
     let file = |path: &str| Read::File { path: path.into() };
     let reads = [

@@ -15,13 +15,19 @@ fn host(story: &str) -> Option<Host> {
     let host = Host::start(story, &[(&stand_in, "usr/bin/mlxconfig")])?;
     host.must(&format!(
         "mkdir -p /sys/class/net/ens1 /sys/class/net/ens1v0 /sys/class/net/veth0 \
-         /sys/devices/{CARD} /sys/devices/0000:c1:00.2 /var/opt/nvconfig\nln -s \
-         ../../../devices/{CARD} /sys/class/net/ens1/device; ln -s ../../../devices/0000:c1:00.2 \
-         /sys/class/net/ens1v0/device\nmkdir /sys/devices/0000:c1:00.2/physfn\ncat \
-         >/var/opt/nvconfig/{CARD} <<'EOF'\nSRIOV_EN False(0) False(0) False(0)\nNUM_OF_VFS 0 0 \
-         0\nLINK_TYPE_P1 IB(1) ETH(2) ETH(2)\nADVANCED_PCI_SETTINGS False(0) False(0) \
-         False(0)\nMAX_ACC_OUT_READ 0 0 0\nBOARD_ID 7 7 7\nHOST_CHAINING_DESCRIPTORS Array[0..7] \
-         Array[0..7] Array[0..7]\nEOF\n"
+         /sys/devices/{CARD} /sys/devices/0000:c1:00.2 /var/opt/nvconfig\n\
+         ln -s ../../../devices/{CARD} /sys/class/net/ens1/device; ln -s \
+         ../../../devices/0000:c1:00.2 /sys/class/net/ens1v0/device\n\
+         mkdir /sys/devices/0000:c1:00.2/physfn\n\
+         cat >/var/opt/nvconfig/{CARD} <<'EOF'\n\
+         SRIOV_EN False(0) False(0) False(0)\n\
+         NUM_OF_VFS 0 0 0\n\
+         LINK_TYPE_P1 IB(1) ETH(2) ETH(2)\n\
+         ADVANCED_PCI_SETTINGS False(0) False(0) False(0)\n\
+         MAX_ACC_OUT_READ 0 0 0\n\
+         BOARD_ID 7 7 7\n\
+         HOST_CHAINING_DESCRIPTORS Array[0..7] Array[0..7] Array[0..7]\n\
+         EOF\n"
     ));
     Some(host)
 }

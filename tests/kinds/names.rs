@@ -15,22 +15,26 @@ fn host(story: &str) -> Option<Host> {
         "cd /sys; mkdir -p class/net devices/pci0000:00/0000:19:00.0 \
          devices/pci0000:00/0000:00:03.0/virtio0 devices/virtual/net/ens1.100 \
          devices/virtual/net/bond0 devices/pci0000:00/0000:19:00.0/net/ens1 \
-         devices/pci0000:00/0000:00:03.0/virtio0/net/ens2\nln -s ../../../0000:19:00.0 \
-         devices/pci0000:00/0000:19:00.0/net/ens1/device; ln -s ../../../virtio0 \
-         devices/pci0000:00/0000:00:03.0/virtio0/net/ens2/device\nfor d in \
-         devices/pci0000:00/0000:19:00.0/net/ens1 devices/pci0000:00/0000:00:03.0/virtio0/net/ens2 \
-         devices/virtual/net/ens1.100 devices/virtual/net/bond0; do\nln -s ../../$d class/net/; \
-         echo b8:ce:f6:00:00:01 >$d/address; echo 7 >$d/ifindex; done\necho 9 \
-         >class/net/ens2/ifindex; echo 52:54:00:00:00:02 >class/net/ens2/address; echo x \
-         >class/net/bonding_masters\nmkdir -p /run/udev/data /etc/udev/rules.d \
-         /etc/systemd/network /usr/lib/systemd/network /boot /lib/modules/6.1.0-test\nprintf \
+         devices/pci0000:00/0000:00:03.0/virtio0/net/ens2\n\
+         ln -s ../../../0000:19:00.0 devices/pci0000:00/0000:19:00.0/net/ens1/device; ln -s \
+         ../../../virtio0 devices/pci0000:00/0000:00:03.0/virtio0/net/ens2/device\n\
+         for d in devices/pci0000:00/0000:19:00.0/net/ens1 \
+         devices/pci0000:00/0000:00:03.0/virtio0/net/ens2 devices/virtual/net/ens1.100 \
+         devices/virtual/net/bond0; do\n\
+         ln -s ../../$d class/net/; echo b8:ce:f6:00:00:01 >$d/address; echo 7 >$d/ifindex; done\n\
+         echo 9 >class/net/ens2/ifindex; echo 52:54:00:00:00:02 >class/net/ens2/address; echo x \
+         >class/net/bonding_masters\n\
+         mkdir -p /run/udev/data /etc/udev/rules.d /etc/systemd/network /usr/lib/systemd/network \
+         /boot /lib/modules/6.1.0-test\n\
+         printf \
          'I:1\\nE:ID_PATH=pci-0000:19:00.0\\nE:ID_NET_LINK_FILE=/usr/lib/systemd/network/99-default.link\\n' \
-         >/run/udev/data/n7\nprintf 'E:ID_PATH=pci-0000:00:03.0\\n' >/run/udev/data/n9\nprintf \
-         '[Match]\\nOriginalName=*\\n[Link]\\nNamePolicy=keep kernel\\n' \
-         >/usr/lib/systemd/network/99-default.link\nprintf '#!/bin/sh\\nsleep 0.1; cat \
-         /etc/systemd/network/*.link >/boot/initrd.img-6.1.0-test 2>/dev/null || :\\n' \
-         >/usr/sbin/update-initramfs\nchmod 755 /usr/sbin/update-initramfs; touch -d '2020-01-01' \
-         /boot/initrd.img-6.1.0-test\n",
+         >/run/udev/data/n7\n\
+         printf 'E:ID_PATH=pci-0000:00:03.0\\n' >/run/udev/data/n9\n\
+         printf '[Match]\\nOriginalName=*\\n[Link]\\nNamePolicy=keep kernel\\n' \
+         >/usr/lib/systemd/network/99-default.link\n\
+         printf '#!/bin/sh\\nsleep 0.1; cat /etc/systemd/network/*.link \
+         >/boot/initrd.img-6.1.0-test 2>/dev/null || :\\n' >/usr/sbin/update-initramfs\n\
+         chmod 755 /usr/sbin/update-initramfs; touch -d '2020-01-01' /boot/initrd.img-6.1.0-test\n",
     );
     Some(host)
 }

@@ -71,9 +71,12 @@ fn a_repository_that_apt_knows_with_another_key_does_not_stop_apt() {
     };
     let key = &repositories().key;
     host.must(&format!(
-        "mkdir -p /usr/share/keyrings; cat >/usr/share/keyrings/somebody.asc <<E\n{key}\nE\necho \
-         'deb [signed-by=/usr/share/keyrings/somebody.asc] file:/srv/deb stable main' \
-         >/etc/apt/sources.list.d/somebody.list\napt-get -q update </dev/null"
+        "mkdir -p /usr/share/keyrings; cat >/usr/share/keyrings/somebody.asc <<E\n\
+         {key}\n\
+         E\n\
+         echo 'deb [signed-by=/usr/share/keyrings/somebody.asc] file:/srv/deb stable main' \
+         >/etc/apt/sources.list.d/somebody.list\n\
+         apt-get -q update </dev/null"
     ));
     let assessment = host.assess(&apt_repository(key));
     let (refresh, files) = assessment.actions.split_last().unwrap();
@@ -87,6 +90,34 @@ fn a_repository_that_apt_knows_with_another_key_does_not_stop_apt() {
         "{code} {err}"
     );
     host.must("apt-get -q update </dev/null && apt-get -q -s install rw-alpha </dev/null");
+}
+
+/// One of ours that another file stops from being read gives way to the one that was read.
+#[test]
+fn the_earlier_source_comes_back_where_apt_does_not_read_the_new_one() {
+    let Some(host) = apt_host("package_repository again") else {
+        return;
+    };
+    with_repository(&host);
+    host.must(
+        "cp -r /srv/deb /srv/other; echo 'deb [signed-by=/usr/share/keyrings/somebody.asc] \
+         file:/srv/other stable main' >/etc/apt/sources.list.d/somebody.list",
+    );
+    let mut body = apt_repository(&repositories().key).body.clone();
+    body["url"] = json!("file:/srv/other");
+    let other = wish("package_repository", body);
+    let assessment = host.assess(&other);
+    let (refresh, files) = assessment.actions.split_last().unwrap();
+    host.perform(files);
+    let (code, _, err) = host.sh(&refresh.script());
+    assert!(
+        code != 0 && err.contains("ours of before was put back"),
+        "{code} {err}"
+    );
+    host.must(
+        "cd /etc/apt/sources.list.d; grep -qx 'URIs: file:/srv/deb' railwright-lab.sources; rm \
+         somebody.list; apt-get -q update </dev/null && apt-get -q -s install rw-alpha </dev/null",
+    );
 }
 
 #[test]

@@ -48,10 +48,12 @@ fn tree(host: &Host) {
         let config = base64::encode_base64_text(&build_simulated_config_space(0x2910, acs));
         script.push_str(&format!(
             "d=/sys/devices/pci0000:38/{above}{address}; mkdir -p $d; ln -s $d \
-             /sys/bus/pci/devices/{address}\necho {class} >$d/class; echo {vendor} >$d/vendor; \
-             echo 0x1021 >$d/device; echo 0 >$d/irq\nfor n in 0 1 2 3 4 5 6; do echo \
-             '0x0000000000000000 0x0000000000000000 0x0000000000000000'; done >$d/resource\necho \
-             {config} | base64 -d >$d/config\n"
+             /sys/bus/pci/devices/{address}\n\
+             echo {class} >$d/class; echo {vendor} >$d/vendor; echo 0x1021 >$d/device; echo 0 \
+             >$d/irq\n\
+             for n in 0 1 2 3 4 5 6; do echo '0x0000000000000000 0x0000000000000000 \
+             0x0000000000000000'; done >$d/resource\n\
+             echo {config} | base64 -d >$d/config\n"
         ));
     }
     script.push_str(
@@ -249,12 +251,13 @@ fn interrupts_go_to_the_cpus_that_are_near() {
     host.mount(&["-t", "tmpfs", "interrupts"], "/proc/irq");
     host.must(
         "d=/sys/devices/pci0000:38/0000:38:00.0/0000:39:00.0/0000:3a:00.0; mkdir -p $d/msi_irqs \
-         /sys/devices/system/cpu\necho 0-1,4 >$d/local_cpulist; echo 0-7 \
-         >/sys/devices/system/cpu/online; echo 0x1003 >/sys/class/net/ens1/flags\nfor i in 9 40 41 \
-         42 43 100; do : >$d/msi_irqs/$i; mkdir -p /proc/irq/$i; echo 0-7 \
-         >/proc/irq/$i/smp_affinity_list; done\nfor i in 9 40 41 43 100; do mkdir \
-         /proc/irq/$i/mlx5_comp$i@pci:0000:3a:00.0; done\nchmod 444 \
-         /proc/irq/41/smp_affinity_list\n",
+         /sys/devices/system/cpu\n\
+         echo 0-1,4 >$d/local_cpulist; echo 0-7 >/sys/devices/system/cpu/online; echo 0x1003 \
+         >/sys/class/net/ens1/flags\n\
+         for i in 9 40 41 42 43 100; do : >$d/msi_irqs/$i; mkdir -p /proc/irq/$i; echo 0-7 \
+         >/proc/irq/$i/smp_affinity_list; done\n\
+         for i in 9 40 41 43 100; do mkdir /proc/irq/$i/mlx5_comp$i@pci:0000:3a:00.0; done\n\
+         chmod 444 /proc/irq/41/smp_affinity_list\n",
     );
     let lists = || {
         host.must("cd /proc/irq; for i in 9 40 41 42 43 100; do cat $i/smp_affinity_list; done")

@@ -154,8 +154,11 @@ fn package(
     fs::create_dir_all(root.join("etc")).unwrap();
     fs::create_dir_all(root.join("usr/share").join(name)).unwrap();
     let control = format!(
-        "Package: {name}\nVersion: {version}\nArchitecture: amd64\nMaintainer: nobody \
-         <nobody@example.org>\n{fields}Description: a package of the rig\n"
+        "Package: {name}\n\
+         Version: {version}\n\
+         Architecture: amd64\n\
+         Maintainer: nobody <nobody@example.org>\n\
+         {fields}Description: a package of the rig\n"
     );
     fs::write(root.join("DEBIAN/control"), control).unwrap();
     fs::write(root.join("DEBIAN/conffiles"), format!("/etc/{name}.conf\n")).unwrap();
@@ -194,10 +197,19 @@ fn make_rpm(folder: &Path, home: &Path) -> PathBuf {
     ] {
         let spec = folder.join(format!("{name}.spec"));
         let text = format!(
-            "Name: {name}\nVersion: {version}\nRelease: 1\nSummary: a package of the rig\nLicense: \
-             none\nBuildArch: noarch\n{fields}%description\nx\n%install\nmkdir -p \
-             %{{buildroot}}/usr/share/{name}\necho {version} \
-             >%{{buildroot}}/usr/share/{name}/version\n%files\n/usr/share/{name}\n"
+            "Name: {name}\n\
+             Version: {version}\n\
+             Release: 1\n\
+             Summary: a package of the rig\n\
+             License: none\n\
+             BuildArch: noarch\n\
+             {fields}%description\n\
+             x\n\
+             %install\n\
+             mkdir -p %{{buildroot}}/usr/share/{name}\n\
+             echo {version} >%{{buildroot}}/usr/share/{name}/version\n\
+             %files\n\
+             /usr/share/{name}\n"
         );
         fs::write(&spec, text).unwrap();
         let top = format!("_topdir {}", folder.join("rpmbuild").display());

@@ -124,12 +124,12 @@ fn host(model: &Model) -> Option<Host> {
     let netdevs = model.netdevs().join(" ");
     host.must(&format!(
         "set -e; mkdir -p /run/sysfs /run/systemd/system /run/stand-ins /busybox; mount -t sysfs \
-         -o ro sysfs /run/sysfs\nmount -t tmpfs stand-ins /run/stand-ins; mkdir \
-         /run/stand-ins/units\nbusybox --install -s /busybox && echo \
-         0123456789abcdef0123456789abcdef >/etc/machine-id\necho 1 \
-         >/proc/sys/net/ipv6/conf/default/disable_ipv6; ip link set lo up\nfor n in {netdevs}; do \
-         ip link add \"$n\" type veth peer name \"to-$n\" && ip link set \"to-$n\" up && ip link \
-         set \"$n\" up || exit; done\n"
+         -o ro sysfs /run/sysfs\n\
+         mount -t tmpfs stand-ins /run/stand-ins; mkdir /run/stand-ins/units\n\
+         busybox --install -s /busybox && echo 0123456789abcdef0123456789abcdef >/etc/machine-id\n\
+         echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6; ip link set lo up\n\
+         for n in {netdevs}; do ip link add \"$n\" type veth peer name \"to-$n\" && ip link set \
+         \"to-$n\" up && ip link set \"$n\" up || exit; done\n"
     ));
     if !model.is_debian() {
         host.must(RED_HAT);
@@ -150,11 +150,12 @@ const SHARED_BY_READERS: &str = "/rpmdb.sqlite-shm";
 /// A host at one moment, as lines.
 fn standing(host: &Host) -> BTreeSet<String> {
     let (_, of_the_kernel, _) = host.sh(
-        "cd /proc/sys && find . -type f -perm /222 -print0 | xargs -0 grep -Has ''\ncut -d' ' -f1 \
-         /proc/modules 2>/dev/null | sed 's/^/module /'; ls /run/sysfs/module | sed 's/^/module \
-         /'\nip -d -o link | sed 's/^/link /'; ip -o address | sed 's/^/address /'; ip rule | sed \
-         's/^/rule /'\nip route show table all | sed 's/^/route /'; ip neighbour | sed \
-         's/^/neighbour /'\n",
+        "cd /proc/sys && find . -type f -perm /222 -print0 | xargs -0 grep -Has ''\n\
+         cut -d' ' -f1 /proc/modules 2>/dev/null | sed 's/^/module /'; ls /run/sysfs/module | sed \
+         's/^/module /'\n\
+         ip -d -o link | sed 's/^/link /'; ip -o address | sed 's/^/address /'; ip rule | sed \
+         's/^/rule /'\n\
+         ip route show table all | sed 's/^/route /'; ip neighbour | sed 's/^/neighbour /'\n",
     );
     let written = host
         .written()

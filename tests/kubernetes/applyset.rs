@@ -18,9 +18,8 @@ fn config_map(name: &str, more: &str) -> String {
 
 fn quota(name: &str) -> String {
     format!(
-        "  - id: {name}\n    kubernetes_object:\n      manifest: {{ apiVersion: v1, kind: \
-         ResourceQuota, metadata: {{ name: {name}, namespace: kube-public }}, spec: {{ hard: {{ \
-         pods: \"5\" }} }} }}\n"
+        "  - id: {name}\n    kubernetes_object:\n      manifest: {{ apiVersion: v1, kind: ResourceQuota, metadata: {{ name: {name}, \
+         namespace: kube-public }}, spec: {{ hard: {{ pods: \"5\" }} }} }}\n"
     )
 }
 

@@ -86,9 +86,8 @@ impl<'a> Story<'a> {
     /// The release with these values, and more of its fields.
     pub fn wish(&self, values: &str, more: &str) {
         self.cluster.wishes(&format!(
-            "  - id: rails\n    helm_release:\n      name: rails\n      namespace: default\n      \
-             chart: charts/rails\n      values: {{ {values} }}\n      disruptions: {{ \
-             agent.driver: drain }}\n      keeps: [drivers on the hosts stay loaded]\n{more}"
+            "  - id: rails\n    helm_release:\n      name: rails\n      namespace: default\n      chart: charts/rails\n      values: {{ {values} }}\n      disruptions: {{ agent.driver: drain }}\n      keeps: [drivers on the hosts stay loaded]\n\
+             {more}"
         ));
     }
 
@@ -257,8 +256,8 @@ pub fn what_others_change_is_drift(plane: &ControlPlane) {
     );
 
     story.cluster.wishes(
-        "  - id: one\n    kubernetes_object:\n      manifest: { apiVersion: v1, kind: ConfigMap, \
-         metadata: { name: rails, namespace: default }, data: { config.json: x } }\n",
+        "  - id: one\n    kubernetes_object:\n      manifest: { apiVersion: v1, kind: ConfigMap, metadata: \
+         { name: rails, namespace: default }, data: { config.json: x } }\n",
     );
     let plan = story.plan(3);
     assert!(
@@ -357,8 +356,10 @@ pub fn a_secret_is_brought_and_never_shown(plane: &ControlPlane) {
 /// in between.
 pub fn what_once_was_a_secret_is_not_shown(plane: &ControlPlane) {
     let story = Story::new(plane);
-    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: { name: bent }\ndata:\n  plain: {{ \
-                    .Values.link | default \"none\" }}\n";
+    let template = "apiVersion: v1\n\
+                    kind: ConfigMap\n\
+                    metadata: { name: bent }\n\
+                    data:\n  plain: {{ .Values.link | default \"none\" }}\n";
     story
         .cluster
         .file("inv/charts/rails/templates/bent.yaml", template);
@@ -481,9 +482,11 @@ pub fn what_cannot_be_done_is_said_before(plane: &ControlPlane) {
 
 /// A revision whose maker dies half way: it waits for a hook that never ends, and is killed.
 fn pending(story: &Story<'_>) {
-    let hook = "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: never\n  annotations: \
-                { helm.sh/hook: pre-upgrade, helm.sh/hook-delete-policy: before-hook-creation }\nspec: \
-                { template: { spec: { restartPolicy: Never, containers: \
+    let hook = "apiVersion: batch/v1\n\
+                kind: Job\n\
+                metadata:\n  name: never\n  annotations: \
+                { helm.sh/hook: pre-upgrade, helm.sh/hook-delete-policy: before-hook-creation }\n\
+                spec: { template: { spec: { restartPolicy: Never, containers: \
                 [{ name: never, image: example.invalid/never:1 }] } } }\n";
     story
         .cluster
@@ -661,8 +664,8 @@ pub fn a_step_in_a_console_is_held_and_proven(plane: &ControlPlane) {
 /// What an operator reads goes before the operator: nobody else would clean up after it.
 pub fn an_object_of_an_operator_comes_after_it_and_goes_before_it(plane: &ControlPlane) {
     let story = Story::new(plane);
-    let object = "  - id: device\n    after: [rails]\n    kubernetes_object:\n      manifest: { \
-                  apiVersion: example.org/v1, kind: RailDevice, metadata: { name: gpu01 } }\n";
+    let object = "  - id: device\n    after: [rails]\n    kubernetes_object:\n      manifest: { apiVersion: example.org/v1, kind: RailDevice, metadata: \
+                  { name: gpu01 } }\n";
     story.wish("agent: { driver: compat }", object);
     story.apply();
     assert_eq!(
@@ -775,9 +778,10 @@ pub fn a_chart_is_fetched_from_its_repository(plane: &ControlPlane) {
 /// one is never shown, the other is nobody's wish.
 pub fn what_a_chart_makes_of_a_secret_or_of_chance(plane: &ControlPlane) {
     let story = Story::new(plane);
-    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: bent\n  annotations: { \
-                    rollme: {{ randAlphaNum 5 | quote }} }\ndata:\n  b64: {{ .Values.token | \
-                    b64enc }}\n  up: {{ .Values.token | upper | quote }}\n";
+    let template = "apiVersion: v1\n\
+                    kind: ConfigMap\n\
+                    metadata:\n  name: bent\n  annotations: { rollme: {{ randAlphaNum 5 | quote }} }\n\
+                    data:\n  b64: {{ .Values.token | b64enc }}\n  up: {{ .Values.token | upper | quote }}\n";
     story
         .cluster
         .file("inv/charts/rails/templates/bent.yaml", template);

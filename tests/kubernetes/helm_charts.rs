@@ -18,8 +18,10 @@ fn without(story: &Story<'_>, path: &str) {
 
 fn config(name: &str, annotations: &str, data: &str) -> String {
     format!(
-        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{ name: {name}, annotations: {{ {annotations} \
-         }} }}\ndata: {{ {data} }}\n"
+        "apiVersion: v1\n\
+         kind: ConfigMap\n\
+         metadata: {{ name: {name}, annotations: {{ {annotations} }} }}\n\
+         data: {{ {data} }}\n"
     )
 }
 

@@ -34,8 +34,9 @@ impl Image {
         fs::create_dir(image.programs()).unwrap();
         let root = image.0.path().join("root");
         image.sh(&format!(
-            "[ \"$1\" = -c ] || exit 64\nexport PATH=/usr/bin:/bin\nexec /bin/sh -c \
-             \"R='{}'${{2#\"R=''\"}}\"",
+            "[ \"$1\" = -c ] || exit 64\n\
+             export PATH=/usr/bin:/bin\n\
+             exec /bin/sh -c \"R='{}'${{2#\"R=''\"}}\"",
             root.display()
         ));
         image

@@ -59,10 +59,16 @@ fn define(plane: &ControlPlane) {
 /// A job and what belongs to it.
 fn job(beside: &str) -> String {
     format!(
-        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{ name: nccl-hosts }}\n---\napiVersion: \
-         kubeflow.org/v2beta1\nkind: MPIJob\nmetadata: {{ name: nccl }}\nspec: {{ slotsPerWorker: \
-         8, template: {{ volumes: [{{ persistentVolumeClaim: {{ claimName: logs }} }}] }} \
-         }}\n{beside}"
+        "apiVersion: v1\n\
+         kind: ConfigMap\n\
+         metadata: {{ name: nccl-hosts }}\n\
+         ---\n\
+         apiVersion: kubeflow.org/v2beta1\n\
+         kind: MPIJob\n\
+         metadata: {{ name: nccl }}\n\
+         spec: {{ slotsPerWorker: 8, template: {{ volumes: [{{ persistentVolumeClaim: {{ \
+         claimName: logs }} }}] }} }}\n\
+         {beside}"
     )
 }
 
@@ -228,10 +234,11 @@ pub fn a_job_is_submitted_whole_or_not_at_all(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, SUBMITTER);
     cluster.file(
         "bad.yaml",
-        &job(
-            "---\napiVersion: v1\nkind: Service\nmetadata: { name: nccl }\nspec: { ports: \
-             [{ port: 700000 }] }\n",
-        ),
+        &job("---\n\
+             apiVersion: v1\n\
+             kind: Service\n\
+             metadata: { name: nccl }\n\
+             spec: { ports: [{ port: 700000 }] }\n"),
     );
     let refused = cluster.flat(1, &["job", "submit", "bad.yaml", "-i", INV]);
     assert!(
@@ -583,8 +590,10 @@ pub fn pods_that_stay_are_watched_until_they_run(plane: &ControlPlane) {
          example.invalid/a:1 }}] }} }}"
     );
     let text = format!(
-        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{ name: infer }}\nspec: {{ replicas: 2, \
-         selector: {{ matchLabels: {labels} }}, template: {template} }}\n"
+        "apiVersion: apps/v1\n\
+         kind: Deployment\n\
+         metadata: {{ name: infer }}\n\
+         spec: {{ replicas: 2, selector: {{ matchLabels: {labels} }}, template: {template} }}\n"
     );
     cluster.file("job.yaml", &text);
     let told = flat(&cluster.told(
@@ -635,10 +644,13 @@ pub fn trials_name_the_first_that_fails(plane: &ControlPlane, writes_of: &Path) 
     let cluster = Cluster::new(plane, SUBMITTER);
     let kubeconfig = plane.kubeconfig(SUBMITTER);
     let spec = format!(
-        "cluster: train\nfabric: {{ kind: erdma }}\nssh: none\nnodes:\n  - {{ name: \
-         \"gpu-[001-002]\", os: alinux-3, instance: gn8is, gpu: {{ model: L20, count: 1 }}, nics: \
-         {{ model: eRDMA, netdev: eth0 }} }}\nkubernetes: {{ name: prod, kubeconfig: {}, platform: \
-         ack-managed, erdma: {{ prefer_driver: ofed }} }}\n",
+        "cluster: train\n\
+         fabric: {{ kind: erdma }}\n\
+         ssh: none\n\
+         nodes:\n  - {{ name: \"gpu-[001-002]\", os: alinux-3, instance: gn8is, gpu: {{ model: L20, count: \
+         1 }}, nics: {{ model: eRDMA, netdev: eth0 }} }}\n\
+         kubernetes: {{ name: prod, kubeconfig: {}, platform: ack-managed, erdma: {{ \
+         prefer_driver: ofed }} }}\n",
         kubeconfig.display()
     );
     cluster.file("inv/cluster.yaml", &spec);

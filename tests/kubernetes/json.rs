@@ -131,8 +131,7 @@ pub fn a_part_is_edited_and_its_readers_restart(plane: &ControlPlane) {
         .replace("0.10000000000000000555", "2")
         .replace(
             "\"ipv4\"\n",
-            "\"ipv4\",\n  \"eni_tag_filter\": {\"creator\":\"terway\"},\n  \"eni_tag_block_list\": \
-             [{\"key\":\"managed-by\",\"value\":\"own\"}]\n",
+            "\"ipv4\",\n  \"eni_tag_filter\": {\"creator\":\"terway\"},\n  \"eni_tag_block_list\": [{\"key\":\"managed-by\",\"value\":\"own\"}]\n",
         );
     assert_eq!(edited, expected, "everything else keeps its bytes");
     rolled_out(plane);
@@ -379,8 +378,8 @@ pub fn what_was_made_anew_meanwhile_is_left_alone(plane: &ControlPlane) {
 /// known, and the run goes on.
 pub fn what_comes_with_another_step_is_edited_after_it(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    let made = "  - id: maker\n    kubernetes_object:\n      manifest: { apiVersion: v1, kind: \
-                ConfigMap, metadata: { name: maker, namespace: default } }\n";
+    let made = "  - id: maker\n    kubernetes_object:\n      manifest: { apiVersion: v1, kind: ConfigMap, metadata: \
+                { name: maker, namespace: default } }\n";
     let edited = "  - id: later
     after: [maker]
     json_in_configmap:
@@ -518,8 +517,8 @@ pub fn terway_is_kept_away_from_erdma(plane: &ControlPlane) {
     );
 
     cluster.wishes(
-        "  - id: whole\n    kubernetes_object:\n      manifest: { apiVersion: v1, kind: ConfigMap, \
-         metadata: { name: eni-config, namespace: kube-system }, data: { eni_conf: \"{}\" } }\n",
+        "  - id: whole\n    kubernetes_object:\n      manifest: { apiVersion: v1, kind: ConfigMap, metadata: \
+         { name: eni-config, namespace: kube-system }, data: { eni_conf: \"{}\" } }\n",
     );
     let twice = cluster.flat(1, &["validate", INV]);
     assert!(
@@ -528,8 +527,8 @@ pub fn terway_is_kept_away_from_erdma(plane: &ControlPlane) {
         "{twice}"
     );
     cluster.wishes(
-        "  - id: bad\n    kubernetes_object:\n      manifest: { apiVersion: v1, kind: ConfigMap, \
-         metadata: { name: a, namespace: default, labels: { rail: -0 } } }\n",
+        "  - id: bad\n    kubernetes_object:\n      manifest: { apiVersion: v1, kind: ConfigMap, metadata: { name: a, namespace: \
+         default, labels: { rail: -0 } } }\n",
     );
     let bad = cluster.flat(1, &["validate", INV]);
     assert!(

@@ -499,6 +499,13 @@ fn helm_releases_are_planned_and_applied() {
     helm::what_helm_may_not_do_is_found_first(&plane);
     helm_removal::what_helm_may_not_delete_is_found_first(&plane);
     helm_removal::a_removal_that_was_stopped_half_way_is_gone_on_with(&plane);
+}
+
+#[test]
+fn helm_releases_of_others_and_their_charts_are_respected() {
+    let Some(plane) = ControlPlane::start() else {
+        return;
+    };
     helm_charts::what_others_set_meanwhile_is_seen(&plane);
     helm_charts::hooks_and_definitions_stand_in_the_plan(&plane);
     helm_charts::what_varies_is_installed_once_and_told(&plane);

@@ -149,9 +149,12 @@ impl Meanwhile {
             self.port
         );
         format!(
-            "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{cluster}]\nusers: \
-             [{{name: u, user: {{}}}}]\ncontexts: [{{name: c, context: {{cluster: c, user: \
-             u}}}}]\n"
+            "apiVersion: v1\n\
+             kind: Config\n\
+             current-context: c\n\
+             clusters: [{cluster}]\n\
+             users: [{{name: u, user: {{}}}}]\n\
+             contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n"
         )
     }
 }

@@ -120,8 +120,7 @@ pub fn policies_of_groups_are_waited_for_each(plane: &ControlPlane) {
     cluster.spec(
         "admin",
         &format!(
-            "modules:\n  nvidia-network-operator:\n    enabled: true\n    parameters: {{ install: \
-             false, within_s: 60, node_policies: {policies} }}\n"
+            "modules:\n  nvidia-network-operator:\n    enabled: true\n    parameters: {{ install: false, within_s: 60, node_policies: {policies} }}\n"
         ),
     );
     let said = |kind: &str, name: &str, generation: u32| {

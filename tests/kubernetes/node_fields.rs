@@ -21,8 +21,9 @@ fn spec(cluster: &Cluster<'_>, identity: &str, groups: &[(&str, &str)], modules:
     cluster.spec(
         identity,
         &format!(
-            "ssh: {{ user: root, host_keys: known_hosts }}\nnodes:\n{nodes}modules: {{ {modules} \
-             }}\n"
+            "ssh: {{ user: root, host_keys: known_hosts }}\n\
+             nodes:\n\
+             {nodes}modules: {{ {modules} }}\n"
         ),
     );
 }
@@ -391,10 +392,11 @@ pub fn a_taint_that_others_set_meanwhile_is_kept(plane: &ControlPlane) {
     cluster.file("inv/known_hosts", "");
     cluster.file(
         "inv/cluster.yaml",
-        "cluster: train\nkubernetes: { name: prod, kubeconfig: way.kubeconfig }\nssh: \
-         { user: root, host_keys: known_hosts }\nnodes: [{ name: gpu1, ssh: \
-         { address: 127.0.0.1, port: 1 }, kubernetes_taints: [{ key: ours, effect: NoSchedule }] \
-         }]\n",
+        "cluster: train\n\
+         kubernetes: { name: prod, kubeconfig: way.kubeconfig }\n\
+         ssh: { user: root, host_keys: known_hosts }\n\
+         nodes: [{ name: gpu1, ssh: { address: 127.0.0.1, port: 1 }, kubernetes_taints: \
+         [{ key: ours, effect: NoSchedule }] }]\n",
     );
     apply(&cluster, 0);
     assert_eq!(
@@ -482,8 +484,7 @@ pub fn what_cannot_be_set_is_said_before(plane: &ControlPlane) {
 /// An operator's own module, and two that want the same label.
 pub fn a_module_of_ones_own_wishes_for_them_too(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    let own = "  - id: label\n    node_label: { label: pool, value: own, nodes: [gpu1] }\n  - id: \
-               taint\n    node_taint: { key: own, effect: NoSchedule, nodes: [gpu1] }\n";
+    let own = "  - id: label\n    node_label: { label: pool, value: own, nodes: [gpu1] }\n  - id: taint\n    node_taint: { key: own, effect: NoSchedule, nodes: [gpu1] }\n";
     cluster.wishes(own);
     cluster.told(0, &["apply", INV, "--yes"]);
     assert_eq!(

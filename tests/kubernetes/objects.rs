@@ -11,9 +11,8 @@ const INV: &str = "inv";
 /// A ConfigMap with this text.
 fn config_map(name: &str, text: &str) -> String {
     format!(
-        "  - id: {name}\n    kubernetes_object:\n      manifest: {{ apiVersion: v1, kind: \
-         ConfigMap, metadata: {{ name: {name}, namespace: default }}, data: {{ text: \"{text}\" }} \
-         }}\n"
+        "  - id: {name}\n    kubernetes_object:\n      manifest: {{ apiVersion: v1, kind: ConfigMap, metadata: {{ name: {name}, namespace: \
+         default }}, data: {{ text: \"{text}\" }} }}\n"
     )
 }
 
@@ -457,8 +456,7 @@ pub fn inventories_leave_each_other_alone(plane: &ControlPlane) {
 /// Nothing else says in which order they are made; what is of the whole cluster has no namespace.
 pub fn a_namespace_comes_before_what_is_in_it(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    let space = "  - id: space\n    kubernetes_object:\n      manifest: { apiVersion: v1, kind: \
-                 Namespace, metadata: { name: zone } }\n";
+    let space = "  - id: space\n    kubernetes_object:\n      manifest: { apiVersion: v1, kind: Namespace, metadata: { name: zone } }\n";
     let inside = config_map("inside", "x").replace("namespace: default", "namespace: zone");
     cluster.wishes(&format!("{inside}{space}"));
     cluster.told(0, &["apply", INV, "--yes"]);
@@ -467,9 +465,8 @@ pub fn a_namespace_comes_before_what_is_in_it(plane: &ControlPlane) {
             .told(0, &["plan", INV, "--detailed-exitcode"])
             .contains("No changes.")
     );
-    let role = "  - id: role\n    kubernetes_object:\n      manifest: { apiVersion: \
-                rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: \
-                { name: r, namespace: zone }, rules: [] }\n";
+    let role = "  - id: role\n    kubernetes_object:\n      manifest: { apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, \
+                metadata: { name: r, namespace: zone }, rules: [] }\n";
     cluster.wishes(&format!("{inside}{space}{role}"));
     let plan = cluster.flat(3, &["plan", INV]);
     assert!(plan.contains("of the whole cluster"), "{plan}");
@@ -589,9 +586,8 @@ pub fn what_never_changes_is_made_anew_when_allowed(plane: &ControlPlane) {
     // A key that reads like the reason is none.
     let key = |data: &str| {
         format!(
-            "  - id: key\n    kubernetes_object:\n      replace: true\n      manifest: {{ \
-             apiVersion: v1, kind: ConfigMap, metadata: {{ name: picky-key, namespace: default }}, \
-             data: {{ {data} }} }}\n"
+            "  - id: key\n    kubernetes_object:\n      replace: true\n      manifest: {{ apiVersion: v1, kind: ConfigMap, metadata: {{ name: picky-key, \
+             namespace: default }}, data: {{ {data} }} }}\n"
         )
     };
     cluster.wishes(&key("a: b"));
@@ -610,8 +606,7 @@ pub fn what_never_changes_is_made_anew_when_allowed(plane: &ControlPlane) {
 fn picky_kinds(word: &str, number: u32) -> String {
     let one = |n: usize, manifest: String| {
         format!(
-            "  - id: picky-{n}\n    kubernetes_object:\n      replace: true\n      ready: false\n      \
-             manifest: {{ apiVersion: {manifest} }}\n"
+            "  - id: picky-{n}\n    kubernetes_object:\n      replace: true\n      ready: false\n      manifest: {{ apiVersion: {manifest} }}\n"
         )
     };
     [

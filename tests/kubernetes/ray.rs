@@ -39,12 +39,18 @@ pub fn stand_ins() -> tempfile::TempDir {
          \"mlx5_${u##*uverbs}\" ;; *) exit 1 ;; esac",
     );
     // One that listens waits for the one that sends, whose last word is an address.
-    let meet = "own=${0%/*}\nfor last; do :; done\nport=${*#* -p }\nport=${port%% *}\ncase $last \
-                in\n*.*.*.*) /bin/rm \"$own/listens.$port\" 2>/dev/null || \
-                { echo \"Couldn't connect to $last:$port\"; exit 1; } ;;\n*) : \
-                >\"$own/listens.$port\"; n=0; while [ -e \"$own/listens.$port\" ]; do n=$((n+1)); \
-                [ $n -lt 100 ] || exit 1; /bin/sleep 0.1; done ;;\nesac\necho \"$*\" \
-                >>\"$own/traffic.txt\"\n/bin/cat \"$own/table.txt\"";
+    let meet = "own=${0%/*}\n\
+                for last; do :; done\n\
+                port=${*#* -p }\n\
+                port=${port%% *}\n\
+                case $last in\n\
+                *.*.*.*) /bin/rm \"$own/listens.$port\" 2>/dev/null || \
+                { echo \"Couldn't connect to $last:$port\"; exit 1; } ;;\n\
+                *) : >\"$own/listens.$port\"; n=0; while [ -e \"$own/listens.$port\" ]; do \
+                n=$((n+1)); [ $n -lt 100 ] || exit 1; /bin/sleep 0.1; done ;;\n\
+                esac\n\
+                echo \"$*\" >>\"$own/traffic.txt\"\n\
+                /bin/cat \"$own/table.txt\"";
     program("ib_write_bw", meet);
     says(folder.path(), "devices", "rdma_cm\nuverbs0\nuverbs1\n");
     says(folder.path(), "table", TABLE);

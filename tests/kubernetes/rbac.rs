@@ -424,8 +424,10 @@ fn previews(plane: &ControlPlane, cluster: &Cluster) {
         "",
     );
     assert!(said.contains("it may ask for dry runs alone"), "{said}");
-    let new = "apiVersion: v1\nkind: ConfigMap\nmetadata: \
-               { name: settings, namespace: default }\ndata: { text: three }\n";
+    let new = "apiVersion: v1\n\
+               kind: ConfigMap\n\
+               metadata: { name: settings, namespace: default }\n\
+               data: { text: three }\n";
     let said = refused(
         plane,
         "preview",
@@ -501,8 +503,8 @@ fn applies(plane: &ControlPlane, cluster: &Cluster) {
 /// A kind that nothing here tells of is asked for, by an identity that may only discover.
 pub fn a_kind_of_others_is_asked_for(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "nobody");
-    let strange = "  - id: strange\n    kubernetes_object:\n      manifest: { apiVersion: \
-                   x.example.org/v1, kind: Strange, metadata: { name: a, namespace: default } }\n";
+    let strange = "  - id: strange\n    kubernetes_object:\n      manifest: { apiVersion: x.example.org/v1, kind: Strange, metadata: \
+                   { name: a, namespace: default } }\n";
     cluster.wishes(strange);
     let said = cluster.flat(3, &["rbac", INV]);
     assert!(

@@ -151,9 +151,8 @@ pub fn what_does_not_heal_ends_the_wait(plane: &ControlPlane) {
     );
     cluster.wishes(
         &(stuck.clone()
-            + "  - id: later\n    after: [stuck]\n    kubernetes_object:\n      manifest: { \
-               apiVersion: v1, kind: ConfigMap, metadata: { name: later, namespace: default }, \
-               data: { a: b } }\n"),
+            + "  - id: later\n    after: [stuck]\n    kubernetes_object:\n      manifest: { apiVersion: v1, kind: ConfigMap, metadata: \
+               { name: later, namespace: default }, data: { a: b } }\n"),
     );
     let failed = cluster.flat(1, &["apply", INV, "--yes"]);
     assert!(
@@ -395,9 +394,8 @@ pub fn what_is_of_before_a_change_says_nothing(plane: &ControlPlane) {
     ]);
     let wish = |value: u32, ready: &str| {
         format!(
-            "  - id: policy\n    kubernetes_object:\n      ready: {ready}\n      manifest: {{ \
-             apiVersion: x.example.org/v1, kind: Policy, metadata: {{ name: p }}, spec: {{ v: \
-             {value} }} }}\n"
+            "  - id: policy\n    kubernetes_object:\n      ready: {ready}\n      manifest: {{ apiVersion: x.example.org/v1, kind: Policy, metadata: {{ name: p \
+             }}, spec: {{ v: {value} }} }}\n"
         )
     };
     let said = |status: &str| {

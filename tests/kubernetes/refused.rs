@@ -11,9 +11,8 @@ const INV: &str = "inv";
 /// A ConfigMap in this namespace, with more of its manifest.
 fn config_map(name: &str, namespace: &str, more: &str) -> String {
     format!(
-        "  - id: {name}\n    kubernetes_object:\n      manifest: {{ apiVersion: v1, kind: \
-         ConfigMap, metadata: {{ name: {name}, namespace: {namespace}, labels: {{ story: {name} }} \
-         }}{more} }}\n"
+        "  - id: {name}\n    kubernetes_object:\n      manifest: {{ apiVersion: v1, kind: ConfigMap, metadata: {{ name: {name}, namespace: \
+         {namespace}, labels: {{ story: {name} }} }}{more} }}\n"
     )
 }
 
@@ -83,8 +82,7 @@ pub fn what_nothing_brings_is_held(plane: &ControlPlane) {
         ),
         "{plan}"
     );
-    let space = "  - id: space\n    kubernetes_object:\n      manifest: { apiVersion: v1, kind: \
-                 Namespace, metadata: { name: yard } }\n";
+    let space = "  - id: space\n    kubernetes_object:\n      manifest: { apiVersion: v1, kind: Namespace, metadata: { name: yard } }\n";
     cluster.wishes(&(inside + space));
     let plan = cluster.flat(0, &["plan", INV]);
     assert!(
@@ -94,8 +92,8 @@ pub fn what_nothing_brings_is_held(plane: &ControlPlane) {
         "{plan}"
     );
 
-    let strange = "  - id: strange\n    AFTERkubernetes_object:\n      manifest: { apiVersion: \
-                   y.example.org/v1, kind: Strange, metadata: { name: a, namespace: default } }\n";
+    let strange = "  - id: strange\n    AFTERkubernetes_object:\n      manifest: { apiVersion: y.example.org/v1, kind: Strange, metadata: \
+                   { name: a, namespace: default } }\n";
     cluster.wishes(&strange.replace("AFTER", ""));
     let plan = cluster.flat(3, &["plan", INV]);
     assert!(
@@ -104,8 +102,7 @@ pub fn what_nothing_brings_is_held(plane: &ControlPlane) {
     );
     cluster.told(3, &["apply", INV, "--yes"]);
     // An operator may define its kinds itself, once it runs.
-    let operator = "  - id: operator\n    kubernetes_object:\n      ready: false\n      manifest: \
-                    { apiVersion: apps/v1, kind: Deployment, metadata: \
+    let operator = "  - id: operator\n    kubernetes_object:\n      ready: false\n      manifest: { apiVersion: apps/v1, kind: Deployment, metadata: \
                     { name: operator, namespace: default }, spec: { selector: { matchLabels: \
                     { app: o } }, template: { metadata: { labels: { app: o } }, spec: { \
                     containers: [{ name: o, image: 'example.invalid/o:1' }] } } } }\n";

@@ -12,9 +12,8 @@ const INV: &str = "inv";
 /// A ConfigMap with this text.
 fn config_map(name: &str, text: &str) -> String {
     format!(
-        "  - id: {name}\n    kubernetes_object:\n      manifest: {{ apiVersion: v1, kind: \
-         ConfigMap, metadata: {{ name: {name}, namespace: default }}, data: {{ text: \"{text}\" }} \
-         }}\n"
+        "  - id: {name}\n    kubernetes_object:\n      manifest: {{ apiVersion: v1, kind: ConfigMap, metadata: {{ name: {name}, namespace: \
+         default }}, data: {{ text: \"{text}\" }} }}\n"
     )
 }
 
@@ -22,11 +21,9 @@ fn config_map(name: &str, text: &str) -> String {
 fn waiting(name: &str) -> String {
     let labels = format!("{{ app: {name} }}");
     format!(
-        "  - id: {name}\n    kubernetes_object:\n      ready: {{ nodes: 3, within_s: 1 }}\n      \
-         manifest:\n        apiVersion: apps/v1\n        kind: DaemonSet\n        metadata: {{ \
-         name: {name}, namespace: default }}\n        spec: {{ selector: {{ matchLabels: {labels} \
-         }}, template: {{ metadata: {{ labels: {labels} }}, spec: {{ containers: [{{ name: a, \
-         image: \"example.invalid/a:1\" }}] }} }} }}\n"
+        "  - id: {name}\n    kubernetes_object:\n      ready: {{ nodes: 3, within_s: 1 }}\n      manifest:\n        apiVersion: apps/v1\n        kind: DaemonSet\n        metadata: {{ name: {name}, namespace: default }}\n        spec: {{ selector: {{ matchLabels: {labels} }}, template: {{ metadata: {{ labels: \
+         {labels} }}, spec: {{ containers: [{{ name: a, image: \"example.invalid/a:1\" }}] }} }} \
+         }}\n"
     )
 }
 
@@ -111,8 +108,10 @@ pub fn a_mark_that_was_taken_away_is_drift(plane: &ControlPlane) {
 pub fn a_cluster_that_was_made_anew_gets_nothing_of_the_one_before(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
     plane.apply(
-        "apiVersion: v1\nkind: ConfigMap\nmetadata: { name: app, namespace: default }\ndata: \
-         { text: old }\n",
+        "apiVersion: v1\n\
+         kind: ConfigMap\n\
+         metadata: { name: app, namespace: default }\n\
+         data: { text: old }\n",
     );
     cluster.wishes(&(config_map("app", "new") + "      adopt: true\n"));
     cluster.told(0, &["apply", INV, "--yes"]);
@@ -228,8 +227,8 @@ pub fn a_removal_that_nobody_can_judge_stops_nothing(plane: &ControlPlane) {
         "--for=condition=Established",
         "crd/sleepers.y.example.org",
     ]);
-    let sleeper = "  - id: sleeper\n    kubernetes_object:\n      manifest: { apiVersion: \
-                   y.example.org/v1, kind: Sleeper, metadata: { name: s, namespace: default } }\n";
+    let sleeper = "  - id: sleeper\n    kubernetes_object:\n      manifest: { apiVersion: y.example.org/v1, kind: Sleeper, metadata: \
+                   { name: s, namespace: default } }\n";
     cluster.wishes(&(sleeper.to_owned() + &config_map("goes-on", "a")));
     cluster.told(0, &["apply", INV, "--yes"]);
     plane.kubectl(&["delete", "crd", "sleepers.y.example.org"]);

@@ -12,9 +12,8 @@ const INV: &str = "inv";
 
 fn config_map(name: &str, after: &str, text: &str) -> String {
     format!(
-        "  - id: {name}\n    after: [{after}]\n    kubernetes_object:\n      manifest: {{ \
-         apiVersion: v1, kind: ConfigMap, metadata: {{ name: {name}, namespace: default }}, data: \
-         {{ a: {text} }} }}\n"
+        "  - id: {name}\n    after: [{after}]\n    kubernetes_object:\n      manifest: {{ apiVersion: v1, kind: ConfigMap, metadata: {{ name: {name}, namespace: \
+         default }}, data: {{ a: {text} }} }}\n"
     )
     .replace("    after: []\n", "")
 }
@@ -136,8 +135,10 @@ pub fn what_changes_hands_in_the_last_moment_is_not_deleted(plane: &ControlPlane
     let theirs = plane.work().join("theirs.yaml");
     std::fs::write(
         &theirs,
-        "apiVersion: v1\nkind: ConfigMap\nmetadata: { name: conf, namespace: default, labels: \
-         { railwright.io/part-of: train } }\ndata: { a: precious }\n",
+        "apiVersion: v1\n\
+         kind: ConfigMap\n\
+         metadata: { name: conf, namespace: default, labels: { railwright.io/part-of: train } }\n\
+         data: { a: precious }\n",
     )
     .unwrap();
     let applied = [

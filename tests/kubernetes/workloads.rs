@@ -186,8 +186,7 @@ pub fn it_comes_after_what_modules_wish_for(plane: &ControlPlane) {
     let plan = cluster.flat(3, &["plan", INV]);
     assert!(plan.contains("namespaces \"ml\" not found"), "{plan}");
     cluster.wishes(
-        "  - id: space\n    kubernetes_object:\n      manifest: { apiVersion: v1, kind: Namespace, \
-         metadata: { name: ml } }\n",
+        "  - id: space\n    kubernetes_object:\n      manifest: { apiVersion: v1, kind: Namespace, metadata: { name: ml } }\n",
     );
     let plan = cluster.told(
         0,

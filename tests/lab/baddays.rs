@@ -99,10 +99,12 @@ pub fn ssh_is_cut_by_a_packet_filter(night: &Night) {
 pub fn apt_is_killed_half_way(night: &Night) {
     night.go_back(GROUND);
     night.wish("  - id: tool\n    package: { name: bzip2 }\n");
-    night.machine().sh(
-        "cat >/etc/dpkg/dpkg.cfg.d/story <<'EOF'\npost-invoke=[ -e /run/go ] || \
-         { : >/run/unpacked; until [ -e /run/go ]; do sleep 0.2; done; }\nEOF\n",
-    );
+    night
+        .machine()
+        .sh("cat >/etc/dpkg/dpkg.cfg.d/story <<'EOF'\n\
+         post-invoke=[ -e /run/go ] || \
+         { : >/run/unpacked; until [ -e /run/go ]; do sleep 0.2; done; }\n\
+         EOF\n");
     let mut run = night.begin(&["apply", INV, "--yes"]);
     run.until("apt's turn", || {
         night.records("action_sent", "install_packages") > 0
@@ -122,7 +124,7 @@ pub fn apt_is_killed_half_way(night: &Night) {
     );
     let state = "dpkg-query -W -f '${db:Status-Abbrev}' bzip2";
     assert_eq!(night.said(state), "iU", "it is there half");
-    assert!(night.told(0, &["plan", INV]).contains("unpacked"));
+    assert!(night.told(3, &["plan", INV]).contains("unpacked"));
     night.told(0, &["resume", INV]);
     assert_eq!(
         (
@@ -139,8 +141,7 @@ pub fn apt_is_killed_half_way(night: &Night) {
 pub fn the_power_goes_in_the_middle_of_a_step(night: &Night) {
     night.go_back(GROUND);
     night.wish(&format!(
-        "{LONG}  - id: note\n    file: {{ path: /etc/story/late.conf, content: \"late\\n\" }}\n    \
-         after: [long]\n"
+        "{LONG}  - id: note\n    file: {{ path: /etc/story/late.conf, content: \"late\\n\" }}\n    after: [long]\n"
     ));
     let run = in_the_middle(night, &[INV, "--yes"]);
     // The kernel has the names of new files on its disk after some five seconds, and their content
@@ -178,10 +179,11 @@ pub fn the_power_goes_in_the_middle_of_a_step(night: &Night) {
 }
 
 /// Fills the root file system to its last block, reserved ones too; `ROOM` empties it.
-const FILL: &str = "rm -f /filler*; n=0; for s in 262144 32768 4096 512 64 8 1; do\nwhile \
-                    fallocate -l $((s * 4096)) /filler$n 2>/dev/null; do n=$((n+1)); done; rm -f \
-                    /filler$n; done\necho x 2>/dev/null >/etc/there-is-room; [ -s \
-                    /etc/there-is-room ] && echo room; rm -f /etc/there-is-room";
+const FILL: &str = "rm -f /filler*; n=0; for s in 262144 32768 4096 512 64 8 1; do\n\
+                    while fallocate -l $((s * 4096)) /filler$n 2>/dev/null; do n=$((n+1)); done; \
+                    rm -f /filler$n; done\n\
+                    echo x 2>/dev/null >/etc/there-is-room; [ -s /etc/there-is-room ] && echo \
+                    room; rm -f /etc/there-is-room";
 const ROOM: &str = "rm -f /filler*; sync";
 const A_LITTLE_ROOM: &str = "truncate -s -512K /filler0";
 
@@ -191,8 +193,7 @@ pub fn the_disk_is_full(night: &Night) {
     night.go_back(GROUND);
     let note = |text: &str| {
         format!(
-            "  - id: note\n    file: {{ path: /etc/story/note.conf, content: \"{text}\\n\" }}\n    \
-             after: [long]\n"
+            "  - id: note\n    file: {{ path: /etc/story/note.conf, content: \"{text}\\n\" }}\n    after: [long]\n"
         )
     };
     // A long step would free blocks at its end.
@@ -272,8 +273,7 @@ pub fn the_disk_is_full(night: &Night) {
 /// yesterday.
 pub fn somebody_else_was_there_first(night: &Night) {
     night.wish(
-        "  - id: note\n    file: { path: /etc/story/note.conf, content: \"rails\\n\" }\n  - id: \
-         other\n    file: { path: /etc/story/other.conf, content: \"other\\n\" }\n",
+        "  - id: note\n    file: { path: /etc/story/note.conf, content: \"rails\\n\" }\n  - id: other\n    file: { path: /etc/story/other.conf, content: \"other\\n\" }\n",
     );
     night.said("echo before >/etc/story/note.conf");
     night.told(0, &["plan", INV, "-o", "a.plan"]);

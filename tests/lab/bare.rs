@@ -97,9 +97,10 @@ pub fn packages_come_signed(rig: &Rig) {
     let signed = rig.said(
         "node1",
         &format!(
-            "mkdir -p /etc/apt/keyrings; cat > /etc/apt/keyrings/lab.asc \
-             <<'EOF'\n{key}\nEOF\n{update} && apt-get -qq -y install rdmacm-utils >/dev/null 2>&1; \
-             command -v rping"
+            "mkdir -p /etc/apt/keyrings; cat > /etc/apt/keyrings/lab.asc <<'EOF'\n\
+             {key}\n\
+             EOF\n\
+             {update} && apt-get -qq -y install rdmacm-utils >/dev/null 2>&1; command -v rping"
         ),
     );
     assert!(signed.ends_with("/usr/bin/rping"), "{signed}");

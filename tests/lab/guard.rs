@@ -26,13 +26,17 @@ fn wishes(rig: &Rig, seconds: u32, resources: &str) {
     std::fs::create_dir_all(folder.join("modules/path")).unwrap();
     let port = rig.first_port() + 1;
     let cluster = format!(
-        "cluster: guard\nssh: {{ user: root, host_keys: ../../.lab/known_hosts, identities: \
-         [../../.lab/id] }}\nnodes:\n  - {{ name: node1, os: debian-12, ssh: {{ address: \
-         127.0.0.1, port: {port} }} }}\nrollout: {{ guard: {seconds}s }}\n"
+        "cluster: guard\n\
+         ssh: {{ user: root, host_keys: ../../.lab/known_hosts, identities: [../../.lab/id] }}\n\
+         nodes:\n  - {{ name: node1, os: debian-12, ssh: {{ address: 127.0.0.1, port: {port} }} }}\n\
+         rollout: {{ guard: {seconds}s }}\n"
     );
     let module = format!(
-        "module: path\nsummary: What lies on the path of our own connection\nwhen: \
-         \"true\"\nresources:\n{resources}"
+        "module: path\n\
+         summary: What lies on the path of our own connection\n\
+         when: \"true\"\n\
+         resources:\n\
+         {resources}"
     );
     std::fs::write(folder.join("cluster.yaml"), cluster).unwrap();
     std::fs::write(folder.join("modules/path/module.yaml"), module).unwrap();

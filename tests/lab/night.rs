@@ -48,11 +48,13 @@ impl<'a> Night<'a> {
         );
         std::fs::create_dir_all(rig.folder().join(INV).join("modules/story")).unwrap();
         let spec = format!(
-            "cluster: night\nssh: {{ user: root, host_keys: {0}/known_hosts, identities: [{0}/id] \
-             }}\nnodes: [{{ name: {NODE}, os: debian-12, ssh: {{ address: 127.0.0.1, port: {ssh} \
-             }} }}]\nrepositories: [{{ name: lab, url: http://10.0.2.2:{repository}/, suite: ./, \
-             key: {0}/repository.asc }}]\nrollout: {{ canary: 1, max_unavailable: 1, \
-             max_disruption: reboot }}\n",
+            "cluster: night\n\
+             ssh: {{ user: root, host_keys: {0}/known_hosts, identities: [{0}/id] }}\n\
+             nodes: [{{ name: {NODE}, os: debian-12, ssh: {{ address: 127.0.0.1, port: {ssh} }} \
+             }}]\n\
+             repositories: [{{ name: lab, url: http://10.0.2.2:{repository}/, suite: ./, key: \
+             {0}/repository.asc }}]\n\
+             rollout: {{ canary: 1, max_unavailable: 1, max_disruption: reboot }}\n",
             lab.display()
         );
         std::fs::write(rig.folder().join(INV).join("cluster.yaml"), spec).unwrap();
@@ -73,8 +75,11 @@ impl<'a> Night<'a> {
     /// module, indented as in a list.
     pub fn wish(&self, resources: &str) {
         let text = format!(
-            "module: story\nsummary: what a bad day interrupts\nafter: [package-repositories]\n\
-             resources:\n  - id: filter\n    package: {{ name: nftables }}\n{resources}"
+            "module: story\n\
+             summary: what a bad day interrupts\n\
+             after: [package-repositories]\n\
+             resources:\n  - id: filter\n    package: {{ name: nftables }}\n\
+             {resources}"
         );
         std::fs::write(
             self.rig

@@ -20,10 +20,10 @@ pub fn interrupts_are_bound_and_their_unit_is_kept(machine: &Machine) {
     // what a boot does: udev finds the netdev, and systemd starts the unit that is kept for it
     let unit = format!("railwright-interrupt-affinity@{NETDEV}.service");
     let boot = format!(
-        "udevadm control --reload; udevadm trigger -c add /sys/class/net/{NETDEV}; udevadm \
-         settle\nt=0; while [ \"$(systemctl show -p ExecMainExitTimestampMonotonic --value \
-         {unit})\" = 0 ] && [ \"$t\" -lt 60 ]; do t=$((t + 1)); sleep 1; done\n[ \"$(systemctl \
-         show -p Result --value {unit})\" = success ] && [ \"$t\" -lt 60 ]\n"
+        "udevadm control --reload; udevadm trigger -c add /sys/class/net/{NETDEV}; udevadm settle\n\
+         t=0; while [ \"$(systemctl show -p ExecMainExitTimestampMonotonic --value {unit})\" = 0 ] \
+         && [ \"$t\" -lt 60 ]; do t=$((t + 1)); sleep 1; done\n\
+         [ \"$(systemctl show -p Result --value {unit})\" = success ] && [ \"$t\" -lt 60 ]\n"
     );
     loop_law(
         machine,

@@ -161,9 +161,11 @@ pub fn with_packages(rig: &Rig, machine: &Machine) {
         rig.first_port() + 80
     );
     machine.sh(&format!(
-        "mkdir -p /etc/apt/keyrings; cat > /etc/apt/keyrings/lab.asc <<'EOF'\n{key}\nEOF\necho \
-         '{source}' > /etc/apt/sources.list.d/lab.list; apt-get -q update </dev/null >/dev/null \
-         2>&1\n"
+        "mkdir -p /etc/apt/keyrings; cat > /etc/apt/keyrings/lab.asc <<'EOF'\n\
+         {key}\n\
+         EOF\n\
+         echo '{source}' > /etc/apt/sources.list.d/lab.list; apt-get -q update </dev/null \
+         >/dev/null 2>&1\n"
     ));
 }
 

@@ -6,8 +6,12 @@ use railwright_resource::systemd_unit::SystemdUnit;
 use railwright_resource::{Action, ResourceKind};
 use serde_json::json;
 
-const CONTENT: &str = "[Unit]\nDescription=A service of the test\n[Service]\nExecStart=/bin/sleep \
-                       infinity\n[Install]\nWantedBy=multi-user.target\n";
+const CONTENT: &str = "[Unit]\n\
+                       Description=A service of the test\n\
+                       [Service]\n\
+                       ExecStart=/bin/sleep infinity\n\
+                       [Install]\n\
+                       WantedBy=multi-user.target\n";
 
 /// Files of systemd, and how a unit stands.
 fn unit_shot(unit: &str) -> String {
@@ -133,12 +137,11 @@ pub fn a_module_is_loaded_with_options_and_at_boot(machine: &Machine) {
 /// udev opens what a module brought, here for longer than usual; that is not a use that a change
 /// has to give way to.
 pub fn a_module_that_udev_looks_at_is_unloaded(machine: &Machine) {
-    machine.sh(
-        "mkdir -p /run/udev/rules.d; rm -f /run/lab-looks\nprintf '#!/bin/sh\\nexec 3</dev/nullb0; \
-         touch /run/lab-looks; sleep 3\\n' >/run/lab-look; chmod +x /run/lab-look\necho \
-         'ACTION==\"add\", KERNEL==\"nullb0\", RUN+=\"/bin/sh /run/lab-look\"' \
-         >/run/udev/rules.d/99-lab-looks.rules; udevadm control --reload\n",
-    );
+    machine.sh("mkdir -p /run/udev/rules.d; rm -f /run/lab-looks\n\
+         printf '#!/bin/sh\\nexec 3</dev/nullb0; touch /run/lab-looks; sleep 3\\n' >/run/lab-look; \
+         chmod +x /run/lab-look\n\
+         echo 'ACTION==\"add\", KERNEL==\"nullb0\", RUN+=\"/bin/sh /run/lab-look\"' \
+         >/run/udev/rules.d/99-lab-looks.rules; udevadm control --reload\n");
     machine.perform(&[Action::LoadModule {
         name: "null_blk".into(),
         parameters: [("nr_devices".into(), "1".into())].into(),

@@ -338,8 +338,9 @@ fn a_host_without_gnu_tools_answers_the_same() {
     let text = railwright_resource::program::render_read_program(&reads, "", "c0ffee");
     let busybox = format!(
         "mkdir -p /tmp/bb && busybox --install -s /tmp/bb && rm -f /tmp/bb/ip && export \
-         PATH=/tmp/bb:$PATH && cat >/tmp/program <<'EOF'\n{text}EOF\nexec busybox sh \
-         /tmp/program\n"
+         PATH=/tmp/bb:$PATH && cat >/tmp/program <<'EOF'\n\
+         {text}EOF\n\
+         exec busybox sh /tmp/program\n"
     );
     let other = railwright_resource::program::parse_program_answers(
         &reads,

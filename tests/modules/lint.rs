@@ -161,9 +161,11 @@ verify:
 /// else is said of it.
 #[test]
 fn a_kind_that_is_misspelt_is_all_that_is_wrong() {
-    let text = "--- module.yaml\nmodule: own\nsummary: x\nwhen: kubernetes is \
-                defined\nresources:\n  - id: a\n    kubernetes_objects: { manifest: { kind: \"{{ \
-                kubernetes.name }}\" } }\n";
+    let text = "--- module.yaml\n\
+                module: own\n\
+                summary: x\n\
+                when: kubernetes is defined\n\
+                resources:\n  - id: a\n    kubernetes_objects: { manifest: { kind: \"{{ kubernetes.name }}\" } }\n";
     let said = errors(&[("own", text)]);
     assert!(
         said.starts_with("RW0202 there is no resource kind `kubernetes_objects`")
@@ -192,8 +194,10 @@ verify:
   - id: d
     runs: x
 "#;
-    let renamed = "--- module.yaml\nmodule: x\nsummary: x\nresources:\n  - id: c\n    for: rails\n    \
-                   fiel: { path: /etc/a }\n";
+    let renamed = "--- module.yaml\n\
+                   module: x\n\
+                   summary: x\n\
+                   resources:\n  - id: c\n    for: rails\n    fiel: { path: /etc/a }\n";
     insta::assert_snapshot!(errors(&[("bad", text), ("empty", "--- README.md\n"), ("list", "--- module.yaml\n- a\n"), ("worse", renamed)]), @r#"
     RW0105 unknown key `sumary`
       modules/bad/module.yaml:2:1
@@ -241,11 +245,14 @@ verify:
 fn modules_that_wait_for_each_other() {
     let a = "--- module.yaml\nmodule: a\nsummary: x\nafter: [b]\nprovides: [cap]\nresources: []\n";
     let b = "--- module.yaml\nmodule: b\nsummary: x\nafter: [c, d, devices]\nresources: []\n";
-    let c = "--- module.yaml\nmodule: c\nsummary: x\nresources:\n  - id: r\n    after: [cap]\n    \
-             file: { path: /etc/c, content: x }\n";
-    let d = "--- module.yaml\nmodule: d\nsummary: x\nresources:\n  - id: r\n    after: [s]\n    \
-             file: { path: /etc/d, content: x }\n  - id: s\n    after: [r]\n    file: \
-             { path: /etc/s, content: x }\n";
+    let c = "--- module.yaml\n\
+             module: c\n\
+             summary: x\n\
+             resources:\n  - id: r\n    after: [cap]\n    file: { path: /etc/c, content: x }\n";
+    let d = "--- module.yaml\n\
+             module: d\n\
+             summary: x\n\
+             resources:\n  - id: r\n    after: [s]\n    file: { path: /etc/d, content: x }\n  - id: s\n    after: [r]\n    file: { path: /etc/s, content: x }\n";
     insta::assert_snapshot!(errors(&[("a", a), ("b", b), ("c", c), ("d", d)]), @r#"
     RW0209 no module, capability or resource is named `devices`
       modules/b/module.yaml:3:15

@@ -12,8 +12,10 @@ use std::process::Command;
 
 fn probe(policy: &str) -> String {
     let text = format!(
-        "cluster: case\nfabric: {{ kind: rocev2 }}\nnodes:\n  - {{ name: n1, nics: {{ model: \
-         ConnectX-6, netdev: e, naming: {{ rdma: {policy} }} }} }}\n"
+        "cluster: case\n\
+         fabric: {{ kind: rocev2 }}\n\
+         nodes:\n  - {{ name: n1, nics: {{ model: ConnectX-6, netdev: e, naming: {{ rdma: {policy} }} }} \
+         }}\n"
     );
     let loaded = spec::load_spec(vec![SourceFile {
         name: "spec.yaml".into(),

@@ -7,8 +7,10 @@ use railwright_knowledge::solve::SolverAnswers;
 use railwright_knowledge::spec::{self, SourceFile};
 use std::collections::BTreeMap;
 
-const SPEC: &str = "cluster: c\nsecrets: { token: { env: TOKEN } }\nnodes:\n  - { name: \
-                    \"n[1-2]\", os: debian-12, nics: { model: soft-roce, netdev: eth1 } }\n";
+const SPEC: &str = "cluster: c\n\
+                    secrets: { token: { env: TOKEN } }\n\
+                    nodes:\n  - { name: \"n[1-2]\", os: debian-12, nics: \
+                    { model: soft-roce, netdev: eth1 } }\n";
 
 fn desired(spec: &str, shipped: bool, own: &[(&str, &str)]) -> Result<DesiredState, String> {
     let loaded = spec::load_spec(vec![SourceFile {
@@ -65,10 +67,13 @@ fn order(desired: &DesiredState) -> String {
 
 #[test]
 fn the_same_wish_of_two_modules_is_one() {
-    let base = "module: base\nsummary: x\nresources:\n  - { id: a, package: { name: a } }\n  - { \
-                id: b, after: [a], package: { name: b } }\n";
-    let top = "module: top\nsummary: x\nafter: [base]\nresources:\n  - { id: a, package: \
-               { name: a } }\n  - { id: c, package: { name: c } }\n";
+    let base = "module: base\n\
+                summary: x\n\
+                resources:\n  - { id: a, package: { name: a } }\n  - { id: b, after: [a], package: { name: b } }\n";
+    let top = "module: top\n\
+               summary: x\n\
+               after: [base]\n\
+               resources:\n  - { id: a, package: { name: a } }\n  - { id: c, package: { name: c } }\n";
     let desired = desired(SPEC, false, &[("base", base), ("top", top)]).unwrap();
     insta::assert_snapshot!(order(&desired), @r#"
     a after [] by base/a top/a
@@ -79,9 +84,9 @@ fn the_same_wish_of_two_modules_is_one() {
 
 #[test]
 fn an_order_through_a_resource_that_is_not_there_holds() {
-    let text = "module: m\nsummary: x\nresources:\n  - { id: a, package: { name: a } }\n  - { id: \
-                b, when: host.index > 1, after: [a], package: { name: b } }\n  - { id: c, after: \
-                [b], package: { name: c } }\n";
+    let text = "module: m\n\
+                summary: x\n\
+                resources:\n  - { id: a, package: { name: a } }\n  - { id: b, when: host.index > 1, after: [a], package: { name: b } }\n  - { id: c, after: [b], package: { name: c } }\n";
     insta::assert_snapshot!(order(&desired(SPEC, false, &[("m", text)]).unwrap()), @r#"
     a after [] by m/a
     c after [a] by m/c
@@ -90,10 +95,12 @@ fn an_order_through_a_resource_that_is_not_there_holds() {
 
 #[test]
 fn different_wishes_for_one_thing_are_a_conflict() {
-    let mine = "module: mine\nsummary: x\nresources:\n  - { id: motd, file: \
-                { path: /etc/motd, content: a } }\n";
-    let yours = "module: yours\nsummary: x\nresources:\n  - { id: greeting, file: { path: \
-                 /etc/motd, content: \"{{ host.name }}\" } }\n";
+    let mine = "module: mine\n\
+                summary: x\n\
+                resources:\n  - { id: motd, file: { path: /etc/motd, content: a } }\n";
+    let yours = "module: yours\n\
+                 summary: x\n\
+                 resources:\n  - { id: greeting, file: { path: /etc/motd, content: \"{{ host.name }}\" } }\n";
     insta::assert_snapshot!(desired(SPEC, false, &[("mine", mine), ("yours", yours)]).unwrap_err(), @r#"
     RW0211 file/%2Fetc%2Fmotd is wished for twice, differently
       inventory/modules/yours/module.yaml:4:11
@@ -111,8 +118,10 @@ fn different_wishes_for_one_thing_are_a_conflict() {
 
 #[test]
 fn a_body_that_its_kind_refuses_is_shown_in_the_manifest() {
-    let text = "module: m\nsummary: x\nresources:\n  - { id: a, file: { path: \"{{ host.name }}\", \
-                content: a, mode: 0644, ownr: root } }\n";
+    let text = "module: m\n\
+                summary: x\n\
+                resources:\n  - { id: a, file: { path: \"{{ host.name }}\", content: a, mode: 0644, ownr: root \
+                } }\n";
     insta::assert_snapshot!(desired(SPEC, false, &[("m", text)]).unwrap_err(), @r#"
     RW0208 m/a: unknown field `ownr`
       inventory/modules/m/module.yaml:4:77
@@ -131,8 +140,9 @@ fn a_body_that_its_kind_refuses_is_shown_in_the_manifest() {
 
 #[test]
 fn a_users_module_takes_the_place_of_the_shipped_one() {
-    let mine = "module: memlock\nsummary: x\nresources:\n  - { id: motd, file: \
-                { path: /etc/motd, content: a } }\n";
+    let mine = "module: memlock\n\
+                summary: x\n\
+                resources:\n  - { id: motd, file: { path: /etc/motd, content: a } }\n";
     let desired = desired(SPEC, true, &[("memlock", mine)]).unwrap();
     assert!(
         desired
@@ -166,10 +176,12 @@ fn a_module_is_left_out_or_taken_by_the_spec() {
 
 #[test]
 fn a_secret_is_a_mark_and_nothing_else_can_be_one() {
-    let text = "module: m\nsummary: x\nresources:\n  - { id: a, file: { path: /etc/a, content: \
-                \"x={{ secrets.token }}\", mode: \"0600\" } }\n  - { id: b, command: { name: b, \
-                run: \"login\", environment: { TOKEN: \"{{ secrets.token }}\" }, input: \"{{ \
-                secrets.token }}\", read: { probe: \"true\" } } }\n";
+    let text = "module: m\n\
+                summary: x\n\
+                resources:\n  - { id: a, file: { path: /etc/a, content: \"x={{ secrets.token }}\", mode: \
+                \"0600\" } }\n  - { id: b, command: { name: b, run: \"login\", environment: { TOKEN: \"{{ \
+                secrets.token }}\" }, input: \"{{ secrets.token }}\", read: { probe: \"true\" } } \
+                }\n";
     let found = desired(SPEC, false, &[("m", text)]).unwrap();
     let body = |kind: &str| {
         found
@@ -254,8 +266,10 @@ fn a_secret_that_would_not_be_kept_is_refused_where_it_stands() {
     }
     let long = r#"command: { name: b, run: x, read: { probe: "x" }, input: "{{ secrets.token }}", limit_s: 601 }"#;
     assert!(refused(long).contains("a command with a secret may not take so long"));
-    let check = "module: m\nsummary: x\nresources: []\nverify:\n  - { id: c, run: \"login {{ \
-                 secrets.token }}\" }\n";
+    let check = "module: m\n\
+                 summary: x\n\
+                 resources: []\n\
+                 verify:\n  - { id: c, run: \"login {{ secrets.token }}\" }\n";
     insta::assert_snapshot!(desired(SPEC, false, &[("m", check)]).map(|_| ()).unwrap_err(), @r#"
     RW0216 m/c: the secret `token` stands in `verify`
       inventory/modules/m/module.yaml:5:19
@@ -270,8 +284,10 @@ fn a_secret_that_would_not_be_kept_is_refused_where_it_stands() {
 #[test]
 fn a_secret_in_a_shell_template_is_filled_in_quoted() {
     use railwright_base::secret;
-    let text = "module: m\nsummary: x\nresources:\n  - { id: a, file: { path: /a, content: \"login \
-                {{ secrets.token | sh }}\", mode: \"0700\" } }\n";
+    let text = "module: m\n\
+                summary: x\n\
+                resources:\n  - { id: a, file: { path: /a, content: \"login {{ secrets.token | sh }}\", mode: \
+                \"0700\" } }\n";
     let found = desired(SPEC, false, &[("m", text)]).unwrap();
     let filled = secret::fill_secrets(found.wishes[0].text("content").unwrap(), |_| {
         Some("it's $(reboot)".to_owned())
@@ -282,8 +298,9 @@ fn a_secret_in_a_shell_template_is_filled_in_quoted() {
 
 #[test]
 fn a_template_that_fails_on_some_hosts_names_them() {
-    let text = "module: m\nsummary: x\nresources:\n  - { id: a, file: { path: /etc/a, content: \
-                \"{{ host.gpu.model }}\" } }\n";
+    let text = "module: m\n\
+                summary: x\n\
+                resources:\n  - { id: a, file: { path: /etc/a, content: \"{{ host.gpu.model }}\" } }\n";
     insta::assert_snapshot!(desired(SPEC, false, &[("m", text)]).unwrap_err(), @r#"
     RW0204 a template cannot be filled in
       inventory/modules/m/module.yaml:4:54

@@ -126,9 +126,10 @@ pub fn names_are_refused_before_it_would_refuse_them(software: &Software) {
 fn is_refused_by_us(pool: &str) -> bool {
     let folder = tempfile::tempdir().unwrap();
     let spec = format!(
-        "cluster: train\nfabric: {{ kind: rocev2 }}\nkubernetes: {{ rdma: {{ resources: {{ \
-         \"{pool}\": rail 0 }} }} }}\nnodes: [{{ name: gpu1, nics: {{ model: ConnectX-6, rails: 1, \
-         netdev: ens1 }} }}]\n"
+        "cluster: train\n\
+         fabric: {{ kind: rocev2 }}\n\
+         kubernetes: {{ rdma: {{ resources: {{ \"{pool}\": rail 0 }} }} }}\n\
+         nodes: [{{ name: gpu1, nics: {{ model: ConnectX-6, rails: 1, netdev: ens1 }} }}]\n"
     );
     fs::write(folder.path().join("cluster.yaml"), spec).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_railwright"))

@@ -330,6 +330,32 @@ fn a_switch_that_is_left_alone_comes_back_by_itself() {
     fabric.goes_on();
 }
 
+/// NVUE takes nothing any more when the guard fires: what others saved since stays saved.
+#[test]
+#[ignore = "long: make test-deep"]
+fn what_others_saved_stays_where_nothing_can_be_taken_back() {
+    let Some(fabric) = start("theirs", "20s") else {
+        return;
+    };
+    fabric.switch.fault("hang-after", "1");
+    fabric.dies_in_the_middle();
+    fabric.switch.mend("hang-after");
+    fabric
+        .switch
+        .sh("until nv config diff applied startup -o json; do sleep 0.1; done");
+    fabric.nv("set interface swp6 link mtu 1300");
+    fabric.nv("config apply -y");
+    fabric.switch.fault("refuse", "after a breakout");
+    let both = fabric.applied();
+    fabric.switch.must(
+        "t=0; until cat /var/lib/railwright/guards/*/reverted || [ $t = 180 ]; do sleep 1; t=$((t \
+         + 1)); done",
+    );
+    let resumed = fabric.run(&["resume", "inv"]);
+    assert!(resumed.contains("NOT ALL PUT BACK"), "{resumed}");
+    assert_eq!((fabric.applied(), fabric.startup()), (both.clone(), both));
+}
+
 /// The power goes in the middle: what was not saved is gone.
 #[test]
 #[ignore = "long: make test-deep"]

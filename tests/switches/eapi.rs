@@ -411,15 +411,17 @@ fn the_stand_in_refuses_what_its_data_says() {
         return;
     };
     let ask = |body: &str, credentials: &str| -> Value {
-        let script = "import sys, ssl, json, base64, urllib.request as r, urllib.error as e\nport, \
-                      body, who = sys.argv[1:]\ncontext = ssl.create_default_context(); \
-                      context.check_hostname = False; context.verify_mode = ssl.CERT_NONE\nheaders \
-                      = \
-                      {'Authorization': 'Basic ' + base64.b64encode(who.encode()).decode()}\ntry: \
-                      said = r.urlopen(r.Request(f'https://127.0.0.1:{port}/command-api', \
-                      body.encode() or None, headers), context=context)\nexcept e.HTTPError as \
-                      error: print(json.dumps({'status': error.code})); \
-                      sys.exit()\nprint(said.read().decode())\n";
+        let script = "import sys, ssl, json, base64, urllib.request as r, urllib.error as e\n\
+                      port, body, who = sys.argv[1:]\n\
+                      context = ssl.create_default_context(); context.check_hostname = False; \
+                      context.verify_mode = ssl.CERT_NONE\n\
+                      headers = \
+                      {'Authorization': 'Basic ' + base64.b64encode(who.encode()).decode()}\n\
+                      try: said = r.urlopen(r.Request(f'https://127.0.0.1:{port}/command-api', \
+                      body.encode() or None, headers), context=context)\n\
+                      except e.HTTPError as error: print(json.dumps({'status': error.code})); \
+                      sys.exit()\n\
+                      print(said.read().decode())\n";
         let port = fabric.api().port();
         let output = std::process::Command::new("/usr/bin/python3")
             .args(["-c", script, &port, body, credentials])

@@ -361,8 +361,10 @@ fn a_port_whose_profile_says_otherwise_is_held() {
         return;
     };
     let text = fabric.switch.must("cat /mnt/flash/startup-config");
-    let profile = "!\nqos profile ROCE\n   qos trust cos\n!\ninterface Ethernet2/1\n   \
-                   service-profile ROCE\n";
+    let profile = "!\n\
+                   qos profile ROCE\n   qos trust cos\n\
+                   !\n\
+                   interface Ethernet2/1\n   service-profile ROCE\n";
     fabric.switch.write(
         "/tmp/with-profile",
         &text.replace("interface Ethernet2/1\n", profile),
@@ -495,6 +497,29 @@ fn a_commit_that_fails_half_way_is_taken_back() {
     fabric.comes_to(&before);
 }
 
+/// What came into the DSCP map of the whole switch goes again with the ports, and is not in the way
+/// of the next try.
+#[test]
+fn what_came_into_the_map_of_the_switch_is_taken_back() {
+    let Some(fabric) = start("map", "60s") else {
+        return;
+    };
+    fabric.rewrite(|spec| spec.replace("dscp: 26", "dscp: 10"));
+    let before = fabric.runs();
+    fabric.switch.fault("fail-after", "5");
+    let said = fabric.run(&["apply", "inv", "--yes"]);
+    let told = |line: &String| line.contains("qos map dscp 10");
+    assert!(
+        said.contains("--- exit 1 ---") && fabric.switch.log("steps").iter().any(told),
+        "{said}"
+    );
+    fabric.switch.mend("fail-after");
+    fabric.comes_to(&before);
+    let said = fabric.run(&["apply", "inv", "--yes"]);
+    assert!(said.contains("--- exit 0 ---"), "{said}");
+    fabric.has_no_changes();
+}
+
 /// railwright dies in the commit and nobody goes on: the switch takes its ports back by itself, and
 /// what others did elsewhere stays.
 #[test]
@@ -503,6 +528,8 @@ fn a_switch_that_is_left_alone_comes_back_by_itself() {
     let Some(fabric) = start("left", "20s") else {
         return;
     };
+    // A DSCP that the map of the whole switch does not name yet.
+    fabric.rewrite(|spec| spec.replace("dscp: 26", "dscp: 10"));
     let mut before = fabric.runs();
     fabric.switch.fault("hang-after", "1");
     fabric.dies_in_the_middle();

@@ -45,9 +45,13 @@ impl Pair {
             )
         };
         let spec = format!(
-            "cluster: fab\nfabric: {{ kind: rocev2, mtu: 9000, lossless: {{ priority: 3, dscp: 26, \
-             cnp: {{ priority: 6, dscp: 48 }} }} }}\nssh: {{ host_keys: known_hosts \
-             }}\nswitches:\n{}{}cabling: cabling.csv\n{TAIL}",
+            "cluster: fab\n\
+             fabric: {{ kind: rocev2, mtu: 9000, lossless: {{ priority: 3, dscp: 26, cnp: {{ \
+             priority: 6, dscp: 48 }} }} }}\n\
+             ssh: {{ host_keys: known_hosts }}\n\
+             switches:\n\
+             {}{}cabling: cabling.csv\n\
+             {TAIL}",
             group(0),
             group(1)
         );

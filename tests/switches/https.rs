@@ -122,12 +122,13 @@ impl Https {
 
     /// What another client gets from the API of NVUE: one that looks at no certificate.
     pub fn asks(&self, method: &str, path: &str, body: &str) -> String {
-        let program = "import base64, ssl, sys, urllib.request as r\nurl, method, body, login = \
-                       sys.argv[1:]\nlogin = 'Basic ' + \
-                       base64.b64encode(login.encode()).decode()\nasked = r.Request(url, \
-                       body.encode(), \
+        let program = "import base64, ssl, sys, urllib.request as r\n\
+                       url, method, body, login = sys.argv[1:]\n\
+                       login = 'Basic ' + base64.b64encode(login.encode()).decode()\n\
+                       asked = r.Request(url, body.encode(), \
                        {'Authorization': login, 'Content-Type': 'application/json'}, \
-                       method=method)\nprint(r.urlopen(asked, \
+                       method=method)\n\
+                       print(r.urlopen(asked, \
                        context=ssl._create_unverified_context()).read().decode())";
         let url = format!("https://127.0.0.1:{}/nvue_v1{path}", self.port());
         let output = Command::new("/usr/bin/python3")

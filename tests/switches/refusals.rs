@@ -243,11 +243,14 @@ fn values_that_the_models_do_not_take() {
     let mistakes = mistakes(&switch.config());
     assert!(mistakes.len() > 80, "{}", mistakes.len());
     switch.write("/tmp/mistakes.json", &json!(mistakes).to_string());
-    let script = "import json, updater\nfrom database import Config\nconfig = Config().read()\nfor \
-                  name, ops in json.load(open('/tmp/mistakes.json')):\n\x20   try: \
-                  updater.validated(updater.with_missing_tables(ops, config), config)\n\x20   \
-                  except updater.Refused as error: assert 'Data Loading Failed' in str(error), \
-                  error\n\x20   else: print(name)\n";
+    let script = "import json, updater\n\
+                  from database import Config\n\
+                  config = Config().read()\n\
+                  for name, ops in json.load(open('/tmp/mistakes.json')):\n\
+                  \x20   try: updater.validated(updater.with_missing_tables(ops, config), config)\n\
+                  \x20   except updater.Refused as error: assert 'Data Loading Failed' in \
+                  str(error), error\n\
+                  \x20   else: print(name)\n";
     switch.write("/tmp/try.py", script);
     assert_eq!(
         switch.must("PYTHONPATH=/opt/sonic-stand-in/lib python3 /tmp/try.py"),

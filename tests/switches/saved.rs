@@ -106,8 +106,11 @@ fn a_timer_on_the_switch_takes_a_patch_back() {
     );
     assert_eq!(switch.over_ssh("systemctl stop guard.timer").code, Some(0));
     assert_eq!(switch.over_ssh(&arm(600)).code, Some(0));
-    let unit = "[Service]\nType=oneshot\nExecStart=/bin/sh -c \"echo booted \
-                >/etc/booted\"\n[Install]\nWantedBy=multi-user.target";
+    let unit = "[Service]\n\
+                Type=oneshot\n\
+                ExecStart=/bin/sh -c \"echo booted >/etc/booted\"\n\
+                [Install]\n\
+                WantedBy=multi-user.target";
     switch.write("/etc/systemd/system/late.service", unit);
     switch.must("systemctl enable late.service");
     switch.reboot();

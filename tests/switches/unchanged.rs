@@ -32,11 +32,13 @@ const CALLS: &str = "/run/calls";
 fn keep_calls(switch: &Switch) {
     let tools = READ.map(|(tool, _)| tool).join(" ");
     switch.must(&format!(
-        "mkdir -p /usr/local/called && for t in config {tools}; do\n[ -e /usr/local/bin/$t ] || \
-         continue\nmv /usr/local/bin/$t /usr/local/called/$t\nprintf '#!/bin/sh\\nprintf \
-         \"%%s\\\\n\" \"'$t' $(printf \"%%s \" \"$@\" | tr \"\\\\n\" \" \")\" >>{CALLS}\\nexport \
-         PYTHONDONTWRITEBYTECODE=1\\nexec /usr/local/called/'$t' \"$@\"\\n' \
-         >/usr/local/bin/$t\nchmod 755 /usr/local/bin/$t; done"
+        "mkdir -p /usr/local/called && for t in config {tools}; do\n\
+         [ -e /usr/local/bin/$t ] || continue\n\
+         mv /usr/local/bin/$t /usr/local/called/$t\n\
+         printf '#!/bin/sh\\nprintf \"%%s\\\\n\" \"'$t' $(printf \"%%s \" \"$@\" | tr \"\\\\n\" \" \
+         \")\" >>{CALLS}\\nexport PYTHONDONTWRITEBYTECODE=1\\nexec /usr/local/called/'$t' \
+         \"$@\"\\n' >/usr/local/bin/$t\n\
+         chmod 755 /usr/local/bin/$t; done"
     ));
 }
 
@@ -47,9 +49,10 @@ fn standing(fabric: &Fabric) -> BTreeSet<String> {
                   return t";
     let in_memory = fabric.switch.must(&format!(
         "find /run -type f ! -path {CALLS} ! -path '/run/redis/*' -exec md5sum {{}} + | sed \
-         's/^\\([^ ]*\\) *\\(.*\\)/\\2 \\1/'\n[ ! -S /run/redis/redis.sock ] || for n in 0 1 2 3 4 \
-         5 6; do\nredis-cli -s /run/redis/redis.sock -n $n --raw eval \"{digest}\" 0 | sed \
-         \"s/^/$n|/\"; done"
+         's/^\\([^ ]*\\) *\\(.*\\)/\\2 \\1/'\n\
+         [ ! -S /run/redis/redis.sock ] || for n in 0 1 2 3 4 5 6; do\n\
+         redis-cli -s /run/redis/redis.sock -n $n --raw eval \"{digest}\" 0 | sed \"s/^/$n|/\"; \
+         done"
     ));
     let changes = fabric
         .switch

@@ -204,10 +204,11 @@ fn every_line_of_the_seeds_is_covered_or_open() {
 #[test]
 fn the_map_of_the_seeds_is_what_its_data_says() {
     let mut text = String::from(
-        "# The pages that railwright was made from\n\nFive pages that operators follow by hand, \
-         line by line: what of railwright covers each, or what is missing yet. Made \
-         of\n`seeds.yaml` beside it; what it names is held to what is there by \
-         `tests/tidy/seeds.rs`.\n",
+        "# The pages that railwright was made from\n\
+         \n\
+         Five pages that operators follow by hand, line by line: what of railwright covers each, \
+         or what is missing yet. Made of\n\
+         `seeds.yaml` beside it; what it names is held to what is there by `tests/tidy/seeds.rs`.\n",
     );
     for page in map().pages {
         let open = page.rows.iter().filter(|row| row.open.is_some()).count();

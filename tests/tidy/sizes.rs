@@ -101,7 +101,7 @@ fn public_items_are_documented() {
             if !public.iter().any(|start| word.starts_with(start)) {
                 continue;
             }
-            let before = lines[..n].iter().rev().find(|l| !is_attribute(l));
+            let before = last_line_before_attributes(&lines[..n]);
             if !before.is_some_and(|l| {
                 l.trim_start().starts_with("///") || l.trim_start().starts_with("#[doc")
             }) {
@@ -110,6 +110,22 @@ fn public_items_are_documented() {
         }
     }
     none(&findings);
+}
+
+/// The last line that belongs to no attribute; one attribute may take several lines.
+fn last_line_before_attributes<'a>(lines: &[&'a str]) -> Option<&'a str> {
+    let mut is_within = false;
+    for line in lines.iter().rev() {
+        let word = line.trim();
+        if is_within {
+            is_within = !word.starts_with("#[");
+        } else if word == ")]" {
+            is_within = true;
+        } else if !is_attribute(line) {
+            return Some(line);
+        }
+    }
+    None
 }
 
 fn is_attribute(line: &str) -> bool {

@@ -12,11 +12,14 @@ fn symptoms() -> Vec<Symptom> {
 fn the_page_of_symptoms_is_what_its_data_says() {
     let all = symptoms();
     let mut text = format!(
-        "# What `railwright doctor` knows\n\n{} symptoms that a log can show, layer by layer: \
-         `railwright doctor --log FILE` walks the layers in this order, and the\nfirst one that is \
-         broken has the first cause. `railwright explain CODE` shows the cause, the commands that \
-         go on, and a log as an example;\neach symptom is held to that log by `cargo test --lib \
-         doctor`. Made of `modules/catalog/symptoms/*.yaml`.\n",
+        "# What `railwright doctor` knows\n\
+         \n\
+         {} symptoms that a log can show, layer by layer: `railwright doctor --log FILE` walks the \
+         layers in this order, and the\n\
+         first one that is broken has the first cause. `railwright explain CODE` shows the cause, \
+         the commands that go on, and a log as an example;\n\
+         each symptom is held to that log by `cargo test --lib doctor`. Made of \
+         `modules/catalog/symptoms/*.yaml`.\n",
         all.len()
     );
     for layer in Layer::ALL {

@@ -116,10 +116,9 @@ async fn the_ssh_configuration_fills_in_what_the_inventory_leaves_open() {
     };
     let config = target.path("ssh_config");
     let text = format!(
-        "Host node\n  HostName 127.0.0.1\n  Port {}\n  User root\n  IdentityFile {}\n  \
-         UserKnownHostsFile {}\n  ProxyJump jumper\nHost jumper\n  HostName 127.0.0.1\n  Port {}\n  \
-         User root\n  IdentityFile {}\n  UserKnownHostsFile {}\nHost proxied\n  ProxyCommand nc %h \
-         %p\n",
+        "Host node\n  HostName 127.0.0.1\n  Port {}\n  User root\n  IdentityFile {}\n  UserKnownHostsFile {}\n  ProxyJump jumper\n\
+         Host jumper\n  HostName 127.0.0.1\n  Port {}\n  User root\n  IdentityFile {}\n  UserKnownHostsFile {}\n\
+         Host proxied\n  ProxyCommand nc %h %p\n",
         target.port,
         access.identities[0],
         access.known_hosts,

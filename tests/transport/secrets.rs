@@ -71,10 +71,13 @@ impl Story {
 
     fn spec(&self, more: &str) {
         let spec = format!(
-            "cluster: story\nfabric: {{ kind: none }}\nssh: {{ user: root, address: 127.0.0.1, \
-             port: {}, host_keys: known_hosts, identities: [\"{}\"] }}\nnodes: [{{ name: a \
-             }}]\nsecrets:\n  token: {{ env: STORY_TOKEN }}\n  pin: {{ file: ../private/pin }}\n  \
-             key: {{ command: [../private/key] }}\n{more}",
+            "cluster: story\n\
+             fabric: {{ kind: none }}\n\
+             ssh: {{ user: root, address: 127.0.0.1, port: {}, host_keys: known_hosts, identities: \
+             [\"{}\"] }}\n\
+             nodes: [{{ name: a }}]\n\
+             secrets:\n  token: {{ env: STORY_TOKEN }}\n  pin: {{ file: ../private/pin }}\n  key: {{ command: [../private/key] }}\n\
+             {more}",
             self.server.port,
             self.server.path("id").display(),
         );
@@ -203,16 +206,19 @@ fn collect(folder: &Path, texts: &mut Vec<(String, String)>) {
 fn module(host: &Path) -> String {
     let host = host.display();
     format!(
-        "module: agent\nsummary: A make-believe agent that needs a token\nresources:\n\x20 - {{ \
-         id: file, file: {{ path: {host}/agent/token.conf, content: \"token={{{{ secrets.token \
-         }}}}\\n{{{{ secrets.key }}}}\\n\", mode: \"0600\" }} }}\n\x20 - {{ id: taken, file: {{ \
-         path: {host}/taken.conf, content: \"{{{{ secrets.pin }}}}\", mode: \"0640\" }} }}\n\x20 - \
-         id: login\n    command:\n      name: login\n      environment: {{ AGENT_TOKEN: \"{{{{ \
-         secrets.token }}}}\" }}\n      input: \"{{{{ secrets.pin }}}}\"\n\x20     read: {{ probe: \
-         \"cat {host}/login\", expect: yes }}\n      run: |\n\x20       test ! -e {host}/broken || \
-         {{ echo \"no such token: $AGENT_TOKEN\" >&2; cat >&2; exit 3; }}\n\x20       printf %s \
-         \"$AGENT_TOKEN\" | sha256sum >{host}/token.sum\n        sha256sum >{host}/pin.sum\n        \
-         echo yes >{host}/login\n\x20   after: [file]\n"
+        "module: agent\n\
+         summary: A make-believe agent that needs a token\n\
+         resources:\n\
+         \x20 - {{ id: file, file: {{ path: {host}/agent/token.conf, content: \"token={{{{ \
+         secrets.token }}}}\\n{{{{ secrets.key }}}}\\n\", mode: \"0600\" }} }}\n\
+         \x20 - {{ id: taken, file: {{ path: {host}/taken.conf, content: \"{{{{ secrets.pin \
+         }}}}\", mode: \"0640\" }} }}\n\
+         \x20 - id: login\n    command:\n      name: login\n      environment: {{ AGENT_TOKEN: \"{{{{ secrets.token }}}}\" }}\n      input: \"{{{{ secrets.pin }}}}\"\n\
+         \x20     read: {{ probe: \"cat {host}/login\", expect: yes }}\n      run: |\n\
+         \x20       test ! -e {host}/broken || {{ echo \"no such token: $AGENT_TOKEN\" >&2; cat \
+         >&2; exit 3; }}\n\
+         \x20       printf %s \"$AGENT_TOKEN\" | sha256sum >{host}/token.sum\n        sha256sum >{host}/pin.sum\n        echo yes >{host}/login\n\
+         \x20   after: [file]\n"
     )
 }
 

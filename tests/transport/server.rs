@@ -136,9 +136,16 @@ impl Server {
             .unwrap()
             .port();
         let mut config = format!(
-            "Port {port}\nListenAddress 127.0.0.1\nPidFile none\nStrictModes no\nUsePAM \
-             no\nPermitRootLogin prohibit-password\nAuthorizedKeysFile {}\nPasswordAuthentication \
-             no\nKbdInteractiveAuthentication no\nMaxStartups 100\n",
+            "Port {port}\n\
+             ListenAddress 127.0.0.1\n\
+             PidFile none\n\
+             StrictModes no\n\
+             UsePAM no\n\
+             PermitRootLogin prohibit-password\n\
+             AuthorizedKeysFile {}\n\
+             PasswordAuthentication no\n\
+             KbdInteractiveAuthentication no\n\
+             MaxStartups 100\n",
             at("authorized").display()
         );
         for algorithm in algorithms {

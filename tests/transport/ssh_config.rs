@@ -54,8 +54,7 @@ fn the_ssh_configuration_fills_in_what_the_inventory_leaves_open() {
     .unwrap();
     let config = server.path("ssh_config");
     let text = format!(
-        "Host gpu-001\n  HostName 127.0.0.1\n  Port {}\n  User root\n  IdentityFile {}\n  \
-         UserKnownHostsFile {}\n",
+        "Host gpu-001\n  HostName 127.0.0.1\n  Port {}\n  User root\n  IdentityFile {}\n  UserKnownHostsFile {}\n",
         server.port,
         server.path("id").display(),
         server.path("pinned").display()

@@ -201,8 +201,10 @@ impl World {
     }
 
     fn outside(&self) {
-        let key = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nFOREIGN-KEY\n-----END PGP PUBLIC KEY \
-                   BLOCK-----\n";
+        let key = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\
+                   \n\
+                   FOREIGN-KEY\n\
+                   -----END PGP PUBLIC KEY BLOCK-----\n";
         self.write("outside/id", "FOREIGN-ID\n")
             .write("outside/known_hosts", "FOREIGN-HOSTS\n");
         self.write("outside/certificate.pem", "FOREIGN-CERTIFICATE\n")
@@ -223,8 +225,10 @@ impl World {
             .write("given/script.sh", "ls\n")
             .write("given/root/etc/os-release", "ID=debian\n");
         self.write("given/plan.json", plan());
-        let job = "apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nmetadata: { name: j }\nspec: { \
-                   mpiReplicaSpecs: {} }\n";
+        let job = "apiVersion: kubeflow.org/v2beta1\n\
+                   kind: MPIJob\n\
+                   metadata: { name: j }\n\
+                   spec: { mpiReplicaSpecs: {} }\n";
         self.write("given/job.yaml", job);
     }
 
@@ -273,8 +277,7 @@ impl World {
             Hostile::LinkedTemplate => {
                 let module = MODULE.replace(
                     r#"content: "{{ secrets"#,
-                    "template: t }\n  - id: other\n    file: { path: /etc/b, mode: \"0600\", \
-                     content: \"{{ secrets",
+                    "template: t }\n  - id: other\n    file: { path: /etc/b, mode: \"0600\", content: \"{{ secrets",
                 );
                 self.write("inv/token", "FOREIGN-TOKEN\n")
                     .write("inv/modules/agent/module.yaml", &module);
@@ -309,10 +312,21 @@ impl World {
         let inventory = self.inventory();
         let program = inventory.join("filter").display().to_string();
         let config = format!(
-            "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n\tfsmonitor = \
-             {program}\n\tpager = {program}\n\thooksPath = .\n[filter \"x\"]\n\tclean = \
-             {program}\n\tprocess = {program}\n\trequired\n[diff \"x\"]\n\ttextconv = \
-             {program}\n[include]\n\tpath = {}\n",
+            "[core]\n\
+             \trepositoryformatversion = 0\n\
+             \tbare = false\n\
+             \tworktree = .\n\
+             \tfsmonitor = {program}\n\
+             \tpager = {program}\n\
+             \thooksPath = .\n\
+             [filter \"x\"]\n\
+             \tclean = {program}\n\
+             \tprocess = {program}\n\
+             \trequired\n\
+             [diff \"x\"]\n\
+             \ttextconv = {program}\n\
+             [include]\n\
+             \tpath = {}\n",
             self.path("outside/included").display(),
         );
         self.write(

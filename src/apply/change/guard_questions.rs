@@ -54,7 +54,8 @@ impl ChangeStep<'_> {
         }
     }
 
-    /// The same over a new one where there is none; one that gives no answer is dropped.
+    /// Asks over a new connection where there is none. A connection that gives no answer is dropped,
+    /// and nothing is given back.
     pub(super) async fn ask_anew(
         &mut self,
         question: RollbackTimerQuery,

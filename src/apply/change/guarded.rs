@@ -3,15 +3,16 @@
 //! between, the host puts everything back: when it is told to, when the time is over, or with its
 //! next boot.
 
+use super::execution::ActionsOutcome;
 use super::guard_questions::{QUESTION, RollbackTimerQuery, RollbackTimerState};
 use super::look::{again_seen, read_answers};
 use super::unproven::Unproven;
-use super::{ActionsOutcome, ChangeStep, Halt, halt_with_problem};
+use super::{ChangeStep, Halt, halt_with_problem};
 use crate::context::RunEvent;
 use crate::precondition::{ObservedMember, StepDecision, go_on};
 use crate::trouble::{self, complaint_of};
+use railwright_base::TargetKind;
 use railwright_base::text::one_line;
-use railwright_base::{Digest, TargetKind};
 use railwright_plan::NodeKind;
 use railwright_resource::guard::{Guard, find_rollback_reason};
 use railwright_resource::{Action, Read};
@@ -27,22 +28,19 @@ use std::time::Duration;
 const ROUNDS: usize = 3;
 /// What a host may take to put everything back, or to boot, after the guard's time is over.
 const GRACE: Duration = Duration::from_secs(300);
-/// The same of a switch: a patch that still runs is waited for, then what differs is put back or
-/// all is loaded anew, each for minutes.
+/// What a switch may take after the guard's time is over: a patch that still runs is waited for, then
+/// what differs is put back or all is loaded anew, each for minutes.
 const SWITCH_GRACE: Duration = Duration::from_secs(2100);
-
-/// The attribute by which a unit says that no restart is owed.
-const RESTARTED: &str = "restarted";
 
 /// A guard that is armed on the host.
 pub(super) struct ArmedRollbackTimer {
     pub(super) token: String,
-    guard: Guard,
-    seconds: u32,
+    pub(super) guard: Guard,
+    pub(super) seconds: u32,
     /// Until then it can be confirmed with certainty: earlier than the guard's own time is over.
-    prove: Deadline,
+    pub(super) prove: Deadline,
     /// Until then the host must have put everything back.
-    back: Deadline,
+    pub(super) back: Deadline,
 }
 
 impl<'a> ChangeStep<'a> {
@@ -129,14 +127,14 @@ impl<'a> ChangeStep<'a> {
     }
 
     /// After how many seconds its target takes back what was not confirmed.
-    fn guard_s(&self) -> u32 {
+    pub(super) fn guard_s(&self) -> u32 {
         self.shared
             .plan
             .rollout
             .guard_s(self.shared.context.target(self.host).kind)
     }
 
-    fn grace(&self) -> Duration {
+    pub(super) fn grace(&self) -> Duration {
         if self.is_switch() {
             SWITCH_GRACE
         } else {
@@ -213,35 +211,7 @@ impl<'a> ChangeStep<'a> {
     ) -> Result<Vec<ObservedMember<'a>>, Unproven> {
         let mut done: Vec<Action> = Vec::new();
         for round in 1.. {
-            let acted =
-                clock::await_with_timeout(watch.prove.left(), self.perform(&actions, &watch.token))
-                    .await;
-            if let Some(ActionsOutcome::Failed {
-                word,
-                code,
-                stdout,
-                stderr,
-                ..
-            }) = acted
-            {
-                return Err(Unproven::Action {
-                    word,
-                    code,
-                    stdout,
-                    stderr,
-                });
-            }
-            if let Some(ActionsOutcome::LockLost { holder, .. }) = acted {
-                return Err(Unproven::Over(self.lock_lost(holder.as_deref())));
-            }
-            // A switch goes on with its patch when nobody is connected, and what is read before it
-            // is through is half of it.
-            if watch.guard.is_of_switch()
-                && matches!(acted, Some(ActionsOutcome::Lost(_)))
-                && self.reconnect().await.is_ok()
-            {
-                drop(self.until_idle(watch.prove.left(), &watch.token).await);
-            }
+            self.perform_under_guard(watch, &actions).await?;
             done.append(&mut actions);
             self.server_reads(watch).await?;
             let now = self.look_under_guard(watch, seen, &done).await?;
@@ -250,33 +220,41 @@ impl<'a> ChangeStep<'a> {
             {
                 return Ok(now);
             }
-            let open = || now.iter().filter(|s| !s.is_settled());
-            // What the target says it cannot do is why the rest was not gone on with.
-            let refused = open().find_map(|s| {
-                Some(format!(
-                    "{}: {}",
-                    s.address().within_target(),
-                    s.assessment.refusal.as_ref()?
-                ))
-            });
-            let not_so = || {
-                let what = refused.unwrap_or_else(|| {
-                    open()
-                        .map(ObservedMember::what_differs)
-                        .collect::<Vec<_>>()
-                        .join("; ")
-                });
-                format!("read again over a new connection it is not as wished: {what}")
-            };
             actions = self
                 .further(watch, &now)
                 .filter(|_| round < ROUNDS)
-                .ok_or_else(not_so)?;
+                .ok_or_else(|| describe_not_settled(&now))?;
             if !matches!(self.standing(watch).await, RollbackTimerState::Armed) {
                 return Err("its guard is no longer armed".to_owned().into());
             }
         }
         Err("it did not come to an end".to_owned().into())
+    }
+
+    /// Performs the actions within the time of the guard. Where the time is over or the connection
+    /// is lost, what is read next shows how far they came.
+    async fn perform_under_guard(
+        &mut self,
+        watch: &ArmedRollbackTimer,
+        actions: &[Action],
+    ) -> Result<(), Unproven> {
+        let performed = self.perform(actions, &watch.token);
+        let acted = clock::await_with_timeout(watch.prove.left(), performed).await;
+        match acted {
+            Some(ActionsOutcome::Failed(failure)) => Err(Unproven::Action(failure)),
+            Some(ActionsOutcome::LockLost { holder, .. }) => {
+                Err(Unproven::Over(self.lock_lost(holder.as_deref())))
+            }
+            Some(ActionsOutcome::Lost(_)) if watch.guard.is_of_switch() => {
+                // A switch goes on with its patch when nobody is connected, and what is read before
+                // it is through is half of it.
+                if self.reconnect().await.is_ok() {
+                    drop(self.until_idle(watch.prove.left(), &watch.token).await);
+                }
+                Ok(())
+            }
+            Some(ActionsOutcome::All | ActionsOutcome::Lost(_)) | None => Ok(()),
+        }
     }
 
     /// What runs is proven and confirmed before it is saved.
@@ -318,31 +296,14 @@ impl<'a> ChangeStep<'a> {
         let actions = self.only_to_save(&now).unwrap_or_default();
         match self.perform(&actions, &begun.token).await {
             ActionsOutcome::All => self.confirm(&now, begun, &actions).await,
-            ActionsOutcome::Failed {
-                word,
-                code,
-                stdout,
-                stderr,
-                ..
-            } => {
-                let problem = trouble::action_failed(
-                    &self.node.id,
-                    &word,
-                    code,
-                    &stdout,
-                    &stderr,
-                    &self.shared.next,
-                )
-                .state(
+            ActionsOutcome::Failed(failure) => {
+                let problem = failure.diagnostic(&self.node.id, &self.shared.next).state(
                     "the switch runs what was wished, which was proven and confirmed; a boot would \
                      take it back to what is saved",
                 );
-                Err(halt_with_problem(
-                    NodeOutcome::Failed {
-                        reason: format!("confirmed and not saved: {}", complaint_of(code, &stderr)),
-                    },
-                    problem,
-                ))
+                let complaint = complaint_of(failure.code, &failure.stderr);
+                let reason = format!("confirmed and not saved: {complaint}");
+                Err(halt_with_problem(NodeOutcome::Failed { reason }, problem))
             }
             ActionsOutcome::LockLost { holder, .. } => Err(self.lock_lost(holder.as_deref())),
             ActionsOutcome::Lost(reason) => Err(self.unknown(format!(
@@ -404,7 +365,10 @@ impl<'a> ChangeStep<'a> {
                     let seen = again_seen(seen, &answers);
                     let new = |action: &Action| !done.contains(action);
                     let over = seen.iter().all(ObservedMember::is_settled)
-                        || matches!(go_on(&self.node.kind, &seen), StepDecision::Act(more) if more.iter().any(new));
+                        || match go_on(&self.node.kind, &seen) {
+                            StepDecision::Act(more) => more.iter().any(new),
+                            _ => false,
+                        };
                     now = Some(seen);
                     if over {
                         break;
@@ -423,7 +387,7 @@ impl<'a> ChangeStep<'a> {
         })
     }
 
-    async fn look_once(
+    pub(super) async fn look_once(
         &mut self,
         wanted: &BTreeSet<Read>,
     ) -> Result<railwright_resource::ReadResults, TransportError> {
@@ -435,174 +399,19 @@ impl<'a> ChangeStep<'a> {
             None => Err(self.no_connection()),
         }
     }
+}
 
-    /// Confirms over the connection that has proven the step; true when the guard is gone.
-    async fn confirm_guard(&mut self, watch: &ArmedRollbackTimer) -> Result<bool, Halt> {
-        let mut asked = false;
-        while !watch.prove.left().is_zero() {
-            match self.ask_anew(RollbackTimerQuery::Disarm, watch).await? {
-                // What was confirmed with an answer that got lost is gone when it is asked again.
-                Some((0, _)) => return Ok(self.note_over(watch, true, "")),
-                Some((1, _)) if asked => return Ok(self.note_over(watch, true, "")),
-                Some((75 | 1, _)) => return Ok(false),
-                _ => asked = true,
-            }
-            clock::sleep_for(self.shared.context.patience.settle_poll).await;
-        }
-        Ok(false)
-    }
-
-    fn note_over(&self, watch: &ArmedRollbackTimer, confirmed: bool, failed: &str) -> bool {
-        let (node, guard, failed) = (self.node.id.clone(), watch.token.clone(), failed.to_owned());
-        self.shared.journal.note(JournalEntry::GuardOver {
-            node: node.clone(),
-            guard,
-            confirmed,
-            failed: failed.clone(),
-        });
-        (self.shared.sink)(RunEvent::GuardOver {
-            node,
-            confirmed,
-            failed,
-        });
-        confirmed
-    }
-
-    /// Has the host put everything back, and waits until it has: at once where it can be told to,
-    /// else when the guard's time is over. Nothing where that could not be seen.
-    async fn wait_until_back(
-        &mut self,
-        watch: &ArmedRollbackTimer,
-    ) -> Result<Option<String>, Halt> {
-        (self.shared.sink)(RunEvent::GuardFires {
-            node: self.node.id.clone(),
-            seconds: watch.seconds,
-        });
-        while !watch.back.left().is_zero() {
-            match self.standing(watch).await {
-                RollbackTimerState::Reverted(failed) => return Ok(Some(failed)),
-                RollbackTimerState::Armed => {
-                    drop(self.ask_anew(RollbackTimerQuery::Fire, watch).await?)
-                }
-                RollbackTimerState::None => return Ok(None),
-                RollbackTimerState::Reverting | RollbackTimerState::NotTold => {}
-            }
-            clock::sleep_for(self.shared.context.patience.settle_poll).await;
-        }
-        Ok(None)
-    }
-
-    async fn taken_back(
-        &mut self,
-        watch: &ArmedRollbackTimer,
-        before: &[ObservedMember<'a>],
-        why: Unproven,
-    ) -> Halt {
-        let back = match self.wait_until_back(watch).await {
-            Ok(back) => back,
-            Err(halt) => return halt,
-        };
-        let Some(failed) = back else {
-            let why = why.sentence();
-            let problem = trouble::guard_not_seen(
-                &self.node.id,
-                self.host,
-                &watch.token,
-                &why,
-                &self.shared.next,
-            );
-            return halt_with_problem(
-                NodeOutcome::Unknown {
-                    reason: format!("{why}; and whether its guard has put it back is not known"),
-                },
-                problem,
-            );
-        };
-        self.note_over(watch, false, &failed);
-        let as_before = failed.is_empty() && self.is_as_before(before).await;
-        let (outcome, problem) = self.unproven(&why, as_before, &failed);
-        halt_with_problem(outcome, problem)
-    }
-
-    /// A netdev that was told to come up again may take a while to be as it was. A restart that was
-    /// owed before may be done now: the guard has restarted the unit.
-    async fn is_as_before(&mut self, before: &[ObservedMember<'a>]) -> bool {
-        let found = |seen: &[ObservedMember]| {
-            let judged = seen.iter().flat_map(|s| {
-                s.assessment
-                    .attributes
-                    .iter()
-                    .map(move |(name, a)| (s.address(), name, &a.found))
-            });
-            Digest::of(
-                &judged
-                    .filter(|(_, name, _)| *name != RESTARTED)
-                    .collect::<Vec<_>>(),
-            )
-        };
-        let (wanted, before_found) = (self.wanted(), found(before));
-        let settle = Deadline::after(self.shared.context.patience.settle);
-        loop {
-            match clock::await_with_timeout(QUESTION, self.look_once(&wanted)).await {
-                Some(Ok(answers)) if found(&again_seen(before, &answers)) == before_found => {
-                    return true;
-                }
-                Some(Ok(_)) => {}
-                _ => self.writer = None,
-            }
-            if settle.left().is_zero() {
-                return false;
-            }
-            clock::sleep_for(self.shared.context.patience.settle_poll).await;
-        }
-    }
-
-    /// An earlier part of the run died with its guard still armed. What is as wished is confirmed
-    /// over this connection, which is a new one; anything else is put back first. True when the
-    /// host has to be looked at again.
-    pub(super) async fn settle_earlier_guard(
-        &mut self,
-        earlier: &StepIntent,
-        seen: &[ObservedMember<'a>],
-    ) -> Result<bool, Halt> {
-        let seconds = self.guard_s();
-        let whole = Duration::from_secs(seconds.into());
-        let (prove, back) = (
-            Deadline::after(whole),
-            Deadline::after(whole + self.grace()),
-        );
-        let watch = ArmedRollbackTimer {
-            token: earlier.token.clone(),
-            guard: Guard::default(),
-            seconds,
-            prove,
-            back,
-        };
-        match self.standing(&watch).await {
-            RollbackTimerState::None => return Ok(false),
-            RollbackTimerState::Reverted(failed) => {
-                self.note_over(&watch, false, &failed);
-                return Ok(false);
-            }
-            RollbackTimerState::Armed
-                if seen.iter().all(ObservedMember::is_settled)
-                    && self.confirm_guard(&watch).await? =>
-            {
-                return Ok(false);
-            }
-            RollbackTimerState::Armed
-            | RollbackTimerState::Reverting
-            | RollbackTimerState::NotTold => {}
-        }
-        match self.wait_until_back(&watch).await? {
-            Some(failed) => {
-                self.note_over(&watch, false, &failed);
-                Ok(true)
-            }
-            None => Err(self.unknown(
-                "its guard was armed, and whether it has put everything back is not known"
-                    .to_owned(),
-            )),
-        }
-    }
+/// Why a step cannot be confirmed: what differs, or what the target says that it cannot do, which is
+/// why the rest was not gone on with.
+fn describe_not_settled(now: &[ObservedMember]) -> String {
+    let open: Vec<&ObservedMember> = now.iter().filter(|s| !s.is_settled()).collect();
+    let refused = open.iter().find_map(|s| {
+        let refusal = s.assessment.refusal.as_ref()?;
+        Some(format!("{}: {refusal}", s.address().within_target()))
+    });
+    let what = refused.unwrap_or_else(|| {
+        let differs: Vec<String> = open.iter().map(|s| s.what_differs()).collect();
+        differs.join("; ")
+    });
+    format!("read again over a new connection it is not as wished: {what}")
 }

@@ -228,7 +228,7 @@ impl<'a> ChangeStep<'a> {
     }
 }
 
-/// The same resources by new answers.
+/// Observes these resources once more, by new answers.
 pub(super) fn again_seen<'a>(
     seen: &[ObservedMember<'a>],
     answers: &ReadResults,

@@ -1,5 +1,6 @@
 //! Why a step under a guard is not confirmed, and how that is told.
 
+use super::execution::ActionFailure;
 use super::{ChangeStep, Halt};
 use crate::trouble::{self, complaint_of};
 use railwright_base::Diagnostic;
@@ -9,12 +10,7 @@ use railwright_state::NodeOutcome;
 /// Why.
 pub(super) enum Unproven {
     /// An action ended so.
-    Action {
-        word: String,
-        code: i32,
-        stdout: String,
-        stderr: String,
-    },
+    Action(ActionFailure),
     /// The step is over, and nothing is told to the guard any more.
     Over(Halt),
     /// Anything else, in a sentence that fits after "taken back by its guard:".
@@ -31,12 +27,10 @@ impl Unproven {
     /// Fits after "taken back by its guard:".
     pub(super) fn sentence(&self) -> String {
         match self {
-            Unproven::Action {
-                word, code, stderr, ..
-            } => format!(
+            Unproven::Action(failure) => format!(
                 "{} failed: {}",
-                word.replace('_', " "),
-                complaint_of(*code, stderr)
+                failure.word.replace('_', " "),
+                complaint_of(failure.code, &failure.stderr)
             ),
             Unproven::Over(_) => String::new(),
             Unproven::Because(why) => why.clone(),
@@ -55,26 +49,17 @@ impl ChangeStep<'_> {
         failed: &str,
     ) -> (NodeOutcome, Diagnostic) {
         let (id, next) = (&self.node.id, &self.shared.next);
-        if let Unproven::Action {
-            word,
-            code: NOT_TAKEN,
-            stdout,
-            stderr,
-        } = why
+        if let Unproven::Action(failure) = why
+            && failure.code == NOT_TAKEN
             && as_before
             && self.is_switch()
         {
-            let problem = trouble::action_failed(id, word, NOT_TAKEN, stdout, stderr, next)
+            let problem = failure
+                .diagnostic(id, next)
                 .state(trouble::after_failure(id, true, &[]));
-            return (
-                NodeOutcome::Failed {
-                    reason: format!(
-                        "not taken by the switch: {}",
-                        complaint_of(NOT_TAKEN, stderr)
-                    ),
-                },
-                problem,
-            );
+            let complaint = complaint_of(NOT_TAKEN, &failure.stderr);
+            let reason = format!("not taken by the switch: {complaint}");
+            return (NodeOutcome::Failed { reason }, problem);
         }
         let why = why.sentence();
         let problem = trouble::taken_back(id, self.host, &why, as_before, failed, next);

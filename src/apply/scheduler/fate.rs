@@ -152,7 +152,10 @@ impl Scheduler {
         {
             return Some(NodeOutcome::Done { changed: false });
         }
-        let is_missing = |before: &&usize| matches!(&self.progress[**before], StepProgress::Over(outcome) if !outcome.is_done());
+        let is_missing = |before: &&usize| match &self.progress[**before] {
+            StepProgress::Over(outcome) => !outcome.is_done(),
+            _ => false,
+        };
         let cause = lost.or_else(|| self.steps[n].after.iter().find(is_missing).copied())?;
         Some(NodeOutcome::Skipped {
             because: Skip::Dependency {
@@ -185,7 +188,10 @@ impl Scheduler {
         let mut before = steps
             .filter(|m| self.steps[**m].wave == self.steps[n].wave)
             .flat_map(|m| &self.steps[*m].after);
-        let is_kept_shut = |progress: &StepProgress| matches!(progress, StepProgress::Over(outcome) if !outcome.is_done());
+        let is_kept_shut = |progress: &StepProgress| match progress {
+            StepProgress::Over(outcome) => !outcome.is_done(),
+            _ => false,
+        };
         before
             .find(|gate| {
                 **gate != n
@@ -220,7 +226,10 @@ impl Scheduler {
     pub(super) fn to_be_proven(&self, n: usize, hosts: &BTreeSet<Target>) -> BTreeSet<Target> {
         let waiting: BTreeSet<&Target> =
             self.waits(n).filter_map(|m| self.steps[m].host()).collect();
-        let is_done = |n: &usize| matches!(&self.progress[*n], StepProgress::Over(outcome) if outcome.is_done());
+        let is_done = |n: &usize| match &self.progress[*n] {
+            StepProgress::Over(outcome) => outcome.is_done(),
+            _ => false,
+        };
         // Of a host whose node an earlier run left, everything may come after the gate.
         let is_due = |m: &usize| is_done(m) || self.steps[*m].on_node == Some(OnNode::GivesBack);
         // Whoever an earlier run left out of service may have no steps at all.

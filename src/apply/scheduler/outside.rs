@@ -14,7 +14,7 @@ pub(super) enum OutageCheckState {
     Due,
     /// It is being looked at.
     Asked,
-    /// The same, and something happened meanwhile.
+    /// It is being looked at, and something happened meanwhile.
     Overtaken,
     /// It was looked at, and nothing happened since.
     Fresh,
@@ -36,7 +36,8 @@ impl Scheduler {
         self.disturbed.len() + lost + outside
     }
 
-    /// The same without those that runs left in doubt, as long as nothing else is seen of them.
+    /// Hosts that count as out of service now, without those that runs left in doubt and of which
+    /// nothing else is seen.
     pub(super) fn unavailable_for_certain(&self) -> usize {
         let is_well = |host: &&Target| self.is_left_in_doubt(host) && !self.outside.contains(*host);
         self.unavailable() - self.in_doubt.iter().filter(is_well).count()

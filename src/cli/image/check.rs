@@ -34,7 +34,13 @@ pub struct ImageCheckArguments {
     root: Option<PathBuf>,
     /// A pod that runs, in the cluster of the inventory; programs of its image are run in it: sh,
     /// grep, head, od
-    #[arg(long, value_name = "POD", conflicts_with = "root", requires = "inventory", value_parser = parse_kubernetes_name)]
+    #[arg(
+        long,
+        value_name = "POD",
+        conflicts_with = "root",
+        requires = "inventory",
+        value_parser = parse_kubernetes_name
+    )]
     pod: Option<String>,
     /// The pod's namespace
     #[arg(short, long, value_name = "NAME", default_value = "default", value_parser = parse_kubernetes_name)]

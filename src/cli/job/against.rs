@@ -22,7 +22,12 @@ pub struct JobExpectationArguments {
     #[arg(long, value_name = "GBPS", value_parser = parse_gbps)]
     expect_gbps: Option<f64>,
     /// The least share of it that proves the bandwidth, in percent
-    #[arg(long, value_name = "PERCENT", default_value_t = LEAST_PERCENT, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value_t = LEAST_PERCENT,
+        value_parser = clap::value_parser!(u32).range(1..=100)
+    )]
     least_percent: u32,
     /// The log is of pods of Alibaba Container Compute Service, with GPUs of this model: `hpn0`
     /// counts there, and with a NIC of type 2 (P16EN) no line of NET/IB is demanded. Without a
@@ -31,7 +36,7 @@ pub struct JobExpectationArguments {
     acs: Option<String>,
 }
 
-/// The same with what the inventory says.
+/// What a log is held against: the options of the command line, and what the inventory says.
 #[derive(Debug, Clone)]
 pub struct JobExpectations<'a> {
     against: &'a JobExpectationArguments,

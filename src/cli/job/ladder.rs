@@ -2,24 +2,23 @@
 
 use super::cluster::Cluster;
 use super::deliver::JobRenderContext;
+use super::trial_logs::TrialLogs;
 use crate::cli::pipeline;
 use crate::cli::{CommandFailure, Exit, verification};
 use railwright_base::quote;
 use railwright_base::text::{format_duration, one_line};
-use railwright_jobs::doctor::ladder::{Ladder, Rung, TrialOutcome, evaluate_trial};
+use railwright_jobs::doctor::ladder::{Ladder, Rung, TrialOutcome};
 use railwright_jobs::job::{
     self, ClusterJob, Deletable, JobProgress, JobReader, JobSubmissionOutcome, JobView,
-    ObjectDeletionOutcome, Phase, Submission, Tail,
+    ObjectDeletionOutcome, Phase, Submission,
 };
 use railwright_report::job::ladder as screen;
 use railwright_report::out;
 use railwright_system::clock::{self, Stopwatch};
 use railwright_system::signals::{self, wait_for_interrupts};
 use railwright_transport::{TargetContact, TransportError};
-use railwright_verify::nccl::{self, NcclExpectations, NcclLogDecoder};
 use railwright_verify::{CheckVerdict, verify_hosts};
 use railwright_workload::{Devices, JobRequest, NcclTest, Pods, RequestPlaces};
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -31,8 +30,6 @@ const LOOK: Duration = Duration::from_secs(2);
 const SUBMITTED_WITHIN: Duration = Duration::from_secs(60);
 /// An operator ends a trial so long after our own limit, in seconds.
 const LEASE_SLACK_S: u64 = 60;
-/// Lines of a pod's log that are read at a look.
-const LINES: u32 = 200_000;
 
 /// What the trials are made with.
 #[derive(Debug, Clone, clap::Args)]
@@ -41,7 +38,13 @@ pub struct Trials {
     #[arg(long, requires = "ladder")]
     image: Option<String>,
     /// How many workers a trial has
-    #[arg(long, value_name = "N", default_value_t = 2, requires = "ladder", value_parser = clap::value_parser!(u32).range(2..))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 2,
+        requires = "ladder",
+        value_parser = clap::value_parser!(u32).range(2..)
+    )]
     workers: u32,
     /// GPUs of a worker; those of the hosts when left out
     #[arg(long, value_name = "N", requires = "ladder")]
@@ -58,10 +61,22 @@ pub struct Trials {
     )]
     program: String,
     /// A trial is given up after this: `10m`
-    #[arg(long = "for", value_name = "DURATION", value_parser = super::watch::parse_job_duration, default_value = "10m", requires = "ladder")]
+    #[arg(
+        long = "for",
+        value_name = "DURATION",
+        value_parser = super::watch::parse_job_duration,
+        default_value = "10m",
+        requires = "ladder"
+    )]
     limit_s: u64,
     /// A trial that runs and writes nothing for this long hangs
-    #[arg(long = "stuck-after", value_name = "DURATION", value_parser = super::watch::parse_job_duration, default_value = "2m", requires = "ladder")]
+    #[arg(
+        long = "stuck-after",
+        value_name = "DURATION",
+        value_parser = super::watch::parse_job_duration,
+        default_value = "2m",
+        requires = "ladder"
+    )]
     stuck_s: u64,
 }
 
@@ -93,6 +108,13 @@ pub async fn run_trials(
     }
 }
 
+fn explain_unrendered(failure: &CommandFailure) -> TrialOutcome {
+    let why = failure.diagnostics.first().map_or(String::new(), |one| {
+        format!("{}: {}", one.code, one.message)
+    });
+    TrialOutcome::NotKnown(format!("no job could be rendered: {why}"))
+}
+
 struct Climb<'a> {
     trials: &'a Trials,
     ground: JobRenderContext,
@@ -101,13 +123,6 @@ struct Climb<'a> {
     inventory: &'a Path,
     /// The job of a trial that was not taken away yet.
     there: Mutex<Option<String>>,
-}
-
-/// What the logs of a trial's pods have said so far, each read on from where it was left.
-#[derive(Default)]
-struct TrialLogs {
-    tails: BTreeMap<String, Tail>,
-    decoder: NcclLogDecoder,
 }
 
 impl Climb<'_> {
@@ -220,22 +235,11 @@ impl Climb<'_> {
         let name = format!("railwright-{job}-{}", nonce.get(..8).unwrap_or(&nonce));
         let text = match self.rendered(rung, &name) {
             Ok(text) => text,
-            Err(failure) => {
-                let why = failure.diagnostics.first().map_or(String::new(), |one| {
-                    format!("{}: {}", one.code, one.message)
-                });
-                return Ok(Some(TrialOutcome::NotKnown(format!(
-                    "no job could be rendered: {why}"
-                ))));
-            }
+            Err(failure) => return Ok(Some(explain_unrendered(&failure))),
         };
-        let mut submission = job::parse_submission(&text, Some(self.namespace))
+        let submission = self
+            .parse_trial(&text)
             .map_err(|why| super::submit::report_invalid_submission("the trial", &why))?;
-        for (object, value) in &mut submission.objects {
-            if object.kind == submission.kind.word() {
-                value["spec"]["runPolicy"]["activeDeadlineSeconds"] = self.lease_s().into();
-            }
-        }
         *self.there.lock().unwrap_or_else(PoisonError::into_inner) = Some(name.clone());
         // A request on its way is waited for, so that nothing is made after it was looked for.
         let writer = self.cluster.writer();
@@ -246,7 +250,9 @@ impl Climb<'_> {
         let outcome = match submitted {
             Some(Ok(JobSubmissionOutcome::Made(_))) => tokio::select! {
                 _ = interrupts.changed() => Ok(None),
-                outcome = self.waited(rung, &submission) => outcome.map(Some).map_err(|error| error.diagnostic().into()),
+                outcome = self.waited(rung, &submission) => {
+                    outcome.map(Some).map_err(|error| error.diagnostic().into())
+                }
             },
             Some(Ok(JobSubmissionOutcome::Taken { object, .. })) => {
                 return Ok(Some(TrialOutcome::NotKnown(format!(
@@ -272,6 +278,17 @@ impl Climb<'_> {
         } else {
             outcome
         }
+    }
+
+    /// The objects of a trial, whose operator ends it by itself when its lease is over.
+    fn parse_trial(&self, text: &str) -> Result<Submission, String> {
+        let mut submission = job::parse_submission(text, Some(self.namespace))?;
+        for (object, value) in &mut submission.objects {
+            if object.kind == submission.kind.word() {
+                value["spec"]["runPolicy"]["activeDeadlineSeconds"] = self.lease_s().into();
+            }
+        }
+        Ok(submission)
     }
 
     async fn waited(
@@ -429,40 +446,5 @@ fn classify_timeout(view: &JobView, seconds: u64) -> TrialOutcome {
             view.phase.word(),
             format_duration(seconds)
         )),
-    }
-}
-
-impl TrialLogs {
-    /// The lines that the logs of all pods have more than at the look before, and how many they
-    /// are.
-    async fn listen(
-        &mut self,
-        look: &JobReader<'_>,
-        view: &JobView,
-    ) -> Result<usize, TransportError> {
-        let mut new = 0;
-        for pod in view.pods.iter().filter(|pod| pod.phase != "Pending") {
-            let tail = self.tails.entry(pod.uid.clone()).or_default();
-            let since = tail.since();
-            let Ok((text, _)) = look.log(pod, LINES, since.as_deref()).await? else {
-                continue;
-            };
-            for line in tail.take(&text) {
-                new += 1;
-                self.decoder.feed(line.as_bytes());
-                self.decoder.feed(b"\n");
-            }
-        }
-        Ok(new)
-    }
-
-    /// What they prove of a trial that is over.
-    fn proof(self, rung: Rung) -> TrialOutcome {
-        let log = self.decoder.finish();
-        evaluate_trial(
-            rung,
-            log.hosts().len(),
-            &nccl::check_nccl_log(&log, &NcclExpectations::of("the trial", "--log FILE")),
-        )
     }
 }

@@ -8,6 +8,7 @@ mod compare_render;
 mod delete;
 pub mod deliver;
 mod from_arena;
+mod job_output;
 pub mod ladder;
 mod list;
 mod nccl_test;
@@ -24,6 +25,7 @@ mod run;
 mod run_end;
 mod said;
 mod submit;
+mod trial_logs;
 mod watch;
 
 pub use against::JobExpectationArguments;

@@ -18,7 +18,12 @@ pub struct Arguments {
     #[arg(long, value_name = "DEVICE")]
     rdma_device: Option<String>,
     /// Seconds of traffic
-    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 10,
+        value_parser = clap::value_parser!(u32).range(1..=86_400)
+    )]
     duration: u32,
     #[command(flatten)]
     pods: PodOptions,

@@ -63,59 +63,12 @@ pub type Told = Vec<(String, String)>;
 impl PodOptions {
     /// The pods of a job of this name and image, and the options that were given.
     pub fn pods(&self, name: &str, image: &str) -> Result<(Pods, Told), CommandFailure> {
-        let mut told: Told = vec![
-            ("job.name".to_owned(), format!("--name={name}")),
-            ("job.image".to_owned(), format!("--image={image}")),
-            (
-                "job.namespace".to_owned(),
-                format!("--namespace={}", self.namespace),
-            ),
-        ];
-        let mut environment = Vec::new();
-        for text in &self.env {
-            let (name, value) = parse_name_value(text, "--env")?;
-            if environment.iter().any(|(known, _)| *known == name) {
-                return Err(report_duplicate_variable(&name));
-            }
-            told.push((format!("jobs.environment.{name}"), format!("--env {text}")));
-            environment.push((name, value));
-        }
+        let environment = self.parse_variables()?;
         let mut devices = Vec::new();
         for text in &self.device {
-            told.push(("job.rdma".to_owned(), format!("--device={text}")));
             devices.push(parse_name_value(text, "--device")?);
         }
-        let options = [
-            (
-                "job.image_pull_policy",
-                "--image-pull-policy",
-                &self.image_pull_policy,
-            ),
-            ("job.hosts", "--on", &self.on),
-            ("job.network", "--network", &self.network),
-            ("job.cpu", "--cpu", &self.cpu),
-            ("job.memory", "--memory", &self.memory),
-        ];
-        for (path, option, value) in options {
-            told.extend(
-                value
-                    .iter()
-                    .map(|value| (path.to_owned(), format!("{option}={value}"))),
-            );
-        }
-        told.extend(
-            self.host_network
-                .then(|| ("job.host_network".to_owned(), "--host-network".to_owned())),
-        );
-        told.push((
-            "job.gpu_resource".to_owned(),
-            format!("--gpu-resource={}", self.gpu_resource),
-        ));
-        told.extend(
-            self.gpus
-                .iter()
-                .map(|gpus| ("job.gpus".to_owned(), format!("--gpus={gpus}"))),
-        );
+        let told = self.collect_told(name, image, &environment);
         let pods = Pods {
             name: name.to_owned(),
             namespace: self.namespace.clone(),
@@ -143,6 +96,57 @@ impl PodOptions {
             memory: self.memory.clone(),
         };
         Ok((pods, told))
+    }
+
+    /// Names and values of `--env`; each name may be given once.
+    fn parse_variables(&self) -> Result<Vec<(String, String)>, CommandFailure> {
+        let mut variables: Vec<(String, String)> = Vec::new();
+        for text in &self.env {
+            let (name, value) = parse_name_value(text, "--env")?;
+            if variables.iter().any(|(known, _)| *known == name) {
+                return Err(report_duplicate_variable(&name));
+            }
+            variables.push((name, value));
+        }
+        Ok(variables)
+    }
+
+    /// The options as they were typed; `environment` holds the variables of `--env`, in order.
+    fn collect_told(&self, name: &str, image: &str, environment: &[(String, String)]) -> Told {
+        let mut told = Told::new();
+        let mut tell = |path: &str, option: String| told.push((path.to_owned(), option));
+        tell("job.name", format!("--name={name}"));
+        tell("job.image", format!("--image={image}"));
+        tell("job.namespace", format!("--namespace={}", self.namespace));
+        for ((name, _), text) in environment.iter().zip(&self.env) {
+            tell(&format!("jobs.environment.{name}"), format!("--env {text}"));
+        }
+        for text in &self.device {
+            tell("job.rdma", format!("--device={text}"));
+        }
+        let pull_policy = &self.image_pull_policy;
+        for (path, option, value) in [
+            ("job.image_pull_policy", "--image-pull-policy", pull_policy),
+            ("job.hosts", "--on", &self.on),
+            ("job.network", "--network", &self.network),
+            ("job.cpu", "--cpu", &self.cpu),
+            ("job.memory", "--memory", &self.memory),
+        ] {
+            if let Some(value) = value {
+                tell(path, format!("{option}={value}"));
+            }
+        }
+        if self.host_network {
+            tell("job.host_network", "--host-network".to_owned());
+        }
+        tell(
+            "job.gpu_resource",
+            format!("--gpu-resource={}", self.gpu_resource),
+        );
+        if let Some(gpus) = self.gpus {
+            tell("job.gpus", format!("--gpus={gpus}"));
+        }
+        told
     }
 
     /// What is printed.

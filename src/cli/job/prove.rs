@@ -31,7 +31,12 @@ pub struct Prove {
     require_gpudirect: bool,
     /// While the job runs, look for so many seconds at the counters of the rails of the hosts that
     /// its pods are on: every one of them has to carry data in both directions
-    #[arg(long, value_name = "SECONDS", conflicts_with = "log", value_parser = clap::value_parser!(u64).range(2..=3600))]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        conflicts_with = "log",
+        value_parser = clap::value_parser!(u64).range(2..=3600)
+    )]
     traffic: Option<u64>,
     /// Print JSON
     #[arg(long)]

@@ -9,6 +9,7 @@ use railwright_base::nodeset;
 use railwright_base::text::{format_duration, one_line};
 use railwright_jobs::job::{ClusterJob, JobReader, JobView, Phase};
 use railwright_knowledge::spec::Host;
+use railwright_observe::HostRequest;
 use railwright_report::out;
 use railwright_resource::Fact;
 use railwright_resource::kubernetes_job::JobPod;
@@ -45,12 +46,7 @@ pub async fn observe_job_traffic(
         .flat_map(|pod| pod.asks.keys())
         .map(String::as_str);
     let rails = rails_of(&inventory.loaded, asks);
-    let hosts: Vec<&Host> = inventory
-        .loaded
-        .hosts
-        .iter()
-        .filter(|host| nodes.contains(host.node.as_str()))
-        .collect();
+    let hosts = select_hosts_of_nodes(inventory, &nodes);
     let requests = build_traffic_requests(inventory, &hosts, rails.as_ref());
     if requests.is_empty() {
         return unseen(
@@ -67,24 +63,12 @@ pub async fn observe_job_traffic(
         nodeset::fold_node_set(&asked.iter().collect::<Vec<_>>()),
         format_duration(seconds)
     ));
-    let connector = secrets::connector_to_look(inventory, TargetContact::begin());
-    let mut flow = Flow::default();
-    Looks::new(&*connector, requests)
-        .during(seconds, &mut flow)
-        .await;
-    // Of the others nobody knows what their rails carry.
-    let known = |node: &&&str| {
-        hosts
-            .iter()
-            .any(|host| host.node == ***node && asked.contains(&host.name))
-    };
-    for node in nodes.iter().filter(|node| !known(node)) {
-        let fact = Fact::Unknown("it is not reached over SSH".to_owned());
-        flow.take(&flow::Look::from([(
-            "rails".to_owned(),
-            [(one_line(node, 60), fact)].into(),
-        )]));
-    }
+    let mut flow = look_at_rails(inventory, requests, seconds).await;
+    let hosts = hosts.iter().filter(|host| asked.contains(&host.name));
+    let known: BTreeSet<&str> = hosts.map(|host| host.node.as_str()).collect();
+    nodes
+        .difference(&known)
+        .for_each(|node| add_unknown_node(&mut flow, node));
     let is_quiet =
         flow.count(RailTrafficState::BothWays) + flow.count(RailTrafficState::OneWay) == 0;
     let after = look.view(found).await.map_err(|error| error.diagnostic())?;
@@ -92,6 +76,31 @@ pub async fn observe_job_traffic(
         return unseen("the job ended while its rails were looked at");
     }
     Ok(ObservedRailTraffic::Seen { flow, seconds })
+}
+
+fn select_hosts_of_nodes<'i>(inventory: &'i Inventory, nodes: &BTreeSet<&str>) -> Vec<&'i Host> {
+    let hosts = inventory.loaded.hosts.iter();
+    hosts
+        .filter(|host| nodes.contains(host.node.as_str()))
+        .collect()
+}
+
+async fn look_at_rails(inventory: &Inventory, requests: Vec<HostRequest>, seconds: u64) -> Flow {
+    let connector = secrets::connector_to_look(inventory, TargetContact::begin());
+    let mut flow = Flow::default();
+    Looks::new(&*connector, requests)
+        .during(seconds, &mut flow)
+        .await;
+    flow
+}
+
+/// Of a node that is not looked at nobody knows what its rails carry.
+fn add_unknown_node(flow: &mut Flow, node: &str) {
+    let fact = Fact::Unknown("it is not reached over SSH".to_owned());
+    flow.take(&flow::Look::from([(
+        "rails".to_owned(),
+        [(one_line(node, 60), fact)].into(),
+    )]));
 }
 
 /// The pods that hold ranks: those that ask for GPUs or devices, else all. A launcher only starts

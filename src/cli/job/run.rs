@@ -2,29 +2,26 @@
 //! their log proves.
 
 use super::deliver::{JobRenderContext, print_warnings_or_fail};
+use super::job_output::{JobOutput, remove_empty_output};
 use super::nics;
 use super::pods::{Told, parse_name_value};
-use super::run_end::{failure_from_refusal, is_there, not_to_its_end, report_unwritten_output};
+use super::run_end::{failure_from_refusal, not_to_its_end, report_unwritten_output};
 use super::watch::parse_job_duration;
 use crate::cli::inventory::Inventory;
 use crate::cli::nccl::LEFT_AT_ONCE;
 use crate::cli::traffic_looks::{Looks, build_traffic_requests};
 use crate::cli::{CommandFailure, Exit};
 use clap::Subcommand;
-use railwright_base::text::{clean_line, format_count, format_duration, one_line};
+use railwright_base::text::{format_count, format_duration, one_line};
 use railwright_base::{Diagnostic, nodeset, quote};
 use railwright_knowledge::spec::{Host, Sources};
 use railwright_report::{diagnostic, job, out};
-use railwright_system::append_file::AppendFile;
 use railwright_system::clock::Stopwatch;
-use railwright_system::files;
 use railwright_system::signals::{self, wait_for_interrupts};
 use railwright_transport::{HostAccess, TargetContact, new_connector};
 use railwright_verify::flow::Flow;
 use railwright_verify::host_job::{self, HostJobOutcome};
-use railwright_verify::nccl::{
-    self, NcclExpectations, NcclLog, NcclLogDecoder, ObservedRailTraffic, Proven,
-};
+use railwright_verify::nccl::{self, NcclExpectations, NcclLog, ObservedRailTraffic, Proven};
 use railwright_workload::{
     HostJob, HostJobParts, HostKind, HostPart, NcclTest, RequestPlaces, on_hosts,
 };
@@ -85,7 +82,7 @@ pub struct Common {
     pub output: Option<PathBuf>,
     /// Print JSON at the end, and nothing before it
     #[arg(long)]
-    json: bool,
+    pub json: bool,
 }
 
 /// `job run nccl-test`.
@@ -111,19 +108,34 @@ struct Tests {
 #[derive(Debug, clap::Args)]
 struct TrainingRunArguments {
     /// Steps
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 20,
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000)
+    )]
     steps: u32,
     /// MiB that are summed up in each step
-    #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    #[arg(
+        long,
+        value_name = "MIB",
+        default_value_t = 256,
+        value_parser = clap::value_parser!(u32).range(1..=65_536)
+    )]
     size: u32,
     /// The TCP port at which the ranks meet
-    #[arg(long, value_name = "PORT", default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(
+        long,
+        value_name = "PORT",
+        default_value_t = PORT,
+        value_parser = clap::value_parser!(u16).range(1..)
+    )]
     port: u16,
     #[command(flatten)]
     common: Common,
 }
 
-/// Runs it.
+/// Renders the job for its hosts, runs it there, and exits by what its output proves.
 pub async fn run(arguments: &JobRunArguments) -> Result<Exit, CommandFailure> {
     let (kind, common) = match &arguments.kind {
         JobRunKind::NcclTest(tests) => {
@@ -288,32 +300,8 @@ async fn carry_out(
     let parts: Vec<(HostAccess, HostPart)> = accesses.into_iter().zip(made.parts).collect();
     let names: Vec<&str> = parts.iter().map(|(_, part)| part.host.as_str()).collect();
     let shown = nodeset::fold_node_set(&names);
-    // What is there may be the output of another day, or no file at all.
-    if let Some(path) = common
-        .output
-        .as_ref()
-        .filter(|path| files::is_present(path))
-    {
-        return Err(is_there(path).into());
-    }
-    let open = |path: &PathBuf| AppendFile::open(path, Some(0));
-    let mut file = common
-        .output
-        .as_ref()
-        .map(open)
-        .transpose()
-        .map_err(|error| report_unwritten_output(common, &error))?;
-    let (mut decoder, mut kept) = (NcclLogDecoder::default(), Ok(()));
-    let mut lines = |host: &str, text: &str| {
-        decoder.feed(text.as_bytes());
-        if let (Some(file), Ok(())) = (&mut file, &kept) {
-            kept = file.append(text.as_bytes());
-        }
-        if !common.json {
-            text.lines()
-                .for_each(|line| out::print_result(&format!("{host} | {}\n", clean_line(line))));
-        }
-    };
+    let mut output = JobOutput::open(common)?;
+    let mut lines = |host: &str, text: &str| output.take(host, text);
     if !common.json {
         out::print_note(&format!(
             "{} with {} each, for {} at most",
@@ -323,18 +311,16 @@ async fn carry_out(
         ));
     }
     let watched = run_and_watch_rails(common, inventory, &names, &parts, &mut lines).await;
-    // A file without a line is in the way of the same command, given again.
-    if let (Err(_), Some(path)) = (
-        &watched,
-        common.output.as_ref().filter(|path| files::is_empty(path)),
-    ) {
-        files::remove_path(path).map_err(|error| report_unwritten_output(common, &error))?;
+    if watched.is_err() {
+        remove_empty_output(common)?;
     }
     let Some((ended, traffic)) = watched? else {
         out::print_note(LEFT_AT_ONCE);
         return Ok(Exit::Interrupted);
     };
-    kept.map_err(|error| report_unwritten_output(common, &error))?;
+    output
+        .kept
+        .map_err(|error| report_unwritten_output(common, &error))?;
     if ended == HostJobOutcome::Stopped {
         out::print_note("it was ended on all hosts, and nothing of it stays there");
         return Ok(Exit::Interrupted);
@@ -342,7 +328,7 @@ async fn carry_out(
     // How it ended is told before what its output says: that is of a job that broke.
     let broke =
         not_to_its_end(&ended, common.limit_s).map(|broke| CommandFailure::from(broke).show());
-    let log = decoder.finish();
+    let log = output.decoder.finish();
     let expected = NcclExpectations {
         traffic: common.traffic.then_some(traffic),
         ..build_expectations(common, inventory, shown, &names, &log)
@@ -391,7 +377,9 @@ async fn run_and_watch_rails(
         () = wait_for_interrupts(&mut again, 2) => {
             return Ok(None);
         }
-        ended = host_job::run_host_job(&*connector, parts, limit_s, lines, stop) => ended.map_err(failure_from_refusal)?,
+        ended = host_job::run_host_job(&*connector, parts, limit_s, lines, stop) => {
+            ended.map_err(failure_from_refusal)?
+        }
         () = watch_rails(looks.as_mut(), &mut flow) => HostJobOutcome::Stopped,
     };
     if let Some(looks) = &mut looks {

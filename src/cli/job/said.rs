@@ -9,7 +9,7 @@ use super::prove::report_unreadable_log;
 use crate::cli::CommandFailure;
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, quote};
-use railwright_jobs::job::{JobKind, JobReader};
+use railwright_jobs::job::{JobKind, JobReader, JobView};
 use railwright_report::out;
 use railwright_system::files;
 use std::path::PathBuf;
@@ -142,17 +142,7 @@ pub async fn of_job(
     let view = view.ok_or_else(|| {
         super::watch::report_deleted_job(found.kind, &found.job.namespace, &found.job.name)
     })?;
-    // Symptoms are known by the words of the scheduler and the kubelet.
-    let words = view
-        .pods
-        .iter()
-        .flat_map(|pod| pod.unscheduled.iter().chain(&pod.waits))
-        .map(|said| one_line(said, 600));
-    for line in view.news(None).into_iter().chain(words) {
-        each(JobOutputPiece::Status(
-            format!("{}\n", one_line(&line, 600)).as_bytes(),
-        ));
-    }
+    feed_status(&view, &mut each);
     let begun = view.pods.iter().filter(|pod| pod.phase != "Pending");
     let (mut read, mut unread) = (0, Vec::new());
     for pod in begun {
@@ -169,15 +159,7 @@ pub async fn of_job(
                         pod.name, pod.name, asked.place.namespace
                     ));
                 }
-                // The kubelet's time stands before each line.
-                for line in text.lines() {
-                    let line = if timed {
-                        line
-                    } else {
-                        line.split_once(' ').map_or("", |(_, said)| said)
-                    };
-                    each(JobOutputPiece::Log(format!("{line}\n").as_bytes()));
-                }
+                feed_log(&text, timed, &mut each);
             }
             Err(why) => unread.push(format!("{}: {why}", pod.name)),
         }
@@ -194,4 +176,29 @@ pub async fn of_job(
         one_line(&found.job.name, 63),
         railwright_base::text::format_count(read, "pod")
     ))
+}
+
+/// Symptoms are known by the words of the scheduler and the kubelet.
+fn feed_status(view: &JobView, each: &mut impl FnMut(JobOutputPiece<'_>)) {
+    let words = view
+        .pods
+        .iter()
+        .flat_map(|pod| pod.unscheduled.iter().chain(&pod.waits))
+        .map(|said| one_line(said, 600));
+    for line in view.news(None).into_iter().chain(words) {
+        let line = format!("{}\n", one_line(&line, 600));
+        each(JobOutputPiece::Status(line.as_bytes()));
+    }
+}
+
+/// The kubelet's time stands before each line; it is left out unless it is wanted.
+fn feed_log(text: &str, timed: bool, each: &mut impl FnMut(JobOutputPiece<'_>)) {
+    for line in text.lines() {
+        let line = if timed {
+            line
+        } else {
+            line.split_once(' ').map_or("", |(_, said)| said)
+        };
+        each(JobOutputPiece::Log(format!("{line}\n").as_bytes()));
+    }
 }

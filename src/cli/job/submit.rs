@@ -32,20 +32,11 @@ pub struct Submit {
     patience: JobWatchOptions,
 }
 
-/// Submits it.
+/// Submits a job, and watches it where that is asked for.
 pub async fn run(arguments: &Submit) -> Result<Exit, CommandFailure> {
     let shown = arguments.file.display().to_string();
-    let file = if shown == "-" {
-        Path::new("/dev/stdin")
-    } else {
-        &arguments.file
-    };
-    let text = files::read_limited(file, LIMIT_BYTES)
-        .map_err(|error| report_invalid_submission(&shown, &error.to_string()))?;
-    let text =
-        String::from_utf8(text).map_err(|_| report_invalid_submission(&shown, "it is no text"))?;
-    let submission = parse_submission(&text, Some(&arguments.place.namespace))
-        .map_err(|why| report_invalid_submission(&shown, &why))?;
+    let submission =
+        read_submission(arguments).map_err(|why| report_invalid_submission(&shown, &why))?;
     let cluster = Cluster::of(&arguments.place.inventory).await?;
     let word = clock::generate_nonce().map_err(|error| {
         report_invalid_submission(&shown, &format!("no random numbers: {error}"))
@@ -57,45 +48,16 @@ pub async fn run(arguments: &Submit) -> Result<Exit, CommandFailure> {
     let place = format!("-i {inventory} -n {}", submission.namespace);
     match submitted {
         JobSubmissionOutcome::Made(warnings) => {
-            warnings
-                .iter()
-                .for_each(|warning| out::print_note(&format!("the API server warns: {warning}")));
-            let (kind, objects) = (
-                submission.kind.word(),
-                format_count(submission.objects.len(), "object"),
-            );
+            print_submission(&submission, &warnings);
+            if arguments.watch {
+                return watch_submission(&cluster, &submission, &arguments.patience, &place).await;
+            }
+            let name = &submission.name;
             out::print_result(&format!(
-                "{kind} {}/{} is submitted: {objects}\n",
-                submission.namespace, submission.name
+                "  watch it:  railwright job watch {name} {place}\n  delete it: railwright job \
+                 delete {name} {place}\n"
             ));
-            if !arguments.watch {
-                let name = &submission.name;
-                out::print_result(&format!(
-                    "  watch it:  railwright job watch {name} {place}\n  delete it: railwright job \
-                     delete {name} {place}\n"
-                ));
-                return Ok(Exit::Done);
-            }
-            let reader = cluster.reader();
-            let looked = JobReader::at(&reader, &submission.namespace)
-                .all(&[submission.kind])
-                .await
-                .map_err(|error| error.diagnostic())?;
-            match looked
-                .jobs
-                .into_iter()
-                .find(|found| found.job.name == submission.name)
-            {
-                Some(found) => {
-                    watch::follow_job(&reader, &found, &arguments.patience, &place).await
-                }
-                None => Err(watch::report_deleted_job(
-                    submission.kind,
-                    &submission.namespace,
-                    &submission.name,
-                )
-                .into()),
-            }
+            Ok(Exit::Done)
         }
         JobSubmissionOutcome::Taken { why, left, .. } => {
             Err(report_taken_name(&submission, &why, &left, &place).into())
@@ -106,6 +68,56 @@ pub async fn run(arguments: &Submit) -> Result<Exit, CommandFailure> {
         JobSubmissionOutcome::Unknown { object, why, left } => {
             Err(report_unknown_submission(&submission, &object, &why, &left, &place).into())
         }
+    }
+}
+
+/// Reads the file with the job's objects; an error is the reason why it is no such file.
+fn read_submission(arguments: &Submit) -> Result<Submission, String> {
+    let file = if arguments.file.as_os_str() == "-" {
+        Path::new("/dev/stdin")
+    } else {
+        &arguments.file
+    };
+    let bytes = files::read_limited(file, LIMIT_BYTES).map_err(|error| error.to_string())?;
+    let text = String::from_utf8(bytes).map_err(|_| "it is no text".to_owned())?;
+    parse_submission(&text, Some(&arguments.place.namespace))
+}
+
+/// Prints what was made, and before it what the API server warns of.
+fn print_submission(submission: &Submission, warnings: &[String]) {
+    for warning in warnings {
+        out::print_note(&format!("the API server warns: {warning}"));
+    }
+    out::print_result(&format!(
+        "{} {}/{} is submitted: {}\n",
+        submission.kind.word(),
+        submission.namespace,
+        submission.name,
+        format_count(submission.objects.len(), "object")
+    ));
+}
+
+async fn watch_submission(
+    cluster: &Cluster,
+    submission: &Submission,
+    patience: &JobWatchOptions,
+    place: &str,
+) -> Result<Exit, CommandFailure> {
+    let Submission {
+        kind,
+        namespace,
+        name,
+        ..
+    } = submission;
+    let reader = cluster.reader();
+    let looked = JobReader::at(&reader, namespace)
+        .all(&[*kind])
+        .await
+        .map_err(|error| error.diagnostic())?;
+    let mut jobs = looked.jobs.into_iter();
+    match jobs.find(|found| found.job.name == *name) {
+        Some(found) => watch::follow_job(&reader, &found, patience, place).await,
+        None => Err(watch::report_deleted_job(*kind, namespace, name).into()),
     }
 }
 

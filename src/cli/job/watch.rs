@@ -41,7 +41,12 @@ pub struct JobWatchOptions {
     #[arg(long = "for", value_name = "DURATION", value_parser = parse_job_duration)]
     limit_s: Option<u64>,
     /// Call it stuck when it runs and writes nothing for this long
-    #[arg(long = "stuck-after", value_name = "DURATION", value_parser = parse_job_duration, default_value_t = STALLED_S)]
+    #[arg(
+        long = "stuck-after",
+        value_name = "DURATION",
+        value_parser = parse_job_duration,
+        default_value_t = STALLED_S
+    )]
     stuck_s: u64,
     /// Lines of the log that are shown of the time before
     #[arg(long, value_name = "N", default_value_t = 10)]
@@ -269,8 +274,7 @@ impl<'a> JobWatchSession<'a> {
     fn left(&self, place: &str) -> Exit {
         let name = one_line(&self.found.job.name, 63);
         out::print_note(&format!(
-            "the job is left as it is, and goes on by itself\n  watch it again: railwright job \
-             watch {name} {place}\n  delete it:      railwright job delete {name} {place}"
+            "the job is left as it is, and goes on by itself\n  watch it again: railwright job watch {name} {place}\n  delete it:      railwright job delete {name} {place}"
         ));
         Exit::Interrupted
     }

@@ -17,9 +17,9 @@ pub enum Rung {
     Hosts,
     /// NCCL's tests in pods that have the network of their host, with RDMA devices.
     HostNetwork,
-    /// The same on the pod network, without RDMA.
+    /// NCCL's tests in pods on the pod network, without RDMA.
     WithoutRdma,
-    /// The same with RDMA.
+    /// NCCL's tests in pods on the pod network, with RDMA devices.
     WithRdma,
 }
 

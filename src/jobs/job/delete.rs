@@ -57,6 +57,16 @@ pub struct ListedObject {
     job: Option<String>,
 }
 
+impl ListedObject {
+    fn new(name: ObjectName, now: &JobNow) -> Self {
+        ListedObject {
+            name,
+            uid: now.uid.clone(),
+            job: now.job.clone(),
+        }
+    }
+}
+
 /// All objects of a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobObjects {
@@ -102,45 +112,26 @@ impl Deletable<'_> {
     }
 }
 
-/// All objects of a job.
+/// All objects of a job: `main`, and those beside it that bear its name as their label.
 pub async fn objects_of(
     reader: &Reader,
     namespace: &str,
     name: &str,
     main: &[ClusterJob],
 ) -> Result<JobObjects, TransportError> {
-    let read = |(api_version, kind): &(&str, &str)| KubernetesRead::Jobs {
-        api_version: (*api_version).to_owned(),
-        kind: (*kind).to_owned(),
+    let reads = BESIDE.map(|(api_version, kind)| KubernetesRead::Jobs {
+        api_version: api_version.to_owned(),
+        kind: kind.to_owned(),
         namespace: namespace.to_owned(),
-    };
-    let reads: Vec<KubernetesRead> = BESIDE.iter().map(read).collect();
-    let answers = reader
-        .read(
-            &reads
-                .iter()
-                .cloned()
-                .map(Read::Kubernetes)
-                .collect::<Vec<_>>(),
-        )
-        .await?;
-    let listed = |name: ObjectName, now: &JobNow| ListedObject {
-        name,
-        uid: now.uid.clone(),
-        job: now.job.clone(),
-    };
-    let mut objects = JobObjects {
-        listed: main
-            .iter()
-            .map(|found| listed(found.object(), &found.job))
-            .collect(),
-        ..JobObjects::default()
-    };
-    let mut seen: BTreeSet<ObjectName> = objects
-        .listed
-        .iter()
-        .map(|object| object.name.clone())
-        .collect();
+    });
+    let answers = reader.read(&reads.clone().map(Read::Kubernetes)).await?;
+    let mut objects = JobObjects::default();
+    let mut seen: BTreeSet<ObjectName> = BTreeSet::new();
+    for found in main {
+        let object = ListedObject::new(found.object(), &found.job);
+        seen.insert(object.name.clone());
+        objects.listed.push(object);
+    }
     for (read, (api_version, kind)) in reads.iter().zip(BESIDE) {
         let found = match parse_kubernetes_result::<Vec<JobNow>>(&answers, read) {
             KubernetesReadOutcome::Is(found) => found,
@@ -159,7 +150,7 @@ pub async fn objects_of(
                 name: one.name.clone(),
             };
             if seen.insert(object.clone()) {
-                objects.listed.push(listed(object, one));
+                objects.listed.push(ListedObject::new(object, one));
             }
         }
     }

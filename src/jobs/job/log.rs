@@ -67,8 +67,11 @@ mod tests {
             ["a", "b", "c"]
         );
         assert_eq!(tail.since().as_deref(), Some("2026-01-01T00:00:02Z"));
-        let again = "2026-01-01T00:00:02.25Z b\n2026-01-01T00:00:02.25Z c\n2026-01-01T00:00:02.25Z \
-                     d\n2026-01-01T00:00:03Z \n2026-01-01T00:00:03Z e f";
+        let again = "2026-01-01T00:00:02.25Z b\n\
+                     2026-01-01T00:00:02.25Z c\n\
+                     2026-01-01T00:00:02.25Z d\n\
+                     2026-01-01T00:00:03Z \n\
+                     2026-01-01T00:00:03Z e f";
         assert_eq!(tail.take(again), ["d", "", "e f"]);
         assert_eq!(tail.take(again), Vec::<&str>::new());
         // What was rotated away meanwhile is gone; what is no line of a log is left out.

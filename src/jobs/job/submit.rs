@@ -51,99 +51,18 @@ pub enum JobSubmissionOutcome {
 }
 
 /// The job in a text of YAML documents, as `job render` writes it; the error says what is wrong
-/// with the text.
+/// with the text. `namespace` counts where the text names none.
 pub fn parse_submission(text: &str, namespace: Option<&str>) -> Result<Submission, String> {
-    let documents: Vec<Value> = serde_yaml::from_multiple(text)
-        .map_err(|error| format!("it is no YAML: {}", one_line(&error.to_string(), 200)))?;
-    let documents: Vec<Value> = documents
-        .into_iter()
-        .filter(|document| !document.is_null())
-        .collect();
-    let jobs = documents.iter().filter_map(|document| {
-        let kind = JobKind::of(document.get("kind")?.as_str()?)?;
-        Some((kind, manifest::parse_object_name(document)?))
-    });
-    // A TensorBoard is a Deployment beside the job.
-    let main = jobs.min_by_key(|(kind, _)| *kind);
-    let (kind, named) = main.ok_or(
-        "there is no job in it: an MPIJob, PyTorchJob, RayCluster, Deployment, Job or Pod with a \
-         name",
-    )?;
-    if !kind.versions().contains(&named.api_version.as_str()) {
-        return Err(format!(
-            "a {} of {} is nothing that railwright knows",
-            kind.word(),
-            one_line(&named.api_version, 60)
-        ));
-    }
-    // A pair that is compared shares its network, and a job is deleted by its own name.
-    let is_main = |document: &&Value| {
-        document
-            .get("kind")
-            .and_then(Value::as_str)
-            .and_then(JobKind::of)
-            == Some(kind)
+    let documents = parse_documents(text)?;
+    let (kind, job) = find_main_job(&documents)?;
+    let namespace = match find_stated_namespace(&documents)? {
+        Some(stated) => stated,
+        None => namespace.unwrap_or("default").to_owned(),
     };
-    let count = documents.iter().filter(is_main).count();
-    if count > 1 && matches!(kind, JobKind::Mpi | JobKind::Pytorch | JobKind::Ray) {
-        return Err(format!(
-            "there are {count} jobs in it ({}): submit one after the other",
-            kind.word()
-        ));
-    }
-    // `y` and `off` without quotes are no texts in YAML.
-    let namespaces = || {
-        documents
-            .iter()
-            .filter_map(|document| document.pointer("/metadata/namespace"))
-    };
-    if let Some(other) = namespaces().find(|said| !said.is_string()) {
-        return Err(format!(
-            "a namespace is no text, but {}",
-            one_line(&other.to_string(), 40)
-        ));
-    }
-    let said = namespaces().filter_map(Value::as_str);
-    let namespace = said.chain(namespace).next().unwrap_or("default").to_owned();
-    let mut objects = Vec::new();
+    let mut objects: Vec<(ObjectName, Value)> = Vec::new();
     for mut document in documents {
-        let object = manifest::parse_object_name(&document)
-            .ok_or("an object in it has no `apiVersion`, `kind` or `metadata.name`")?;
-        if object.kind != kind.word()
-            && !BESIDE.contains(&(object.api_version.as_str(), object.kind.as_str()))
-        {
-            let what = one_line(&format!("{} of {}", object.kind, object.api_version), 90);
-            return Err(format!(
-                "an object in it is a {what}, which is no part of a job: `job delete` would leave \
-                 it, so apply it apart"
-            ));
-        }
-        if object
-            .namespace
-            .as_ref()
-            .is_some_and(|own| *own != namespace)
-        {
-            return Err(format!(
-                "its objects are in several namespaces: {namespace} and {}",
-                one_line(&object.namespace.unwrap_or_default(), 63)
-            ));
-        }
-        let metadata = document
-            .get_mut("metadata")
-            .and_then(Value::as_object_mut)
-            .ok_or("`metadata` is no map")?;
-        metadata.insert("namespace".to_owned(), namespace.clone().into());
-        let labels = metadata
-            .entry("labels")
-            .or_insert_with(|| Value::Object(Default::default()));
-        labels
-            .as_object_mut()
-            .ok_or("`metadata.labels` is no map")?
-            .insert(JOB_LABEL.to_owned(), named.name.clone().into());
-        let object = ObjectName {
-            namespace: Some(namespace.clone()),
-            ..object
-        };
+        let object = find_job_part(&document, kind, &namespace)?;
+        set_namespace_and_job(&mut document, &namespace, &job.name)?;
         // The second would be taken for a first that was made, and whose answer got lost.
         if objects.iter().any(|(other, _)| *other == object) {
             return Err(format!("{object} is in it twice"));
@@ -153,9 +72,115 @@ pub fn parse_submission(text: &str, namespace: Option<&str>) -> Result<Submissio
     Ok(Submission {
         kind,
         namespace,
-        name: named.name,
+        name: job.name,
         objects,
     })
+}
+
+/// The documents that are not empty.
+fn parse_documents(text: &str) -> Result<Vec<Value>, String> {
+    let mut documents: Vec<Value> = serde_yaml::from_multiple(text)
+        .map_err(|error| format!("it is no YAML: {}", one_line(&error.to_string(), 200)))?;
+    documents.retain(|document| !document.is_null());
+    Ok(documents)
+}
+
+fn parse_job_kind(document: &Value) -> Option<JobKind> {
+    JobKind::of(document.get("kind")?.as_str()?)
+}
+
+/// The kind and name of the one job among the documents.
+fn find_main_job(documents: &[Value]) -> Result<(JobKind, ObjectName), String> {
+    let jobs = documents.iter().filter_map(|document| {
+        Some((
+            parse_job_kind(document)?,
+            manifest::parse_object_name(document)?,
+        ))
+    });
+    // A TensorBoard is a Deployment beside the job.
+    let main = jobs.min_by_key(|(kind, _)| *kind);
+    let (kind, job) = main.ok_or(
+        "there is no job in it: an MPIJob, PyTorchJob, RayCluster, Deployment, Job or Pod with a \
+         name",
+    )?;
+    if !kind.versions().contains(&job.api_version.as_str()) {
+        return Err(format!(
+            "a {} of {} is nothing that railwright knows",
+            kind.word(),
+            one_line(&job.api_version, 60)
+        ));
+    }
+    // A pair that is compared shares its network, and a job is deleted by its own name.
+    let is_main = |document: &&Value| parse_job_kind(document) == Some(kind);
+    let count = documents.iter().filter(is_main).count();
+    if count > 1 && matches!(kind, JobKind::Mpi | JobKind::Pytorch | JobKind::Ray) {
+        return Err(format!(
+            "there are {count} jobs in it ({}): submit one after the other",
+            kind.word()
+        ));
+    }
+    Ok((kind, job))
+}
+
+/// The first namespace that a document names.
+fn find_stated_namespace(documents: &[Value]) -> Result<Option<String>, String> {
+    let mut first = None;
+    for document in documents {
+        let Some(stated) = document.pointer("/metadata/namespace") else {
+            continue;
+        };
+        // `y` and `off` without quotes are no texts in YAML.
+        let Some(text) = stated.as_str() else {
+            return Err(format!(
+                "a namespace is no text, but {}",
+                one_line(&stated.to_string(), 40)
+            ));
+        };
+        first.get_or_insert_with(|| text.to_owned());
+    }
+    Ok(first)
+}
+
+/// The name of an object that belongs to a job of this kind in this namespace.
+fn find_job_part(document: &Value, kind: JobKind, namespace: &str) -> Result<ObjectName, String> {
+    let object = manifest::parse_object_name(document)
+        .ok_or("an object in it has no `apiVersion`, `kind` or `metadata.name`")?;
+    let named = (object.api_version.as_str(), object.kind.as_str());
+    if object.kind != kind.word() && !BESIDE.contains(&named) {
+        let what = one_line(&format!("{} of {}", object.kind, object.api_version), 90);
+        return Err(format!(
+            "an object in it is a {what}, which is no part of a job: `job delete` would leave it, \
+             so apply it apart"
+        ));
+    }
+    if let Some(own) = object.namespace.as_deref()
+        && own != namespace
+    {
+        return Err(format!(
+            "its objects are in several namespaces: {namespace} and {}",
+            one_line(own, 63)
+        ));
+    }
+    Ok(ObjectName {
+        namespace: Some(namespace.to_owned()),
+        ..object
+    })
+}
+
+/// The label is how the objects of a job are found again.
+fn set_namespace_and_job(document: &mut Value, namespace: &str, job: &str) -> Result<(), String> {
+    let metadata = document
+        .get_mut("metadata")
+        .and_then(Value::as_object_mut)
+        .ok_or("`metadata` is no map")?;
+    metadata.insert("namespace".to_owned(), namespace.into());
+    metadata
+        .entry("labels")
+        .or_insert_with(|| Value::Object(Default::default()))
+        .as_object_mut()
+        .ok_or("`metadata.labels` is no map")?
+        .insert(JOB_LABEL.to_owned(), job.into());
+    Ok(())
 }
 
 /// Makes all objects. Each bears a word that no other submission has: what is there when an answer
@@ -270,9 +295,15 @@ mod tests {
 
     #[test]
     fn a_job_is_read_with_its_namespace_and_bears_its_name() {
-        let text = "---\napiVersion: v1\nkind: Service\nmetadata: \
-                    { name: board }\n---\napiVersion: kubeflow.org/v1\nkind: \
-                    PyTorchJob\nmetadata:\n  name: mnist\n  labels: { app: x }\n---\n";
+        let text = "---\n\
+                    apiVersion: v1\n\
+                    kind: Service\n\
+                    metadata: { name: board }\n\
+                    ---\n\
+                    apiVersion: kubeflow.org/v1\n\
+                    kind: PyTorchJob\n\
+                    metadata:\n  name: mnist\n  labels: { app: x }\n\
+                    ---\n";
         let job = parse_submission(text, Some("ml")).unwrap();
         assert_eq!(
             (
@@ -314,21 +345,23 @@ mod tests {
                 "has no `apiVersion`",
             ),
             (
-                "{apiVersion: v1, kind: Pod, metadata: \
-                 {name: a, namespace: one}}\n---\n{apiVersion: v1, kind: Pod, metadata: \
-                 {name: b, namespace: two}}",
+                "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: one}}\n\
+                 ---\n\
+                 {apiVersion: v1, kind: Pod, metadata: {name: b, namespace: two}}",
                 "several namespaces",
             ),
             (
-                "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: \
-                 {name: a-rdma}}\n---\n{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: \
-                 {name: a-tcp}}",
+                "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: a-rdma}}\n\
+                 ---\n\
+                 {apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: a-tcp}}",
                 "2 jobs in it (PyTorchJob): submit one after the other",
             ),
             (
-                "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\n{apiVersion: v1, kind: \
-                 ConfigMap, metadata: {name: c}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: \
-                 {name: c, namespace: default}}",
+                "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n\
+                 ---\n\
+                 {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}\n\
+                 ---\n\
+                 {apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: default}}",
                 "is in it twice",
             ),
             (
@@ -336,8 +369,9 @@ mod tests {
                 "a namespace is no text, but true",
             ),
             (
-                "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\n{apiVersion: v1, kind: \
-                 Secret, metadata: {name: a}}",
+                "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n\
+                 ---\n\
+                 {apiVersion: v1, kind: Secret, metadata: {name: a}}",
                 "a Secret of v1, which is no part of a job",
             ),
         ] {

@@ -1,5 +1,5 @@
 //! From the files of the catalogue to tables: every row decoded strictly, with its place. A file
-//! holds lists by sort (`gpu:`, `nic:`, `switch:` and so on, see `SORTS`).
+//! holds lists by sort (`gpu:`, `nic:`, `switch:` and so on, see `CATEGORIES`).
 
 use super::job::{ArgumentRow, ImageRow, ProfilerRow, VariableRow};
 use super::release::{CombinationRow, ReleaseRow};
@@ -19,23 +19,58 @@ use std::sync::Arc;
 /// The folder below a folder of modules that holds the catalogue.
 pub const CATALOG_FOLDER: &str = "catalog";
 
-const SORTS: [&str; 16] = [
-    GpuRow::KEY,
-    NicRow::KEY,
-    InstanceRow::KEY,
-    OsRow::KEY,
-    AcsRow::KEY,
-    BandwidthRow::KEY,
-    ReleaseRow::KEY,
-    CombinationRow::KEY,
-    SwitchRow::KEY,
-    SwitchSystemRow::KEY,
-    VariableRow::KEY,
-    ArgumentRow::KEY,
-    ImageRow::KEY,
-    ProfilerRow::KEY,
-    UserSpaceRow::KEY,
-    ExampleRow::KEY,
+/// Reads the list below a key of a file into the table of that category.
+type ReadRows = fn(&mut CatalogLoader, &RowList<'_>);
+
+const CATEGORIES: [(&str, ReadRows); 16] = [
+    (GpuRow::KEY, |loader, list| {
+        loader.rows(list, |all| &mut all.gpu)
+    }),
+    (NicRow::KEY, |loader, list| {
+        loader.rows(list, |all| &mut all.nic)
+    }),
+    (InstanceRow::KEY, |loader, list| {
+        loader.rows(list, |all| &mut all.instance)
+    }),
+    (OsRow::KEY, |loader, list| {
+        loader.rows(list, |all| &mut all.os)
+    }),
+    (AcsRow::KEY, |loader, list| {
+        loader.rows(list, |all| &mut all.acs)
+    }),
+    (BandwidthRow::KEY, |loader, list| {
+        loader.rows(list, |all| &mut all.bandwidth)
+    }),
+    (ReleaseRow::KEY, |loader, list| {
+        loader.rows(list, |all| &mut all.release)
+    }),
+    (CombinationRow::KEY, |loader, list| {
+        loader.rows(list, |all| &mut all.combination)
+    }),
+    (SwitchRow::KEY, |loader, list| {
+        loader.rows(list, |all| &mut all.switch)
+    }),
+    (SwitchSystemRow::KEY, |loader, list| {
+        loader.rows(list, |all| &mut all.switch_system)
+    }),
+    (VariableRow::KEY, |loader, list| {
+        loader.rows(list, |all| &mut all.variable)
+    }),
+    (ArgumentRow::KEY, |loader, list| {
+        loader.rows(list, |all| &mut all.argument)
+    }),
+    (ImageRow::KEY, |loader, list| {
+        loader.rows(list, |all| &mut all.image)
+    }),
+    (ProfilerRow::KEY, |loader, list| {
+        loader.rows(list, |all| &mut all.profiler)
+    }),
+    (UserSpaceRow::KEY, |loader, list| {
+        loader.rows(list, |all| &mut all.user_space)
+    }),
+    (ExampleRow::KEY, |loader, list| {
+        loader.rows(list, |all| &mut all.example)
+    }),
 ];
 
 /// All tables.
@@ -172,6 +207,14 @@ pub fn load_catalog(
     reading.finish()
 }
 
+/// The rows of one category in a file.
+struct RowList<'a> {
+    document: &'a YamlDocument,
+    node: NodeId,
+    /// True in a file of the user's.
+    own: bool,
+}
+
 #[derive(Default)]
 struct CatalogLoader {
     aliases: AliasBudget,
@@ -202,109 +245,41 @@ impl CatalogLoader {
             return;
         }
         for entry in document.entries(root) {
-            match document.text(entry.key) {
-                GpuRow::KEY => {
-                    self.rows::<GpuRow>(&document, entry.value, own, |catalog| &mut catalog.gpu)
-                }
-                NicRow::KEY => {
-                    self.rows::<NicRow>(&document, entry.value, own, |catalog| &mut catalog.nic)
-                }
-                InstanceRow::KEY => {
-                    self.rows::<InstanceRow>(&document, entry.value, own, |catalog| {
-                        &mut catalog.instance
-                    })
-                }
-                OsRow::KEY => {
-                    self.rows::<OsRow>(&document, entry.value, own, |catalog| &mut catalog.os)
-                }
-                AcsRow::KEY => {
-                    self.rows::<AcsRow>(&document, entry.value, own, |catalog| &mut catalog.acs)
-                }
-                BandwidthRow::KEY => {
-                    self.rows::<BandwidthRow>(&document, entry.value, own, |catalog| {
-                        &mut catalog.bandwidth
-                    })
-                }
-                ReleaseRow::KEY => {
-                    self.rows::<ReleaseRow>(&document, entry.value, own, |catalog| {
-                        &mut catalog.release
-                    })
-                }
-                CombinationRow::KEY => {
-                    self.rows::<CombinationRow>(&document, entry.value, own, |catalog| {
-                        &mut catalog.combination
-                    })
-                }
-                SwitchRow::KEY => self
-                    .rows::<SwitchRow>(&document, entry.value, own, |catalog| &mut catalog.switch),
-                SwitchSystemRow::KEY => {
-                    self.rows::<SwitchSystemRow>(&document, entry.value, own, |catalog| {
-                        &mut catalog.switch_system
-                    })
-                }
-                VariableRow::KEY => {
-                    self.rows::<VariableRow>(&document, entry.value, own, |catalog| {
-                        &mut catalog.variable
-                    })
-                }
-                ArgumentRow::KEY => {
-                    self.rows::<ArgumentRow>(&document, entry.value, own, |catalog| {
-                        &mut catalog.argument
-                    })
-                }
-                ImageRow::KEY => {
-                    self.rows::<ImageRow>(&document, entry.value, own, |catalog| &mut catalog.image)
-                }
-                ProfilerRow::KEY => {
-                    self.rows::<ProfilerRow>(&document, entry.value, own, |catalog| {
-                        &mut catalog.profiler
-                    })
-                }
-                UserSpaceRow::KEY => {
-                    self.rows::<UserSpaceRow>(&document, entry.value, own, |catalog| {
-                        &mut catalog.user_space
-                    })
-                }
-                ExampleRow::KEY => {
-                    self.rows::<ExampleRow>(&document, entry.value, own, |catalog| {
-                        &mut catalog.example
-                    })
-                }
-                other => {
-                    let near = find_nearest_word(other, SORTS)
-                        .map_or("no such sort".to_owned(), |near| {
-                            format!("did you mean `{near}`?")
-                        });
-                    let problem = new_catalog_error(
-                        &document,
-                        entry.key,
-                        "the catalogue has no rows of this sort",
-                        near,
-                    );
-                    self.problems
-                        .push(problem.next(format!("write one of {}", SORTS.join(", "))));
-                }
-            }
+            let key = document.text(entry.key);
+            let Some((_, read_rows)) = CATEGORIES.iter().find(|(known, _)| *known == key) else {
+                self.problems
+                    .push(new_unknown_category_error(&document, entry.key));
+                continue;
+            };
+            let list = RowList {
+                document: &document,
+                node: entry.value,
+                own,
+            };
+            read_rows(self, &list);
         }
     }
 
     fn rows<R: CatalogRow + serde::de::DeserializeOwned>(
         &mut self,
-        document: &YamlDocument,
-        list: NodeId,
-        own: bool,
+        list: &RowList<'_>,
         table: impl Fn(&mut Catalog) -> &mut CatalogTable<R>,
     ) {
-        if document.kind(list) != YamlNodeKind::Sequence {
+        let RowList {
+            document,
+            node,
+            own,
+        } = *list;
+        if document.kind(node) != YamlNodeKind::Sequence {
             self.problems.push(new_catalog_error(
                 document,
-                list,
+                node,
                 "the rows of a sort are a list",
                 "this is none",
             ));
             return;
         }
-        for item in document.items(list) {
+        for item in document.items(node) {
             let Some(row) = decode_or_report::<R>(document, item, &mut self.problems) else {
                 continue;
             };
@@ -453,6 +428,17 @@ fn check_catalog_row<R: CatalogRow>(
         like.map(|like| format!("`railwright catalog {} {like}` shows one in full", R::KEY));
     let problem = Diagnostic::error("RW0220", message).labelled(label.clone());
     Some(shown.into_iter().fold(problem, Diagnostic::next))
+}
+
+fn new_unknown_category_error(document: &YamlDocument, key: NodeId) -> Diagnostic {
+    let known = CATEGORIES.map(|(key, _)| key);
+    let label = match find_nearest_word(document.text(key), known) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "no such sort".to_owned(),
+    };
+    let message = "the catalogue has no rows of this sort";
+    new_catalog_error(document, key, message, label)
+        .next(format!("write one of {}", known.join(", ")))
 }
 
 fn new_catalog_error(

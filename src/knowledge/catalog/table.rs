@@ -145,7 +145,7 @@ impl<R: CatalogRow> CatalogTable<R> {
         self.entry(name).map(|entry| &entry.row)
     }
 
-    /// The same with its place.
+    /// The row of this name or alias, with its place in the files.
     pub fn entry(&self, name: &str) -> Option<&CatalogEntry<R>> {
         self.by_identity
             .get(name)

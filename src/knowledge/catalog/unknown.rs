@@ -4,6 +4,7 @@
 use super::load::Catalog;
 use super::table::{CatalogRow, CatalogTable};
 use crate::spec::LoadedSpec;
+use crate::spec::model::{NodeGroup, SwitchGroup};
 use railwright_base::suggest::suggest_correction;
 use railwright_base::text::one_line;
 use railwright_base::version::parse_release_numbers;
@@ -37,83 +38,92 @@ const KNOWN_SYSTEMS: [&str; 16] = [
 /// Every GPU, NIC, instance, operating system and switch of the spec that the catalogue does not
 /// know, once each.
 pub fn unknown_models(loaded: &LoadedSpec, catalog: &Catalog) -> Vec<Diagnostic> {
-    let mut found = Vec::new();
-    let mut seen: BTreeSet<(&str, &str)> = BTreeSet::new();
+    let mut unknown = UnknownModels {
+        loaded,
+        catalog,
+        seen: BTreeSet::new(),
+        found: Vec::new(),
+    };
     for (index, group) in loaded.spec.nodes.iter().enumerate() {
-        let label =
-            |key: &str| loaded.label(&format!("nodes[{index}].{key}"), "not in the catalogue");
+        unknown.add_group(index, group);
+    }
+    for (index, switch) in loaded.spec.switches.iter().enumerate() {
+        unknown.add_switch(index, switch);
+    }
+    unknown.found
+}
+
+/// The names that were looked up so far.
+struct UnknownModels<'a> {
+    loaded: &'a LoadedSpec,
+    catalog: &'a Catalog,
+    seen: BTreeSet<(&'static str, &'a str)>,
+    found: Vec<Diagnostic>,
+}
+
+impl<'a> UnknownModels<'a> {
+    fn label(&self, path: &str) -> Option<Label> {
+        self.loaded.label(path, "not in the catalogue")
+    }
+
+    fn add_group(&mut self, index: usize, group: &'a NodeGroup) {
+        let (catalog, at) = (self.catalog, format!("nodes[{index}]"));
         if let Some(model) = group.gpu.as_ref().map(|gpu| gpu.model.as_str())
             && catalog.gpu.get(model).is_none()
-            && seen.insert(("gpu", model))
+            && self.seen.insert(("gpu", model))
         {
+            let label = self.label(&format!("{at}.gpu.model"));
             let lines = "architecture: ..., gpudirect: true";
-            found.push(diagnose_unknown_name(
-                &catalog.gpu,
-                "GPU",
-                model,
-                label("gpu.model"),
-                lines,
-            ));
+            let error = diagnose_unknown_name(&catalog.gpu, "GPU", model, label, lines);
+            self.found.push(error);
         }
         if let Some(model) = group.nics.as_ref().map(|nics| nics.model.as_str())
             && catalog.nic.get(model).is_none()
-            && seen.insert(("nic", model))
+            && self.seen.insert(("nic", model))
         {
+            let label = self.label(&format!("{at}.nics.model"));
             let lines = "driver: ..., fabrics: [rocev2]";
-            found.push(diagnose_unknown_name(
-                &catalog.nic,
-                "NIC",
-                model,
-                label("nics.model"),
-                lines,
-            ));
+            let error = diagnose_unknown_name(&catalog.nic, "NIC", model, label, lines);
+            self.found.push(error);
         }
         if let Some(name) = group.instance.as_deref()
             && catalog.instance_of(name).is_none()
-            && seen.insert(("instance", name))
+            && self.seen.insert(("instance", name))
         {
+            let label = self.label(&format!("{at}.instance"));
             let lines = "virtual: false, erdma: true";
+            let error = diagnose_unknown_name(&catalog.instance, "instance", name, label, lines);
             // Other clouds have thousands of them; what a rule needs of one is missing, and nothing
             // else is.
-            let unknown = diagnose_unknown_name(
-                &catalog.instance,
-                "instance",
-                name,
-                label("instance"),
-                lines,
-            );
-            found.push(Diagnostic {
+            self.found.push(Diagnostic {
                 severity: Severity::Warning,
-                ..unknown
+                ..error
             });
         }
         if let Some(name) = group.os.as_deref()
             && catalog.system(name).is_none()
-            && seen.insert(("os", name))
+            && self.seen.insert(("os", name))
         {
-            found.push(diagnose_unknown_system(catalog, name, label("os")));
+            let label = self.label(&format!("{at}.os"));
+            self.found
+                .push(diagnose_unknown_system(catalog, name, label));
         }
     }
-    for (index, switch) in loaded.spec.switches.iter().enumerate() {
+
+    fn add_switch(&mut self, index: usize, switch: &'a SwitchGroup) {
         if let Some(model) = switch.model.as_deref()
-            && catalog.switch.get(model).is_none()
-            && seen.insert(("switch", model))
+            && self.catalog.switch.get(model).is_none()
+            && self.seen.insert(("switch", model))
         {
-            let label = loaded.label(&format!("switches[{index}].model"), "not in the catalogue");
-            let unknown = diagnose_unknown_name(
-                &catalog.switch,
-                "switch",
-                model,
-                label,
-                "asic: ..., systems: [sonic]",
-            );
-            found.push(unknown.effect(
+            let label = self.label(&format!("switches[{index}].model"));
+            let lines = "asic: ..., systems: [sonic]";
+            let error = diagnose_unknown_name(&self.catalog.switch, "switch", model, label, lines);
+            self.found.push(error.effect(
                 "no rule could check what depends on its chip, and no number could be chosen for \
                  it",
             ));
         }
     }
-    found
 }
 
 /// A system that is like a known one is mistyped; another one may be right, and then little is

@@ -188,6 +188,10 @@ impl BodyTemplate {
         }
     }
 
+    fn is_text(&self, text: &str) -> bool {
+        matches!(self, BodyTemplate::Constant(Value::String(own)) if own == text)
+    }
+
     /// The template that a JSON pointer into the body leads to, if it is one.
     pub fn snippet_at(&self, pointer: &str) -> Option<&Snippet> {
         let (step, below) = match pointer.strip_prefix('/') {
@@ -206,8 +210,8 @@ impl BodyTemplate {
             BodyTemplate::Rendered(snippet) => Some(snippet),
             BodyTemplate::List(items) => items.get(step.parse::<usize>().ok()?)?.snippet_at(below),
             BodyTemplate::Map(entries) => {
-                let is_it = |(key, _): &&(BodyTemplate, BodyTemplate)| matches!(key, BodyTemplate::Constant(Value::String(key)) if *key == step);
-                entries.iter().find(is_it)?.1.snippet_at(below)
+                let (_, value) = entries.iter().find(|(key, _)| key.is_text(&step))?;
+                value.snippet_at(below)
             }
             BodyTemplate::Constant(_) => None,
         }

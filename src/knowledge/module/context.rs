@@ -1,6 +1,12 @@
 //! What the templates of a module can name, for one host. The type is the language: its JSON Schema
 //! is what names are checked against, and its field docs are the user's reference.
 
+mod repository_keys;
+
+pub use self::repository_keys::{
+    KEY_IS_ABSENT, KeysSize, collect_repositories, list_referenced_files,
+};
+
 use crate::catalog::release::HostComponent;
 use crate::catalog::rows::{GpuRow, InstanceRow, NicRow, OsRow};
 use crate::catalog::{Catalog, SOFT_ROCE};
@@ -9,9 +15,9 @@ use crate::spec::model::{
     Erdma, Fabric, GpuModules, GpuSpec, IommuMode, Management, NicFirmware, NodeGroup, RdmaNaming,
     RdmaStack, Tuning,
 };
-use crate::spec::{Host, LoadedSpec};
+use crate::spec::{Host, LoadedSpec, Rail};
 use crate::template::shape::{ContextShape, EACH};
-use railwright_base::{Diagnostic, SourceLocation, secret};
+use railwright_base::secret;
 use railwright_resource::action::PackageManager;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -123,6 +129,23 @@ pub struct CatalogueNames {
     pub os: Option<OsRow>,
 }
 
+impl CatalogueNames {
+    fn find(group: &NodeGroup, catalog: &Catalog) -> Self {
+        let (gpu, nics) = (group.gpu.as_ref(), group.nics.as_ref());
+        let (instance, os) = (group.instance.as_deref(), group.os.as_deref());
+        let gpu = gpu.and_then(|gpu| catalog.gpu.get(&gpu.model));
+        let nic = nics.and_then(|nics| catalog.nic.get(&nics.model));
+        let instance = instance.and_then(|name| catalog.instance_of(name));
+        let os = os.and_then(|os| catalog.system(os));
+        CatalogueNames {
+            gpu: gpu.cloned(),
+            nic: nic.cloned(),
+            instance: instance.cloned(),
+            os: os.cloned(),
+        }
+    }
+}
+
 /// Releases of a host: as the spec has them, else as they were chosen; one of which too little is
 /// known is not there.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
@@ -220,6 +243,21 @@ pub struct RailNames {
     pub nic: Option<String>,
 }
 
+impl From<&Rail> for RailNames {
+    fn from(rail: &Rail) -> Self {
+        RailNames {
+            rail: rail.rail,
+            netdev: rail.netdev.clone(),
+            port: rail.port.clone(),
+            vlan: rail.vlan,
+            address: rail.address.clone(),
+            model: rail.model.clone(),
+            firmware: rail.firmware.clone(),
+            nic: rail.device.clone(),
+        }
+    }
+}
+
 /// One package repository.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct RepositoryNames {
@@ -242,121 +280,6 @@ pub struct RepositoryNames {
 /// The shape of `HostTemplateNames`.
 pub fn build_host_shape() -> ContextShape {
     ContextShape::of_schema(schemars::schema_for!(HostTemplateNames).as_value())
-}
-
-/// The code for a signing key that the spec names and that is not there.
-pub const KEY_IS_ABSENT: &str = "RW0214";
-
-/// The files outside of the YAML whose texts the templates need, with where the spec names them.
-pub fn list_referenced_files(loaded: &LoadedSpec) -> Vec<(String, Option<SourceLocation>)> {
-    let keys = loaded.spec.repositories.iter().enumerate();
-    keys.map(|(index, repository)| {
-        (
-            repository.key.clone(),
-            loaded.place(&format!("repositories[{index}].key")),
-        )
-    })
-    .collect()
-}
-
-/// The most bytes of the signing keys of all repositories together: each host's templates can name
-/// all of them. A distribution's keyring has 100 KB.
-const KEYS_BYTES_MAX: usize = 4 << 20;
-
-/// How large the signing keys are together, as far as they were read.
-#[derive(Default)]
-pub struct KeysSize(usize);
-
-impl KeysSize {
-    /// Adds the key of the repository with this number; an error from where the limit is passed on.
-    pub fn add(
-        &mut self,
-        loaded: &LoadedSpec,
-        index: usize,
-        bytes: usize,
-    ) -> Result<(), Diagnostic> {
-        self.0 += bytes;
-        if self.is_too_large() {
-            Err(keys_too_large(loaded, index))
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Whether the limit was passed.
-    pub fn is_too_large(&self) -> bool {
-        self.0 > KEYS_BYTES_MAX
-    }
-}
-
-/// The repositories with their keys; a key whose text is not there is an error.
-pub fn collect_repositories(
-    loaded: &LoadedSpec,
-    texts: &Texts,
-) -> Result<Vec<RepositoryNames>, Vec<Diagnostic>> {
-    let mut errors = Vec::new();
-    let (mut out, mut size) = (Vec::new(), KeysSize::default());
-    for (index, repository) in loaded.spec.repositories.iter().enumerate() {
-        let Some(key_text) = texts.get(&repository.key) else {
-            errors.push(key_absent(loaded, index, &repository.key));
-            continue;
-        };
-        if let Err(error) = size.add(loaded, index, key_text.len()) {
-            errors.push(error);
-            break;
-        }
-        out.push(RepositoryNames {
-            name: repository.name.clone(),
-            url: repository.url.clone(),
-            suite: repository.suite.clone(),
-            components: repository.components.clone(),
-            key_text: key_text.clone(),
-            priority: repository.priority,
-        });
-    }
-    if errors.is_empty() {
-        Ok(out)
-    } else {
-        Err(errors)
-    }
-}
-
-/// The signing keys of the repositories up to this one are too large together.
-fn keys_too_large(loaded: &LoadedSpec, index: usize) -> Diagnostic {
-    let error = Diagnostic::error(
-        "RW0104",
-        format!(
-            "the signing keys have more than {} MiB together",
-            KEYS_BYTES_MAX >> 20
-        ),
-    )
-    .effect("every host would be planned with all of them, and railwright would run out of memory")
-    .next(
-        "export each repository's own key alone, and name it once: several `components` can be in \
-         one repository",
-    );
-    let label = loaded.label(
-        &format!("repositories[{index}].key"),
-        "the limit is passed here",
-    );
-    label.into_iter().fold(error, Diagnostic::labelled)
-}
-
-fn key_absent(loaded: &LoadedSpec, index: usize, path: &str) -> Diagnostic {
-    let mut diagnostic = Diagnostic::error(
-        KEY_IS_ABSENT,
-        format!("the signing key `{path}` is not there"),
-    )
-    .effect(
-        "packages of a repository whose key nobody knows would be installed unchecked, so nothing \
-         that needs it is planned",
-    )
-    .next("put the armoured key at that path; the lab's own is written by `railwright lab up`")
-    .next("or plan from an observation: it holds the text that was read when it was recorded");
-    if let Some(label) = loaded.label(&format!("repositories[{index}].key"), "named here") {
-        diagnostic = diagnostic.labelled(label);
-    }
-    diagnostic
 }
 
 /// What templates can name for one host.
@@ -386,7 +309,7 @@ pub fn secret_marks(loaded: &LoadedSpec) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// One host's part.
+/// The names of one host, below `host`.
 pub fn host_names(
     loaded: &LoadedSpec,
     catalog: &Catalog,
@@ -394,16 +317,10 @@ pub fn host_names(
     host: &Host,
 ) -> HostNames {
     let group = loaded.group_of(host);
-    let rail = |rail: &crate::spec::Rail| RailNames {
-        rail: rail.rail,
-        netdev: rail.netdev.clone(),
-        port: rail.port.clone(),
-        vlan: rail.vlan,
-        address: rail.address.clone(),
-        model: rail.model.clone(),
-        firmware: rail.firmware.clone(),
-        nic: rail.device.clone(),
-    };
+    let nics = group.nics.as_ref();
+    let rails = &host.netdevs;
+    let kubernetes = loaded.spec.kubernetes.as_ref();
+    let erdma = kubernetes.and_then(|kubernetes| kubernetes.erdma.as_ref());
     HostNames {
         name: host.name.clone(),
         index: host.index,
@@ -417,54 +334,21 @@ pub fn host_names(
         erdma: group.erdma.clone(),
         management: group.management.as_ref().map(Management::resolved),
         tuning: group.tuning.clone(),
-        catalogue: CatalogueNames {
-            gpu: group
-                .gpu
-                .as_ref()
-                .and_then(|gpu| catalog.gpu.get(&gpu.model))
-                .cloned(),
-            nic: group
-                .nics
-                .as_ref()
-                .and_then(|nics| catalog.nic.get(&nics.model))
-                .cloned(),
-            instance: group
-                .instance
-                .as_deref()
-                .and_then(|name| catalog.instance_of(name))
-                .cloned(),
-            os: group
-                .os
-                .as_deref()
-                .and_then(|os| catalog.system(os))
-                .cloned(),
-        },
+        catalogue: CatalogueNames::find(group, catalog),
         chosen: ChosenNames::of(group, answers.group(host.group)),
         gpu: group.gpu.clone(),
         iommu: group.iommu,
         labels: group.labels.clone(),
-        rails: host.netdevs.iter().map(rail).collect(),
-        named_nics: host
-            .netdevs
+        rails: rails.iter().map(RailNames::from).collect(),
+        named_nics: rails
             .iter()
             .filter_map(|rail| rail.device.clone())
             .collect(),
-        rdma_naming: group
-            .nics
-            .as_ref()
-            .and_then(|nics| nics.naming.as_ref()?.rdma),
-        tagged: host.netdevs.iter().any(|rail| rail.vlan.is_some()),
-        soft_roce: host.netdevs.iter().any(|rail| rail.model == SOFT_ROCE),
-        numa_pods: loaded
-            .spec
-            .kubernetes
-            .as_ref()
-            .and_then(|kubernetes| kubernetes.erdma.as_ref())
-            .is_some_and(|erdma| !erdma.allocate_all_devices),
-        rdma_pods: loaded
-            .spec
-            .kubernetes
-            .as_ref()
+        rdma_naming: nics.and_then(|nics| nics.naming.as_ref()?.rdma),
+        tagged: rails.iter().any(|rail| rail.vlan.is_some()),
+        soft_roce: rails.iter().any(|rail| rail.model == SOFT_ROCE),
+        numa_pods: erdma.is_some_and(|erdma| !erdma.allocate_all_devices),
+        rdma_pods: kubernetes
             .is_some_and(|kubernetes| kubernetes.rdma.is_some() || kubernetes.erdma.is_some()),
     }
 }

@@ -172,37 +172,15 @@ pub struct Manifest {
 
 /// Reads a manifest; all that is wrong with its form goes to `problems`.
 pub fn parse_manifest(document: YamlDocument, problems: &mut Vec<Diagnostic>) -> Option<Manifest> {
-    let root = document
-        .root()
-        .filter(|root| document.kind(*root) == YamlNodeKind::Mapping);
-    let Some(root) = root else {
-        problems.push(Diagnostic::error("RW0201", "a manifest is a mapping").at(
-            document.source().name(),
-            0..0,
-            "nothing of the kind is here",
-        ));
-        return None;
-    };
+    let root = find_root_mapping(&document, problems)?;
     let before = problems.len();
     let head: Option<ManifestHeader> = decode_node(&document, root, problems);
     let mut reader = ManifestReader {
         document: &document,
         problems,
     };
-    let lists = |key: &str| {
-        document
-            .entry(root, key)
-            .map(|entry| document.items(entry.value).collect::<Vec<_>>())
-            .unwrap_or_default()
-    };
-    let resources: Vec<ResourceEntry> = lists("resources")
-        .into_iter()
-        .filter_map(|node| reader.resource(node))
-        .collect();
-    let checks: Vec<CheckEntry> = lists("verify")
-        .into_iter()
-        .filter_map(|node| reader.check(node))
-        .collect();
+    let resources = reader.resources(root);
+    let checks = reader.checks(root);
     reader.twice(resources.iter().map(|resource| &resource.id));
     reader.twice(checks.iter().map(|check| &check.id));
     let (name, when, needs) = (
@@ -216,24 +194,32 @@ pub fn parse_manifest(document: YamlDocument, problems: &mut Vec<Diagnostic>) ->
         return None;
     }
     debug_assert_eq!((&head.module, head.after.len()), (&name.text, after.len()));
-    let ManifestHeader {
-        summary,
-        parameters,
-        provides,
-        ..
-    } = head;
     Some(Manifest {
         document,
         name,
-        summary,
+        summary: head.summary,
         when,
         needs,
-        parameters,
+        parameters: head.parameters,
         resources,
         checks,
         after,
-        provides,
+        provides: head.provides,
     })
+}
+
+fn find_root_mapping(document: &YamlDocument, problems: &mut Vec<Diagnostic>) -> Option<NodeId> {
+    let root = document
+        .root()
+        .filter(|root| document.kind(*root) == YamlNodeKind::Mapping);
+    if root.is_none() {
+        problems.push(Diagnostic::error("RW0201", "a manifest is a mapping").at(
+            document.source().name(),
+            0..0,
+            "nothing of the kind is here",
+        ));
+    }
+    root
 }
 
 fn decode_node<T: DeserializeOwned>(
@@ -320,6 +306,23 @@ impl ManifestReader<'_> {
             );
         }
         id
+    }
+
+    fn resources(&mut self, root: NodeId) -> Vec<ResourceEntry> {
+        let nodes = self.items(root, "resources").into_iter();
+        nodes.filter_map(|node| self.resource(node)).collect()
+    }
+
+    fn checks(&mut self, root: NodeId) -> Vec<CheckEntry> {
+        let nodes = self.items(root, "verify").into_iter();
+        nodes.filter_map(|node| self.check(node)).collect()
+    }
+
+    fn items(&self, root: NodeId, key: &str) -> Vec<NodeId> {
+        let Some(entry) = self.document.entry(root, key) else {
+            return Vec::new();
+        };
+        self.document.items(entry.value).collect()
     }
 
     fn resource(&mut self, node: NodeId) -> Option<ResourceEntry> {

@@ -12,7 +12,8 @@ use railwright_resource::json_in_configmap::is_wished_whole;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The wishes of one host with what they come after; conflicts are noted.
+/// The resources of one host with what they come after; conflicts are noted. Nothing comes back
+/// when the shared allowance is used up.
 pub(super) fn merge_host_resources(
     drafts: Vec<ResourceDraft>,
     made: &[ModuleHostResources],
@@ -20,67 +21,81 @@ pub(super) fn merge_host_resources(
     found: &mut ModuleFindings,
     host: &str,
 ) -> Vec<(DesiredResource, Vec<ResourceProvenance>)> {
-    let mut by_address: BTreeMap<
-        Address,
-        (usize, usize, DesiredResource, Vec<ResourceProvenance>),
-    > = BTreeMap::new();
-    let mut later: Vec<(usize, usize, Address, Vec<Address>)> = Vec::new();
+    let mut merged = MergedResources::new();
+    let mut later = Vec::new();
     for draft in drafts {
         if engine::is_allowance_used_up() {
             return Vec::new();
         }
-        let Some(after) = ModuleHostResources::after(
-            made,
-            modules,
-            draft.module,
-            draft.resource,
-            draft.turn.as_ref(),
-        ) else {
-            found.add(too_much_order(&modules[draft.module], draft.resource), host);
+        let (module, resource) = (draft.module, draft.resource);
+        let turn = draft.turn.as_ref();
+        let Some(after) = ModuleHostResources::after(made, modules, module, resource, turn) else {
+            found.add(too_much_order(&modules[module], resource), host);
             return Vec::new();
         };
         let address = draft.wish.address.clone();
-        match by_address.get_mut(&address) {
+        match merged.get_mut(&address) {
             None => {
-                let mut wish = draft.wish;
-                wish.after = after;
-                by_address.insert(
-                    address,
-                    (draft.module, draft.resource, wish, vec![draft.why]),
-                );
+                merged.insert(address, MergedResource::new(draft, after));
             }
-            Some((_, _, wish, why)) if wish.body == draft.wish.body => {
-                let want = Arc::make_mut(&mut wish.want);
-                want.places.extend_from_slice(&draft.wish.places);
-                want.places.sort();
-                want.places.dedup();
-                why.push(draft.why);
-                later.push((draft.module, draft.resource, address, after));
+            Some(first) if first.wish.body == draft.wish.body => {
+                first.add_source(draft);
+                later.push((module, resource, address, after));
             }
-            Some((module, resource, ..)) => {
-                let first = (&modules[*module], *resource);
-                found.add(
-                    new_conflict_error(&address, first, (&modules[draft.module], draft.resource)),
-                    host,
-                );
+            Some(first) => {
+                let first = (&modules[first.module], first.resource);
+                let second = (&modules[module], resource);
+                found.add(new_conflict_error(&address, first, second), host);
             }
         }
     }
     for (module, resource, address, after) in later {
-        if !join_order(&mut by_address, &address, after) {
+        if !join_order(&mut merged, &address, after) {
             found.add(too_much_order(&modules[module], resource), host);
             return Vec::new();
         }
     }
-    by_address
-        .into_values()
-        .map(|(_, _, mut wish, why)| {
-            wish.after.retain(|other| *other != wish.address);
-            wish.after.sort();
-            wish.after.dedup();
-            (wish, why)
-        })
-        .collect()
+    merged.into_values().map(MergedResource::finish).collect()
+}
+
+/// A resource of one host, and the module that wants it first.
+struct MergedResource {
+    module: usize,
+    resource: usize,
+    wish: DesiredResource,
+    why: Vec<ResourceProvenance>,
+}
+
+type MergedResources = BTreeMap<Address, MergedResource>;
+
+impl MergedResource {
+    fn new(draft: ResourceDraft, after: Vec<Address>) -> Self {
+        let mut wish = draft.wish;
+        wish.after = after;
+        MergedResource {
+            module: draft.module,
+            resource: draft.resource,
+            wish,
+            why: vec![draft.why],
+        }
+    }
+
+    /// Adds where and why another module wants the identical resource.
+    fn add_source(&mut self, draft: ResourceDraft) {
+        let want = Arc::make_mut(&mut self.wish.want);
+        want.places.extend_from_slice(&draft.wish.places);
+        want.places.sort();
+        want.places.dedup();
+        self.why.push(draft.why);
+    }
+
+    fn finish(self) -> (DesiredResource, Vec<ResourceProvenance>) {
+        let mut wish = self.wish;
+        wish.after.retain(|other| *other != wish.address);
+        wish.after.sort();
+        wish.after.dedup();
+        (wish, self.why)
+    }
 }
 
 /// A text that one wish edits and another one writes as a whole.
@@ -113,16 +128,12 @@ pub(super) fn edited_and_whole(
 /// A wish that an earlier module has too is done with that module. What the later one waits for is
 /// added where it does not turn the order around. False when the shared allowance is used up on the
 /// way.
-fn join_order(
-    by_address: &mut BTreeMap<Address, (usize, usize, DesiredResource, Vec<ResourceProvenance>)>,
-    address: &Address,
-    after: Vec<Address>,
-) -> bool {
+fn join_order(merged: &mut MergedResources, address: &Address, after: Vec<Address>) -> bool {
     for before in after {
-        if !is_ordered_after(by_address, &before, address)
-            && let Some((_, _, wish, _)) = by_address.get_mut(address)
+        if !is_ordered_after(merged, &before, address)
+            && let Some(first) = merged.get_mut(address)
         {
-            wish.after.push(before);
+            first.wish.after.push(before);
         }
         if engine::is_allowance_used_up() {
             return false;
@@ -133,11 +144,7 @@ fn join_order(
 
 /// True when `from` comes, over any number of steps, after `to`, or when the shared allowance is
 /// used up.
-fn is_ordered_after(
-    by_address: &BTreeMap<Address, (usize, usize, DesiredResource, Vec<ResourceProvenance>)>,
-    from: &Address,
-    to: &Address,
-) -> bool {
+fn is_ordered_after(merged: &MergedResources, from: &Address, to: &Address) -> bool {
     let mut seen = BTreeSet::new();
     let mut open = vec![from];
     while let Some(at) = open.pop() {
@@ -145,9 +152,9 @@ fn is_ordered_after(
             return true;
         }
         if seen.insert(at)
-            && let Some((_, _, wish, _)) = by_address.get(at)
+            && let Some(next) = merged.get(at)
         {
-            open.extend(&wish.after);
+            open.extend(&next.wish.after);
         }
     }
     false

@@ -233,26 +233,10 @@ fn with_hosts(
         .spec
         .pointer("/template/roceOptimized/enabled")
         .filter(|enabled| **enabled == Value::Bool(true))?;
-    let is_of = |host: &Host| {
-        let model = loaded
-            .group_of(host)
-            .nics
-            .as_ref()
-            .and_then(|nics| catalog.nic.get(&nics.model));
-        let ids = model
-            .map(|model| model.pci_ids.as_slice())
-            .unwrap_or_default();
-        let has = |id: &String| {
-            id.split(':')
-                .nth(1)
-                .is_some_and(|device| device == template.nic())
-        };
-        (ids.is_empty() || ids.iter().any(has)) && !template.leaves_out(loaded, host)
-    };
     let hosts: BTreeSet<&str> = loaded
         .hosts
         .iter()
-        .filter(|host| is_of(host))
+        .filter(|host| may_configure_nics(template, loaded, catalog, host))
         .map(|host| host.name.as_str())
         .collect();
     let sets = |wish: &&DesiredResource| {
@@ -261,17 +245,39 @@ fn with_hosts(
             && OF_HOSTS.contains(&wish.kind.as_str())
             && hosts.contains(&**name)
     };
-    let all: Vec<&DesiredResource> = wishes.iter().filter(sets).collect();
-    let (first, names) = (
-        all.first()?,
-        all.iter()
-            .map(|wish| &*wish.address.target.name)
-            .collect::<BTreeSet<_>>(),
-    );
-    let modules: BTreeSet<&str> = all
-        .iter()
-        .filter_map(|wish| wish.module.split('/').next())
-        .collect();
+    let set_by_us: Vec<&DesiredResource> = wishes.iter().filter(sets).collect();
+    new_qos_owners_error(loaded, &set_by_us, template)
+}
+
+/// A model of which no PCI id is known may be the NIC of the template.
+fn may_configure_nics(
+    template: &Object,
+    loaded: &LoadedSpec,
+    catalog: &Catalog,
+    host: &Host,
+) -> bool {
+    let nics = loaded.group_of(host).nics.as_ref();
+    let model = nics.and_then(|nics| catalog.nic.get(&nics.model));
+    let ids = model
+        .map(|model| model.pci_ids.as_slice())
+        .unwrap_or_default();
+    let nic = template.nic();
+    let is_nic = |id: &String| id.split(':').nth(1).is_some_and(|device| device == nic);
+    (ids.is_empty() || ids.iter().any(is_nic)) && !template.leaves_out(loaded, host)
+}
+
+fn new_qos_owners_error(
+    loaded: &LoadedSpec,
+    set_by_us: &[&DesiredResource],
+    template: &Object,
+) -> Option<Diagnostic> {
+    let first = set_by_us.first()?;
+    let (mut hosts, mut modules) = (BTreeSet::new(), BTreeSet::new());
+    for wish in set_by_us {
+        hosts.insert(&*wish.address.target.name);
+        modules.extend(wish.module.split('/').next());
+    }
+    let hosts: Vec<&str> = hosts.into_iter().collect();
     let off: Vec<String> = modules
         .iter()
         .map(|module| format!("{module}: {{ enabled: false }}"))
@@ -290,9 +296,7 @@ fn with_hosts(
             "or leave `roceOptimized` out of the template {}, or have it select other nodes",
             template.name
         ))
-        .on(nodeset::fold_node_set(
-            &names.into_iter().collect::<Vec<_>>(),
-        ));
+        .on(nodeset::fold_node_set(&hosts));
     Some(label_both_places(
         loaded,
         finding,

@@ -301,44 +301,26 @@ impl ModuleHostResources {
         turn: Option<&(String, usize)>,
     ) -> Option<Vec<Address>> {
         let module = &modules[at];
-        let other_turn = |wish: &MadeWish| matches!((turn, &wish.turn), (Some((list, turn)), Some((other, theirs))) if list == other && turn != theirs);
-        let mut out = Vec::new();
-        let of_module = |out: &mut Vec<Address>, word: &str| {
-            let mut others = find_named_modules(modules, word)
-                .into_iter()
-                .filter(|other| *other != at);
-            others.all(|other| {
-                let looked_at = modules[other].resources.len()
-                    + made[other].by_id.values().map(Vec::len).sum::<usize>();
-                charge_look(looked_at)
-                    && add_addresses(
-                        out,
-                        made[other]
-                            .last(&modules[other])
-                            .filter(|wish| !other_turn(wish)),
-                    )
-            })
+        let mut search = OrderSearch {
+            made,
+            modules,
+            at,
+            turn,
+            found: Vec::new(),
         };
-        let mut words: Vec<&str> = module.resources[resource]
-            .entry
-            .after
-            .iter()
-            .map(|word| word.text.as_str())
-            .collect();
+        let after = &module.resources[resource].entry.after;
+        let mut words: Vec<&str> = after.iter().map(|word| word.text.as_str()).collect();
         let (mut first, mut seen) = (true, BTreeSet::new());
         while let Some(word) = words.pop() {
             if !seen.insert(word) {
                 continue;
             }
-            let own = module
-                .resources
-                .iter()
-                .find(|one| one.entry.id.text == word);
+            let mut resources = module.resources.iter();
+            let own = resources.find(|one| one.entry.id.text == word);
             let is_within = match (made[at].by_id.get(word), own) {
                 (Some(wishes), _) => {
                     first = false;
-                    charge_look(wishes.len())
-                        && add_addresses(&mut out, wishes.iter().filter(|wish| !other_turn(wish)))
+                    charge_look(wishes.len()) && search.add(wishes.iter())
                 }
                 // Not wished for on this host: what it would have waited for counts. Cycles were
                 // refused at load.
@@ -346,35 +328,72 @@ impl ModuleHostResources {
                     words.extend(own.entry.after.iter().map(|word| word.text.as_str()));
                     charge_look(own.entry.after.len())
                 }
-                (None, None) => of_module(&mut out, word),
+                (None, None) => search.add_modules(word),
             };
             if !is_within {
                 return None;
             }
         }
         // Later resources of the module follow through the first ones.
-        let is_within = !first
-            || module
-                .manifest
-                .after
-                .iter()
-                .all(|word| of_module(&mut out, &word.text));
-        is_within.then_some(out)
+        let mut before = module.manifest.after.iter();
+        if first && !before.all(|word| search.add_modules(&word.text)) {
+            return None;
+        }
+        Some(search.found)
+    }
+}
+
+/// What one wish comes after, as far as it was looked for.
+struct OrderSearch<'a> {
+    made: &'a [ModuleHostResources],
+    modules: &'a [Module],
+    /// The module that the wish is of.
+    at: usize,
+    turn: Option<&'a (String, usize)>,
+    found: Vec<Address>,
+}
+
+impl<'a> OrderSearch<'a> {
+    /// Adds the last wishes of the other modules that a word means; false when the shared allowance
+    /// is used up.
+    fn add_modules(&mut self, word: &str) -> bool {
+        for other in find_named_modules(self.modules, word) {
+            if other == self.at {
+                continue;
+            }
+            let (made, module) = (&self.made[other], &self.modules[other]);
+            let made_len: usize = made.by_id.values().map(Vec::len).sum();
+            if !charge_look(module.resources.len() + made_len) || !self.add(made.last(module)) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Adds the addresses of these wishes, except those of another turn of the same list; false
+    /// when the shared allowance is used up.
+    fn add(&mut self, wishes: impl Iterator<Item = &'a MadeWish>) -> bool {
+        for wish in wishes {
+            if self.is_other_turn(wish) {
+                continue;
+            }
+            if !engine::take_kept_bytes(size_of::<Address>()) {
+                return false;
+            }
+            self.found.push(wish.address.clone());
+        }
+        true
+    }
+
+    fn is_other_turn(&self, wish: &MadeWish) -> bool {
+        let (Some((list, turn)), Some((other, theirs))) = (self.turn, &wish.turn) else {
+            return false;
+        };
+        list == other && turn != theirs
     }
 }
 
 /// So many wishes or words are looked through; false when the shared allowance is used up.
 fn charge_look(through: usize) -> bool {
     engine::take_shared(1 + through as u64 / 16)
-}
-
-/// Adds the addresses of these wishes; false when the shared allowance is used up.
-fn add_addresses<'w>(out: &mut Vec<Address>, wishes: impl Iterator<Item = &'w MadeWish>) -> bool {
-    for wish in wishes {
-        if !engine::take_kept_bytes(size_of::<Address>()) {
-            return false;
-        }
-        out.push(wish.address.clone());
-    }
-    true
 }

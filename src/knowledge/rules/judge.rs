@@ -92,7 +92,7 @@ pub struct Beyond<'c, F> {
     pub found: F,
 }
 
-/// The same with what is found beyond the rules.
+/// Applies the rules, and adds what is found beyond them, waived like their own findings.
 pub fn judge_with<F: FnOnce(&RulesReport) -> Vec<RuleFinding>>(
     loaded: &LoadedSpec,
     catalog: &Catalog,

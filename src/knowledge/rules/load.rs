@@ -3,6 +3,7 @@
 
 use super::facts::{ClusterFacts, HostClassFacts};
 use super::job_subject::SubjectFacts;
+use super::raw_rule::{LocatedRule, RawRule, RuleSeverity};
 use super::rule::{Rule, RuleProblems, RuleScope, RuleSet};
 use super::switch_facts::SwitchFacts;
 use crate::shipped::yaml_files;
@@ -12,8 +13,7 @@ use crate::spec::source::{SourceFile, SourceText};
 use crate::spec::yaml::{AliasBudget, NodeId, YamlDocument, YamlNodeKind};
 use crate::template::engine::{Engine, Makes, Snippet, TemplateOrigin};
 use crate::template::names;
-use crate::template::shape::{ContextShape, EACH};
-use railwright_base::suggest::find_nearest_word;
+use crate::template::shape::ContextShape;
 use railwright_base::{Diagnostic, Label, Severity};
 use serde::Deserialize;
 use serde_json::Value;
@@ -21,34 +21,6 @@ use std::sync::Arc;
 
 /// The folder below a folder of modules that holds rules.
 pub const RULES_FOLDER: &str = "rules";
-
-/// The words of a rule as its file has them.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawRule {
-    code: String,
-    title: String,
-    severity: RuleSeverity,
-    #[serde(default)]
-    each: RuleScope,
-    when: String,
-    at: String,
-    says: String,
-    means: String,
-    mend: String,
-    #[serde(default)]
-    more: Option<String>,
-    source: String,
-    passes: Value,
-    fails: Value,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum RuleSeverity {
-    Error,
-    Warning,
-}
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -161,6 +133,90 @@ struct RuleDraft {
     mend: Snippet,
 }
 
+/// What the rules of one file share.
+struct RuleFile {
+    family: String,
+    document: Arc<YamlDocument>,
+    engine: Arc<Engine>,
+    /// True for a file of the user's.
+    own: bool,
+}
+
+impl RuleFile {
+    /// The place of the code of the rule at a node.
+    fn label_code(&self, rule: NodeId) -> Label {
+        let code = self.document.entry(rule, "code");
+        Label {
+            file: self.document.source().name().to_owned(),
+            span: self.document.caret(code.map_or(rule, |entry| entry.value)),
+            text: "this rule".to_owned(),
+        }
+    }
+}
+
+impl RuleDraft {
+    fn into_rule(self, file: &RuleFile, label: Label) -> Rule {
+        let written = self.written;
+        Rule {
+            code: written.code,
+            title: written.title,
+            family: file.family.clone(),
+            severity: match written.severity {
+                RuleSeverity::Error => Severity::Error,
+                RuleSeverity::Warning => Severity::Warning,
+            },
+            scope: written.each,
+            means: written.means,
+            more: written.more,
+            source: written.source,
+            condition: written.when,
+            mending: written.mend,
+            path: written.at,
+            passes: written.passes,
+            fails: written.fails,
+            label,
+            own: file.own,
+            when: self.when,
+            says: self.says,
+            mend: self.mend,
+            document: Arc::clone(&file.document),
+            engine: Arc::clone(&file.engine),
+        }
+    }
+}
+
+fn new_duplicate_code_error(known: &Rule, again: &Label) -> Diagnostic {
+    Diagnostic::error("RW0224", format!("two rules have the code {}", known.code))
+        .labelled(with_label_text(again, "again here"))
+        .labelled(with_label_text(&known.label, "first here"))
+        .next("give each rule its own code")
+}
+
+fn new_override_warning(shipped: &Rule, own: &RawRule, label: &Label) -> Diagnostic {
+    let message = format!(
+        "a rule of your own stands in the place of the shipped {}",
+        own.code
+    );
+    let is_softer = shipped.severity == Severity::Error && own.severity == RuleSeverity::Warning;
+    let effect = if is_softer {
+        "only your rule is asked, and what was an error is a warning"
+    } else {
+        "only your rule is asked"
+    };
+    Diagnostic::warning("RW0223", message)
+        .labelled(with_label_text(label, "yours"))
+        .labelled(with_label_text(&shipped.label, "shipped"))
+        .effect(effect)
+        .next("remove it when the shipped rule says what you need")
+}
+
+fn with_label_text(label: &Label, text: &str) -> Label {
+    Label {
+        text: text.to_owned(),
+        ..label.clone()
+    }
+}
+
 impl RuleLoader {
     fn file(&mut self, name: String, text: String, own: bool) {
         let source = Arc::new(SourceText::new(SourceFile { name, text }));
@@ -207,101 +263,32 @@ impl RuleLoader {
             return;
         }
         self.set.families.insert(head.family.clone(), head.summary);
-        let document = Arc::new(document);
+        let file = RuleFile {
+            family: head.family,
+            document: Arc::new(document),
+            engine,
+            own,
+        };
         for draft in drafts {
-            self.put(draft, &head.family, &document, &engine, own);
+            self.put(draft, &file);
         }
     }
 
     fn draft(&mut self, document: &YamlDocument, node: NodeId, own: bool) -> Option<RuleDraft> {
         let written: RawRule = decode_or_report(document, node, &mut self.problems)?;
-        let at = |key: &str| document.entry(node, key).map_or(node, |entry| entry.value);
-        let mut wrong = |key: &str, message: String, label: String| {
-            self.problems.push(Diagnostic::error("RW0224", message).at(
-                document.source().name(),
-                document.caret(at(key)),
-                label,
-            ));
+        let rule = LocatedRule {
+            code: railwright_base::text::one_line(&written.code, 20),
+            written: &written,
+            document,
+            node,
         };
-        let code = railwright_base::text::one_line(&written.code, 20);
-        let form = code.len() == 6
-            && code.bytes().take(2).all(|b| b.is_ascii_uppercase())
-            && code.bytes().skip(2).all(|b| b.is_ascii_digit());
-        if !form {
-            wrong(
-                "code",
-                format!("`{code}` is no code of a rule"),
-                "two capital letters and four digits".to_owned(),
-            );
-        }
-        if own && code.starts_with("RW") && !self.set.rules.contains_key(&code) {
-            wrong(
-                "code",
-                format!("there is no shipped rule {code} to stand over"),
-                "codes of your own start with other letters".to_owned(),
-            );
-        }
-        // A loop in a loop need never end, and no rule needs one.
-        for (key, text) in [
-            ("when", &written.when),
-            ("says", &written.says),
-            ("mend", &written.mend),
-        ] {
-            if text.contains("{%") {
-                wrong(
-                    key,
-                    format!("a rule's `{key}` has no tags"),
-                    "only `{{ ... }}` can stand here".to_owned(),
-                );
-            }
-        }
-        for (key, text) in [
-            ("title", &written.title),
-            ("means", &written.means),
-            ("source", &written.source),
-        ] {
-            if text.trim().is_empty() {
-                wrong(
-                    key,
-                    format!("the rule {code} says nothing for `{key}`"),
-                    "empty".to_owned(),
-                );
-            }
-        }
-        if let Err(why) =
-            path_is_known(&written.at, written.each, self.shapes.pointed(written.each))
-        {
-            wrong(
-                "at",
-                format!(
-                    "the spec has no `{}`",
-                    railwright_base::text::one_line(&written.at, 60)
-                ),
-                why,
-            );
-        }
-        let mut snippet = |key: &str, text: &str, makes: Makes| {
-            let node = at(key);
-            let name = format!("{code}.{key}");
-            let mut snippet = match makes {
-                Makes::Condition => {
-                    Snippet::new(&name, text, TemplateOrigin::Manifest(node), makes)
-                }
-                _ => Snippet::verbatim(&name, text, TemplateOrigin::Manifest(node)),
-            };
-            let (uses, problems) =
-                names::check_template_names(snippet.text(), self.shapes.of(written.each), &[]);
-            self.problems.extend(
-                problems
-                    .iter()
-                    .map(|problem| snippet.diagnostic(document, problem)),
-            );
-            (snippet.uses, snippet.faulty) = (uses, !problems.is_empty());
-            snippet
-        };
-        let when = snippet("when", &written.when, Makes::Condition);
-        let says = snippet("says", &written.says, Makes::Text);
-        let mend = snippet("mend", &written.mend, Makes::Text);
+        self.problems.extend(rule.check_code(own, &self.set));
+        self.problems.extend(rule.check_texts());
+        let pointed = self.shapes.pointed(written.each);
+        self.problems.extend(rule.check_path(pointed));
+        let when = self.snippet(&rule, "when", &written.when, Makes::Condition);
+        let says = self.snippet(&rule, "says", &written.says, Makes::Text);
+        let mend = self.snippet(&rule, "mend", &written.mend, Makes::Text);
         Some(RuleDraft {
             written,
             node,
@@ -311,128 +298,36 @@ impl RuleLoader {
         })
     }
 
-    fn put(
-        &mut self,
-        draft: RuleDraft,
-        family: &str,
-        document: &Arc<YamlDocument>,
-        engine: &Arc<Engine>,
-        own: bool,
-    ) {
-        let RuleDraft {
-            written,
-            node,
-            when,
-            says,
-            mend,
-        } = draft;
-        let said = document
-            .entry(node, "code")
-            .map_or(node, |entry| entry.value);
-        let label = |text: &str| Label {
-            file: document.source().name().to_owned(),
-            span: document.caret(said),
-            text: text.to_owned(),
+    /// The template of a key, with its names checked.
+    fn snippet(&mut self, rule: &LocatedRule<'_>, key: &str, text: &str, makes: Makes) -> Snippet {
+        let origin = TemplateOrigin::Manifest(rule.find_node(key));
+        let name = format!("{}.{key}", rule.code);
+        let mut snippet = match makes {
+            Makes::Condition => Snippet::new(&name, text, origin, makes),
+            _ => Snippet::verbatim(&name, text, origin),
         };
-        if let Some(known) = self.set.rules.get(&written.code) {
-            let there = Label {
-                text: if own && !known.own {
-                    "shipped"
-                } else {
-                    "first here"
-                }
-                .to_owned(),
-                ..known.label.clone()
-            };
-            if own == known.own {
-                let problem = Diagnostic::error(
-                    "RW0224",
-                    format!("two rules have the code {}", written.code),
-                );
-                self.problems.push(
-                    problem
-                        .labelled(label("again here"))
-                        .labelled(there)
-                        .next("give each rule its own code"),
-                );
+        let shape = self.shapes.of(rule.written.each);
+        let (uses, problems) = names::check_template_names(snippet.text(), shape, &[]);
+        for problem in &problems {
+            let diagnostic = snippet.diagnostic(rule.document, problem);
+            self.problems.push(diagnostic);
+        }
+        (snippet.uses, snippet.faulty) = (uses, !problems.is_empty());
+        snippet
+    }
+
+    /// Adds a rule, unless its code is taken; a user's rule takes the place of a shipped one.
+    fn put(&mut self, draft: RuleDraft, file: &RuleFile) {
+        let label = file.label_code(draft.node);
+        let code = draft.written.code.clone();
+        if let Some(known) = self.set.rules.get(&code) {
+            if file.own == known.own {
+                self.problems.push(new_duplicate_code_error(known, &label));
                 return;
             }
-            let warning = Diagnostic::warning(
-                "RW0223",
-                format!(
-                    "a rule of your own stands in the place of the shipped {}",
-                    written.code
-                ),
-            );
-            let softer =
-                known.severity == Severity::Error && written.severity == RuleSeverity::Warning;
-            let effect = if softer {
-                "only your rule is asked, and what was an error is a warning"
-            } else {
-                "only your rule is asked"
-            };
-            let warning = warning
-                .labelled(label("yours"))
-                .labelled(there)
-                .effect(effect);
-            self.set
-                .overrides
-                .push(warning.next("remove it when the shipped rule says what you need"));
+            let warning = new_override_warning(known, &draft.written, &label);
+            self.set.overrides.push(warning);
         }
-        let rule = Rule {
-            code: written.code.clone(),
-            title: written.title,
-            family: family.to_owned(),
-            severity: if written.severity == RuleSeverity::Error {
-                Severity::Error
-            } else {
-                Severity::Warning
-            },
-            scope: written.each,
-            means: written.means,
-            more: written.more,
-            source: written.source,
-            condition: written.when,
-            mending: written.mend,
-            path: written.at,
-            passes: written.passes,
-            fails: written.fails,
-            label: label("this rule"),
-            own,
-            when,
-            says,
-            mend,
-            document: Arc::clone(document),
-            engine: Arc::clone(engine),
-        };
-        self.set.rules.insert(written.code, rule);
+        self.set.rules.insert(code, draft.into_rule(file, label));
     }
-}
-
-/// Whether a path such as `host.gpu.driver` is one of the spec's; what is said where it is not.
-fn path_is_known(path: &str, scope: RuleScope, spec: &ContextShape) -> Result<(), String> {
-    let words: Vec<&str> = path.split('.').collect();
-    let (first, rest) = words
-        .split_first()
-        .map_or(("", &[][..]), |(first, rest)| (*first, rest));
-    let start: &[&str] = match (first, scope) {
-        ("host", RuleScope::Host | RuleScope::Pair) => &["nodes", EACH],
-        ("switch", RuleScope::Switch) => &["switches", EACH],
-        ("host" | "other" | "switch", _) => {
-            return Err("this rule is not asked for each of them".to_owned());
-        }
-        _ => &[first],
-    };
-    let path: Vec<String> = start
-        .iter()
-        .chain(rest)
-        .map(|word| (*word).to_owned())
-        .collect();
-    spec.at(&path).map(drop).map_err(|error| {
-        let wrong = path.get(error.segment).map_or("", String::as_str);
-        match find_nearest_word(wrong, error.known.iter().map(String::as_str)) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("there are: {}", error.known.join(", ")),
-        }
-    })
 }

@@ -5,14 +5,15 @@
 //! `facts` is what a rule can look at: the spec with the catalogue's rows joined in, one entry a
 //! class of hosts that are alike, `switch_facts` the same of switches, `job_subject` of a job that
 //! is about to be run. `sort` is what of it one rule looks at. `load` reads rules and checks every
-//! name of theirs, `judge` applies them, `waiver` says what is accepted for a while, `cases` tries
-//! a rule by its own.
+//! name of theirs, `raw_rule` checks their words, `judge` applies them, `waiver` says what is
+//! accepted for a while, `cases` tries a rule by its own.
 
 mod cases;
 pub mod facts;
 mod job_subject;
 mod judge;
 mod load;
+mod raw_rule;
 mod rule;
 mod sort;
 mod switch_facts;

@@ -180,59 +180,59 @@ fn check_waiver(
     used: bool,
     today: &str,
 ) -> Option<Diagnostic> {
-    let code = railwright_base::text::one_line(&waiver.code, 20);
     let ended = today > waiver.until.as_str();
-    let (key, label, diagnostic) = match codes.contains(waiver.code.to_uppercase().as_str()) {
-        false => {
-            let near = find_nearest_word(&waiver.code.to_uppercase(), codes.iter().copied());
-            let next = near.map_or("`railwright rules` lists them".to_owned(), |near| {
-                format!("did you mean `{near}`?")
-            });
-            let error = Diagnostic::error("RW0131", format!("there is no rule `{code}` to waive"));
-            (
-                "code",
-                "no such rule",
-                error
-                    .effect("nothing is waived by it, and what it is meant for counts")
-                    .next(next),
-            )
-        }
-        true if used && ended => {
-            let warning = Diagnostic::warning(
-                "RW0131",
-                format!("the waiver of {code} ended on {}", waiver.until),
-            );
-            (
-                "until",
-                "the last day",
-                warning
-                    .effect("the rule counts again")
-                    .next("mend what it says, or accept it for longer"),
-            )
-        }
-        true if !used => {
-            let warning =
-                Diagnostic::warning("RW0131", format!("the waiver of {code} waives nothing"));
-            let next = match waiver.nodes {
-                Some(_) => {
-                    "remove it, or correct `nodes`; a rule about the whole cluster is waived \
-                     without `nodes`"
-                }
-                None => "remove it",
-            };
-            (
-                "code",
-                "nothing breaks this rule",
-                warning
-                    .effect("it would hide a finding that comes later")
-                    .next(next),
-            )
-        }
-        true => return None,
+    let (key, label, diagnostic) = if !codes.contains(waiver.code.to_uppercase().as_str()) {
+        let error = new_unknown_code_error(&waiver.code, codes);
+        ("code", "no such rule", error)
+    } else if used && ended {
+        ("until", "the last day", new_ended_warning(waiver))
+    } else if !used {
+        let warning = new_unused_warning(waiver);
+        ("code", "nothing breaks this rule", warning)
+    } else {
+        return None;
     };
     let label = loaded.label(&format!("rules.waive[{index}].{key}"), label);
     Some(match label {
         Some(label) => diagnostic.labelled(label),
         None => diagnostic,
     })
+}
+
+/// A waiver's code as messages show it.
+fn show_code(code: &str) -> String {
+    railwright_base::text::one_line(code, 20)
+}
+
+fn new_unknown_code_error(code: &str, codes: &BTreeSet<&str>) -> Diagnostic {
+    let next = match find_nearest_word(&code.to_uppercase(), codes.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "`railwright rules` lists them".to_owned(),
+    };
+    let message = format!("there is no rule `{}` to waive", show_code(code));
+    Diagnostic::error("RW0131", message)
+        .effect("nothing is waived by it, and what it is meant for counts")
+        .next(next)
+}
+
+fn new_ended_warning(waiver: &Waiver) -> Diagnostic {
+    let code = show_code(&waiver.code);
+    let message = format!("the waiver of {code} ended on {}", waiver.until);
+    Diagnostic::warning("RW0131", message)
+        .effect("the rule counts again")
+        .next("mend what it says, or accept it for longer")
+}
+
+fn new_unused_warning(waiver: &Waiver) -> Diagnostic {
+    let next = match waiver.nodes {
+        Some(_) => {
+            "remove it, or correct `nodes`; a rule about the whole cluster is waived without \
+             `nodes`"
+        }
+        None => "remove it",
+    };
+    let message = format!("the waiver of {} waives nothing", show_code(&waiver.code));
+    Diagnostic::warning("RW0131", message)
+        .effect("it would hide a finding that comes later")
+        .next(next)
 }

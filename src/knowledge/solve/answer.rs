@@ -50,7 +50,8 @@ impl SolverAnswers {
         SolverAnswers::without(loaded, catalog, &|_| BTreeSet::new())
     }
 
-    /// The same where some rules do not count for a group: nor do the facts that say what they say.
+    /// Of all groups that have hosts, where some rules do not count for a group: nor do the facts
+    /// that say what they say.
     pub fn without(
         loaded: &LoadedSpec,
         catalog: &Catalog,

@@ -71,18 +71,30 @@ impl Book {
         for entry in catalog.release.entries() {
             book.release(&entry.row, &catalog.place(entry));
         }
-        catalog
-            .gpu
-            .entries()
-            .for_each(|entry| book.gpu(catalog, entry));
-        catalog
-            .os
-            .entries()
-            .for_each(|entry| book.os(catalog, entry));
-        catalog
-            .nic
-            .entries()
-            .for_each(|entry| book.nic(catalog, entry));
+        for entry in catalog.gpu.entries() {
+            book.limits(
+                catalog,
+                entry,
+                HostComponent::Gpu,
+                list_gpu_limits(&entry.row),
+            );
+        }
+        for entry in catalog.os.entries() {
+            book.limits(
+                catalog,
+                entry,
+                HostComponent::Os,
+                list_os_limits(&entry.row),
+            );
+        }
+        for entry in catalog.nic.entries() {
+            book.limits(
+                catalog,
+                entry,
+                HostComponent::Nic,
+                list_nic_limits(&entry.row),
+            );
+        }
         for (part, known) in &mut book.known {
             // the newest first; names stay in the order of the file
             if part.is_numbered() {
@@ -157,248 +169,130 @@ impl Book {
         }
     }
 
-    /// A fact of a row of another sort.
-    fn row<R: CatalogRow>(
+    /// Adds what a row of the category `of` says of other parts.
+    fn limits<R: CatalogRow>(
         &mut self,
         catalog: &Catalog,
         entry: &CatalogEntry<R>,
         of: HostComponent,
-        fact: Limit,
+        limits: Vec<Limit>,
     ) {
-        let says = format!("{} needs {}", of.with(entry.row.name()), fact.wanted);
-        self.facts.push(ReleaseConstraint {
-            of,
-            at: one_of([entry.row.name()]),
-            on: fact.on,
-            allowed: fact.allowed,
-            certain: fact.certain,
-            except_packages: None,
-            says: fact.says.unwrap_or(says),
-            mend: format!("take {}", fact.wanted),
-            rules: fact.rules.iter().map(|rule| (*rule).to_owned()).collect(),
-            place: catalog.place(entry),
-            source: entry.row.source().to_owned(),
-        });
-    }
-
-    fn gpu(&mut self, catalog: &Catalog, entry: &CatalogEntry<GpuRow>) {
-        let (min, max) = (entry.row.driver_branch_min, entry.row.driver_branch_max);
-        if let Some(min) = min.map(|min| min.to_string()) {
-            self.row(
-                catalog,
-                entry,
-                HostComponent::Gpu,
-                Limit::from(HostComponent::Driver, &min).told_by("RW2401"),
-            );
-        }
-        if let Some(max) = max.map(|max| max.to_string()) {
-            self.row(
-                catalog,
-                entry,
-                HostComponent::Gpu,
-                Limit::to(HostComponent::Driver, &max).told_by("RW2402"),
-            );
-        }
-        if let Some(min) = &entry.row.cuda_min {
-            let says = Some(format!(
-                "{} needs CUDA {min} or newer: the compiler before makes no code for it",
-                entry.row.name
-            ));
-            let limit = Limit::from(HostComponent::Cuda, min);
-            self.row(
-                catalog,
-                entry,
-                HostComponent::Gpu,
-                Limit {
-                    certain: false,
-                    says,
-                    ..limit
-                },
-            );
-        }
-        if !entry.row.modules.is_empty() {
-            let words = entry.row.modules.iter().map(|modules| match modules {
-                GpuModules::Open => "open",
-                GpuModules::Proprietary => "proprietary",
+        for limit in limits {
+            let says = format!("{} needs {}", of.with(entry.row.name()), limit.wanted);
+            self.facts.push(ReleaseConstraint {
+                of,
+                at: one_of([entry.row.name()]),
+                on: limit.on,
+                allowed: limit.allowed,
+                certain: limit.certain,
+                except_packages: None,
+                says: limit.says.unwrap_or(says),
+                mend: format!("take {}", limit.wanted),
+                rules: limit.rules.iter().map(|rule| (*rule).to_owned()).collect(),
+                place: catalog.place(entry),
+                source: entry.row.source().to_owned(),
             });
-            let words: Vec<&str> = words.collect();
-            let wanted = HostComponent::Modules.with(&words.join(" or "));
-            let allowed = one_of(words);
-            self.row(
-                catalog,
-                entry,
-                HostComponent::Gpu,
-                Limit {
-                    rules: vec!["RW2403", "RW2404"],
-                    ..Limit::of(HostComponent::Modules, allowed, wanted)
-                },
-            );
-        }
-    }
-
-    fn os(&mut self, catalog: &Catalog, entry: &CatalogEntry<OsRow>) {
-        let unsure = |limit: Limit| Limit {
-            certain: false,
-            ..limit
-        };
-        if let Some(min) = &entry.row.doca_min {
-            self.row(
-                catalog,
-                entry,
-                HostComponent::Os,
-                unsure(Limit::from(HostComponent::Doca, min).told_by("RW2407")),
-            );
-        }
-        if let Some(max) = &entry.row.doca_max {
-            self.row(
-                catalog,
-                entry,
-                HostComponent::Os,
-                unsure(Limit::to(HostComponent::Doca, max).told_by("RW2406")),
-            );
-        }
-        if let Some(min) = &entry.row.cuda_min {
-            let says = Some(format!(
-                "packages of CUDA for {} begin with {min}",
-                entry.row.name
-            ));
-            self.row(
-                catalog,
-                entry,
-                HostComponent::Os,
-                unsure(Limit {
-                    says,
-                    ..Limit::from(HostComponent::Cuda, min)
-                }),
-            );
-        }
-        if let Some(max) = &entry.row.cuda_max {
-            let says = Some(format!(
-                "packages of CUDA for {} end with {max}",
-                entry.row.name
-            ));
-            self.row(
-                catalog,
-                entry,
-                HostComponent::Os,
-                unsure(Limit {
-                    says,
-                    ..Limit::to(HostComponent::Cuda, max)
-                }),
-            );
-        }
-        if entry.row.doca_min.is_none() {
-            self.stack(catalog, entry, "DOCA", ["inbox", "mlnx-ofed"], &[]);
-        }
-        match &entry.row.mlnx_ofed_max {
-            Some(max) => self.row(
-                catalog,
-                entry,
-                HostComponent::Os,
-                unsure(Limit::to(HostComponent::MlnxOfed, max).told_by("RW2408")),
-            ),
-            None => self.stack(catalog, entry, "MLNX_OFED", ["inbox", "doca"], &["RW2409"]),
-        }
-    }
-
-    /// A system that some RDMA stack is not known for, and the others.
-    fn stack(
-        &mut self,
-        catalog: &Catalog,
-        entry: &CatalogEntry<OsRow>,
-        named: &str,
-        others: [&str; 2],
-        rules: &[&'static str],
-    ) {
-        let says = Some(format!("no {named} is known for {}", entry.row.name));
-        let limit = Limit::of(
-            HostComponent::Stack,
-            one_of(others),
-            HostComponent::Stack.with(&others.join(" or ")),
-        );
-        self.row(
-            catalog,
-            entry,
-            HostComponent::Os,
-            Limit {
-                says,
-                certain: false,
-                rules: rules.to_vec(),
-                ..limit
-            },
-        );
-    }
-
-    fn nic(&mut self, catalog: &Catalog, entry: &CatalogEntry<NicRow>) {
-        if let Some(min) = &entry.row.doca_min {
-            self.row(
-                catalog,
-                entry,
-                HostComponent::Nic,
-                Limit::from(HostComponent::Doca, min).told_by("RW2411"),
-            );
-        }
-        if let Some(max) = &entry.row.doca_max {
-            let limit = Limit::to(HostComponent::Doca, max).told_by("RW2410");
-            self.row(
-                catalog,
-                entry,
-                HostComponent::Nic,
-                Limit {
-                    certain: false,
-                    ..limit
-                },
-            );
-        }
-        if entry.row.mlnx_ofed_max.as_deref() == Some("0") {
-            let says = Some(format!("no MLNX_OFED knows {}", entry.row.name));
-            let limit = Limit::of(
-                HostComponent::Stack,
-                one_of(["inbox", "doca"]),
-                "the RDMA stack inbox or doca".to_owned(),
-            );
-            self.row(
-                catalog,
-                entry,
-                HostComponent::Nic,
-                Limit {
-                    says,
-                    rules: vec!["RW2412"],
-                    ..limit
-                },
-            );
-        } else if let Some(max) = &entry.row.mlnx_ofed_max {
-            let limit = Limit::to(HostComponent::MlnxOfed, max).told_by("RW2412");
-            self.row(
-                catalog,
-                entry,
-                HostComponent::Nic,
-                Limit {
-                    certain: false,
-                    ..limit
-                },
-            );
-        }
-        if !entry.row.works_with_ofed {
-            let limit = Limit::of(
-                HostComponent::Stack,
-                one_of(["inbox"]),
-                "the RDMA stack inbox".to_owned(),
-            );
-            self.row(
-                catalog,
-                entry,
-                HostComponent::Nic,
-                Limit {
-                    rules: vec!["RW2413"],
-                    ..limit
-                },
-            );
         }
     }
 }
 
-/// What a row of another sort says of a part.
+fn list_gpu_limits(row: &GpuRow) -> Vec<Limit> {
+    let mut limits = Vec::new();
+    if let Some(min) = row.driver_branch_min {
+        let limit = Limit::from(HostComponent::Driver, &min.to_string());
+        limits.push(limit.with_rule("RW2401"));
+    }
+    if let Some(max) = row.driver_branch_max {
+        let limit = Limit::to(HostComponent::Driver, &max.to_string());
+        limits.push(limit.with_rule("RW2402"));
+    }
+    if let Some(min) = &row.cuda_min {
+        let limit = Limit::from(HostComponent::Cuda, min).with_text(format!(
+            "{} needs CUDA {min} or newer: the compiler before makes no code for it",
+            row.name
+        ));
+        limits.push(limit.uncertain());
+    }
+    if !row.modules.is_empty() {
+        let words = row.modules.iter().map(|modules| match modules {
+            GpuModules::Open => "open",
+            GpuModules::Proprietary => "proprietary",
+        });
+        let words: Vec<&str> = words.collect();
+        let wanted = HostComponent::Modules.with(&words.join(" or "));
+        limits.push(Limit {
+            rules: vec!["RW2403", "RW2404"],
+            ..Limit::of(HostComponent::Modules, one_of(words), wanted)
+        });
+    }
+    limits
+}
+
+/// None of these is certain: packages of another system may do.
+fn list_os_limits(row: &OsRow) -> Vec<Limit> {
+    let mut limits = Vec::new();
+    if let Some(min) = &row.doca_min {
+        limits.push(Limit::from(HostComponent::Doca, min).with_rule("RW2407"));
+    }
+    if let Some(max) = &row.doca_max {
+        limits.push(Limit::to(HostComponent::Doca, max).with_rule("RW2406"));
+    }
+    if let Some(min) = &row.cuda_min {
+        let text = format!("packages of CUDA for {} begin with {min}", row.name);
+        limits.push(Limit::from(HostComponent::Cuda, min).with_text(text));
+    }
+    if let Some(max) = &row.cuda_max {
+        let text = format!("packages of CUDA for {} end with {max}", row.name);
+        limits.push(Limit::to(HostComponent::Cuda, max).with_text(text));
+    }
+    if row.doca_min.is_none() {
+        limits.push(exclude_stack(row, "DOCA", ["inbox", "mlnx-ofed"]));
+    }
+    limits.push(match &row.mlnx_ofed_max {
+        Some(max) => Limit::to(HostComponent::MlnxOfed, max).with_rule("RW2408"),
+        None => exclude_stack(row, "MLNX_OFED", ["inbox", "doca"]).with_rule("RW2409"),
+    });
+    limits.into_iter().map(Limit::uncertain).collect()
+}
+
+/// The RDMA stack `named` is not known for a system; `others` are.
+fn exclude_stack(row: &OsRow, named: &str, others: [&str; 2]) -> Limit {
+    let wanted = HostComponent::Stack.with(&others.join(" or "));
+    Limit::of(HostComponent::Stack, one_of(others), wanted)
+        .with_text(format!("no {named} is known for {}", row.name))
+}
+
+fn list_nic_limits(row: &NicRow) -> Vec<Limit> {
+    let mut limits = Vec::new();
+    if let Some(min) = &row.doca_min {
+        limits.push(Limit::from(HostComponent::Doca, min).with_rule("RW2411"));
+    }
+    if let Some(max) = &row.doca_max {
+        let limit = Limit::to(HostComponent::Doca, max).with_rule("RW2410");
+        limits.push(limit.uncertain());
+    }
+    match row.mlnx_ofed_max.as_deref() {
+        Some("0") => {
+            let stacks = one_of(["inbox", "doca"]);
+            let wanted = "the RDMA stack inbox or doca".to_owned();
+            let limit = Limit::of(HostComponent::Stack, stacks, wanted).with_rule("RW2412");
+            limits.push(limit.with_text(format!("no MLNX_OFED knows {}", row.name)));
+        }
+        Some(max) => {
+            let limit = Limit::to(HostComponent::MlnxOfed, max).with_rule("RW2412");
+            limits.push(limit.uncertain());
+        }
+        None => {}
+    }
+    if !row.works_with_ofed {
+        let wanted = "the RDMA stack inbox".to_owned();
+        let limit = Limit::of(HostComponent::Stack, one_of(["inbox"]), wanted);
+        limits.push(limit.with_rule("RW2413"));
+    }
+    limits
+}
+
+/// What a row of another category says of a part.
 struct Limit {
     on: HostComponent,
     allowed: Ranges<Value>,
@@ -436,9 +330,25 @@ impl Limit {
         )
     }
 
-    fn told_by(self, rule: &'static str) -> Limit {
+    fn with_rule(self, rule: &'static str) -> Limit {
         Limit {
             rules: vec![rule],
+            ..self
+        }
+    }
+
+    /// Replaces the sentence that is made from the row's name and the range.
+    fn with_text(self, text: String) -> Limit {
+        Limit {
+            says: Some(text),
+            ..self
+        }
+    }
+
+    /// What breaks it may work all the same.
+    fn uncertain(self) -> Limit {
+        Limit {
+            certain: false,
             ..self
         }
     }

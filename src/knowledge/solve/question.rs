@@ -4,8 +4,9 @@ use super::book::{Book, ReleaseConstraint};
 use super::value::{Value, one_of, parse_release_line};
 use crate::catalog::Catalog;
 use crate::catalog::release::HostComponent;
+use crate::catalog::rows::OsRow;
 use crate::spec::LoadedSpec;
-use crate::spec::model::{GpuDirectPath, GpuModules, NodeGroup, RdmaFlavour};
+use crate::spec::model::{GpuDirectPath, GpuModules, GpuSpec, NodeGroup, RdmaFlavour};
 use pubgrub::Ranges;
 use std::collections::BTreeSet;
 
@@ -43,28 +44,14 @@ impl SolverQuestion {
         question.stack(node, catalog, &at);
         question.gpu(node, catalog, &at);
         if let Some(text) = &node.containerd {
-            question.wish(
-                at("containerd"),
-                "containerd",
-                text,
-                [(
-                    HostComponent::Containerd,
-                    parse_release_line(HostComponent::Containerd, text),
-                )],
-            );
+            let key = "containerd";
+            question.require_release(at(key), key, HostComponent::Containerd, text);
         }
         if let Some(text) = &loaded.spec.jobs.nccl
             && node.gpu.is_some()
         {
-            question.wish(
-                "jobs.nccl".to_owned(),
-                "jobs.nccl",
-                text,
-                [(
-                    HostComponent::Nccl,
-                    parse_release_line(HostComponent::Nccl, text),
-                )],
-            );
+            let key = "jobs.nccl";
+            question.require_release(key.to_owned(), key, HostComponent::Nccl, text);
         }
         question
     }
@@ -90,6 +77,16 @@ impl SolverQuestion {
                 implied: None,
             });
         }
+    }
+
+    /// Fixes a part at a release or a line of releases, such as `535`.
+    fn require_release(&mut self, path: String, key: &str, part: HostComponent, text: &str) {
+        self.wish(path, key, text, [(part, parse_release_line(part, text))]);
+    }
+
+    /// Fixes a part that has names in place of releases, such as `open` kernel modules.
+    fn require_name(&mut self, path: String, key: &str, part: HostComponent, name: &str) {
+        self.wish(path, key, name, [(part, Some(one_of([name])))]);
     }
 
     /// Notes what the last wish stands for besides.
@@ -124,15 +121,7 @@ impl SolverQuestion {
             });
         }
         if let Some(kernel) = &node.kernel {
-            self.wish(
-                at("kernel"),
-                "kernel",
-                kernel,
-                [(
-                    HostComponent::Kernel,
-                    parse_release_line(HostComponent::Kernel, kernel),
-                )],
-            );
+            self.require_release(at("kernel"), "kernel", HostComponent::Kernel, kernel);
         }
         if let Some((nics, row)) = node
             .nics
@@ -166,20 +155,12 @@ impl SolverQuestion {
                 row.is_some_and(|row| row.mlnx_ofed_max.is_some()),
             ),
         };
-        self.wish(
-            at("rdma_stack.flavour"),
-            "rdma_stack.flavour",
-            word,
-            [(HostComponent::Stack, Some(one_of([word])))],
-        );
+        let key = "rdma_stack.flavour";
+        self.require_name(at(key), key, HostComponent::Stack, word);
         match (part, &stack.version) {
             (Some(part), Some(version)) => {
-                self.wish(
-                    at("rdma_stack.version"),
-                    "rdma_stack.version",
-                    version,
-                    [(part, parse_release_line(part, version))],
-                );
+                let key = "rdma_stack.version";
+                self.require_release(at(key), key, part, version);
             }
             // which release a system can have is known of those that its row is about alone
             (Some(part), None) if listed => self.asked.push(part),
@@ -207,48 +188,9 @@ impl SolverQuestion {
                 (HostComponent::Architecture, architecture),
             ],
         );
-        let word = |modules: GpuModules| match modules {
-            GpuModules::Open => "open",
-            GpuModules::Proprietary => "proprietary",
-        };
-        if let Some(driver) = &gpu.driver {
-            // without a word of the spec a driver is installed with the proprietary modules
-            let modules = gpu.modules.is_none().then(|| one_of(["proprietary"]));
-            let named = modules.is_some();
-            self.wish(
-                at("gpu.driver"),
-                "gpu.driver",
-                driver,
-                [
-                    (
-                        HostComponent::Driver,
-                        parse_release_line(HostComponent::Driver, driver),
-                    ),
-                    (HostComponent::Modules, modules),
-                ],
-            );
-            self.implies(named, HostComponent::Modules, || {
-                "without `modules` the proprietary ones are meant".to_owned()
-            });
-        }
-        if let Some(modules) = gpu.modules.map(word) {
-            self.wish(
-                at("gpu.modules"),
-                "gpu.modules",
-                modules,
-                [(HostComponent::Modules, Some(one_of([modules])))],
-            );
-        }
+        self.gpu_driver(gpu, at);
         if let Some(cuda) = &gpu.cuda {
-            self.wish(
-                at("gpu.cuda"),
-                "gpu.cuda",
-                cuda,
-                [(
-                    HostComponent::Cuda,
-                    parse_release_line(HostComponent::Cuda, cuda),
-                )],
-            );
+            self.require_release(at("gpu.cuda"), "gpu.cuda", HostComponent::Cuda, cuda);
         }
         if let Some(direct) = &gpu.direct {
             let path = match direct.path {
@@ -256,38 +198,68 @@ impl SolverQuestion {
                 GpuDirectPath::Peermem => "peermem",
                 GpuDirectPath::NvPeerMem => "nv-peer-mem",
             };
-            self.wish(
-                at("gpu.direct.path"),
-                "gpu.direct.path",
-                path,
-                [(HostComponent::Direct, Some(one_of([path])))],
-            );
+            let key = "gpu.direct.path";
+            self.require_name(at(key), key, HostComponent::Direct, path);
         }
-        // a release that cannot be read is fixed all the same
-        let said = [
-            (HostComponent::Driver, gpu.driver.is_some()),
-            (HostComponent::Modules, gpu.driver.is_some()),
-            (HostComponent::Cuda, gpu.cuda.is_some()),
-        ];
-        let said = said
-            .into_iter()
-            .filter(|(_, said)| *said)
-            .map(|(part, _)| part);
-        let fixed: BTreeSet<HostComponent> = self.parts().chain(said).collect();
-        // for a system whose packages of CUDA nobody knows none is chosen
         let system = node.os.as_deref().and_then(|os| catalog.system(os));
-        let known = |part: &HostComponent| {
-            *part != HostComponent::Cuda || system.is_none_or(|row| row.cuda_min.is_some())
+        let to_choose = self.list_gpu_parts_to_choose(gpu, system);
+        self.asked.extend(to_choose);
+    }
+
+    fn gpu_driver(&mut self, gpu: &GpuSpec, at: &dyn Fn(&str) -> String) {
+        if let Some(driver) = &gpu.driver {
+            // without a word of the spec a driver is installed with the proprietary modules
+            let modules = gpu.modules.is_none().then(|| one_of(["proprietary"]));
+            let named = modules.is_some();
+            let release = parse_release_line(HostComponent::Driver, driver);
+            self.wish(
+                at("gpu.driver"),
+                "gpu.driver",
+                driver,
+                [
+                    (HostComponent::Driver, release),
+                    (HostComponent::Modules, modules),
+                ],
+            );
+            self.implies(named, HostComponent::Modules, || {
+                "without `modules` the proprietary ones are meant".to_owned()
+            });
+        }
+        let modules = match gpu.modules {
+            Some(GpuModules::Open) => "open",
+            Some(GpuModules::Proprietary) => "proprietary",
+            None => return,
         };
-        self.asked.extend(
-            [
-                HostComponent::Driver,
-                HostComponent::Modules,
-                HostComponent::Cuda,
-            ]
-            .into_iter()
-            .filter(|part| !fixed.contains(part) && known(part)),
+        self.require_name(
+            at("gpu.modules"),
+            "gpu.modules",
+            HostComponent::Modules,
+            modules,
         );
+    }
+
+    fn list_gpu_parts_to_choose(
+        &self,
+        gpu: &GpuSpec,
+        system: Option<&OsRow>,
+    ) -> Vec<HostComponent> {
+        let mut settled: BTreeSet<HostComponent> = self.parts().collect();
+        // a release that cannot be read is fixed all the same
+        if gpu.driver.is_some() {
+            settled.extend([HostComponent::Driver, HostComponent::Modules]);
+        }
+        // for a system whose packages of CUDA nobody knows none is chosen
+        if gpu.cuda.is_some() || system.is_some_and(|row| row.cuda_min.is_none()) {
+            settled.insert(HostComponent::Cuda);
+        }
+        [
+            HostComponent::Driver,
+            HostComponent::Modules,
+            HostComponent::Cuda,
+        ]
+        .into_iter()
+        .filter(|part| !settled.contains(part))
+        .collect()
     }
 
     /// All parts that a wish fixes.

@@ -176,7 +176,8 @@ macro_rules! integers {
                 _ => "a whole number".to_owned(),
             };
             let plain = self.document.kind(self.node) == YamlNodeKind::Plain;
-            match number::parse_integer(self.text()).filter(|_| plain).and_then(|n| <$type>::try_from(n).ok()) {
+            let number = number::parse_integer(self.text()).filter(|_| plain);
+            match number.and_then(|number| <$type>::try_from(number).ok()) {
                 Some(value) => visitor.$visit(value).map_err(|error| self.place(error)),
                 None => Err(self.wrong(expected())),
             }
@@ -188,8 +189,10 @@ impl<'a> de::Deserializer<'a> for YamlDecoder<'a, '_> {
     type Error = DecodeError;
 
     integers!(
-        deserialize_i8 visit_i8 i8, deserialize_i16 visit_i16 i16, deserialize_i32 visit_i32 i32, deserialize_i64 visit_i64 i64,
-        deserialize_u8 visit_u8 u8, deserialize_u16 visit_u16 u16, deserialize_u32 visit_u32 u32, deserialize_u64 visit_u64 u64
+        deserialize_i8 visit_i8 i8, deserialize_i16 visit_i16 i16,
+        deserialize_i32 visit_i32 i32, deserialize_i64 visit_i64 i64,
+        deserialize_u8 visit_u8 u8, deserialize_u16 visit_u16 u16,
+        deserialize_u32 visit_u32 u32, deserialize_u64 visit_u64 u64
     );
 
     /// For free-form values (module parameters): only what is beyond doubt a number or a bool is

@@ -98,7 +98,8 @@ impl LoadedSpec {
         self.tree.place(path)
     }
 
-    /// The same, or the closest mapping around it that the files hold.
+    /// Where a value stands, by its path; where the files do not hold it, the closest mapping
+    /// around it.
     pub fn nearest_place(&self, path: &str) -> Option<SourceLocation> {
         let mut path = path;
         loop {
@@ -136,7 +137,7 @@ impl LoadedSpec {
         self.by_name.get(name).map(|index| &self.hosts[*index])
     }
 
-    /// The same with this host alone; without hosts where there is none of this name.
+    /// A copy with this host alone; without hosts where there is none of this name.
     pub fn only(&self, name: &str) -> LoadedSpec {
         let hosts: Vec<Host> = self.host(name).into_iter().cloned().collect();
         let by_name = hosts.iter().map(|host| (host.name.clone(), 0)).collect();
@@ -411,5 +412,7 @@ fn collect_hosts(spec: &Spec, tree: &SpecTree, problems: &mut Vec<Diagnostic>) -
     hosts
 }
 
+#[cfg(test)]
+mod loaded_spec_tests;
 #[cfg(test)]
 mod tests;

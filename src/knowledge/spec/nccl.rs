@@ -64,87 +64,97 @@ pub struct NcclProgramOptions<'a> {
     pub turns: u32,
 }
 
-/// What of it cannot be.
+/// What of it cannot be: the program, the sizes, the number of turns.
 pub fn find_nccl_test_faults(words: NcclProgramOptions<'_>) -> Vec<NcclTestFault> {
-    let shown = |text: &str| railwright_base::text::one_line(text, 60);
     let mut faults = Vec::new();
-    let mut wrong = |key, message, label, fix: &str| {
-        faults.push(NcclTestFault {
-            key,
-            message,
-            label,
-            fix: fix.to_owned(),
-        })
-    };
-    let program = words.program;
-    // A path that does not begin at the root is looked for in a folder that is made for the job
-    // alone.
-    let is_path = program.contains('/');
-    if program.is_empty()
-        || program.starts_with('-')
-        || program.chars().any(|c| c.is_control() || c.is_whitespace())
-    {
-        let message = format!("`{}` cannot be the name of a program", shown(program));
-        wrong(
-            "program",
-            message,
-            "a name on PATH, or a path",
-            "name it as it is found on the hosts: all_reduce_perf",
-        );
-    } else if is_path && !program.starts_with('/') {
-        let message = format!(
-            "`{}` is no path that is the same on every host",
-            shown(program)
-        );
-        wrong(
-            "program",
-            message,
-            "a path from `/` on",
-            "write the whole path: /opt/nccl-tests/build/all_reduce_perf",
-        );
-    }
-    let sizes = [("from", words.from), ("to", words.to)].map(|(key, text)| {
-        let read = parse_message_size(text);
-        let label = "a number, and K, M or G of 1024";
-        match read {
-            None => wrong(
-                key,
-                format!("`{}` is no size of a message", shown(text)),
-                label,
-                "write such as `8`, `256M` or `8G`; 4096G at most",
-            ),
-            // The program multiplies the size by 2 until it is beyond the largest
-            // (NVIDIA/nccl-tests: src/common.cu), and 0 never is.
-            Some(0) => wrong(
-                key,
-                "messages of 0 bytes never come to an end".to_owned(),
-                "at least 1",
-                "write such as `8`",
-            ),
-            Some(_) => {}
-        }
-        read.filter(|bytes| *bytes > 0)
-    });
-    if let [Some(from), Some(to)] = sizes
-        && from > to
-    {
-        let message = format!(
-            "the smallest message, {}, is larger than the largest, {}",
-            shown(words.from),
-            shown(words.to)
-        );
-        wrong(
-            "from",
-            message,
-            "more than the largest",
-            "write the smaller one first",
-        );
-    }
+    faults.extend(find_program_fault(words.program));
+    faults.extend(find_size_fault("from", words.from));
+    faults.extend(find_size_fault("to", words.to));
+    faults.extend(find_size_order_fault(words));
     if !(1..=TURNS_MAX).contains(&words.turns) {
-        let message = format!("{} turns of each size measure nothing", words.turns);
-        wrong("turns", message, "1 to 1000000", "write such as `20`");
+        faults.push(NcclTestFault {
+            key: "turns",
+            message: format!("{} turns of each size measure nothing", words.turns),
+            label: "1 to 1000000",
+            fix: "write such as `20`".to_owned(),
+        });
     }
     faults
+}
+
+fn truncate_option(text: &str) -> String {
+    railwright_base::text::one_line(text, 60)
+}
+
+/// A path that does not begin at the root is looked for in a folder that is made for the job alone.
+fn find_program_fault(program: &str) -> Option<NcclTestFault> {
+    let shown = truncate_option(program);
+    let is_broken = |c: char| c.is_control() || c.is_whitespace();
+    let (message, label, fix) =
+        if program.is_empty() || program.starts_with('-') || program.chars().any(is_broken) {
+            (
+                format!("`{shown}` cannot be the name of a program"),
+                "a name on PATH, or a path",
+                "name it as it is found on the hosts: all_reduce_perf",
+            )
+        } else if program.contains('/') && !program.starts_with('/') {
+            (
+                format!("`{shown}` is no path that is the same on every host"),
+                "a path from `/` on",
+                "write the whole path: /opt/nccl-tests/build/all_reduce_perf",
+            )
+        } else {
+            return None;
+        };
+    Some(NcclTestFault {
+        key: "program",
+        message,
+        label,
+        fix: fix.to_owned(),
+    })
+}
+
+fn find_size_fault(key: &'static str, text: &str) -> Option<NcclTestFault> {
+    let (message, label, fix) = match parse_message_size(text) {
+        None => (
+            format!("`{}` is no size of a message", truncate_option(text)),
+            "a number, and K, M or G of 1024",
+            "write such as `8`, `256M` or `8G`; 4096G at most",
+        ),
+        // The program multiplies the size by 2 until it is beyond the largest (NVIDIA/nccl-tests:
+        // src/common.cu), and 0 never is.
+        Some(0) => (
+            "messages of 0 bytes never come to an end".to_owned(),
+            "at least 1",
+            "write such as `8`",
+        ),
+        Some(_) => return None,
+    };
+    Some(NcclTestFault {
+        key,
+        message,
+        label,
+        fix: fix.to_owned(),
+    })
+}
+
+/// Sizes that are wrong by themselves are not compared.
+fn find_size_order_fault(words: NcclProgramOptions<'_>) -> Option<NcclTestFault> {
+    let from = parse_message_size(words.from)?;
+    let to = parse_message_size(words.to)?;
+    if to == 0 || from <= to {
+        return None;
+    }
+    Some(NcclTestFault {
+        key: "from",
+        message: format!(
+            "the smallest message, {}, is larger than the largest, {}",
+            truncate_option(words.from),
+            truncate_option(words.to)
+        ),
+        label: "more than the largest",
+        fix: "write the smaller one first".to_owned(),
+    })
 }
 
 /// Hosts that are reached and have GPUs that are fit for it, by model and number of GPUs: hosts of

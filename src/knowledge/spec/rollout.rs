@@ -9,7 +9,7 @@ use serde_json::Value;
 /// comes to look.
 const GUARD_S: std::ops::RangeInclusive<u32> = 20..=3600;
 
-/// The same of a switch: changes of one with hundreds of ports take many minutes.
+/// A switch has up to two hours: changes of one with hundreds of ports take many minutes.
 const SWITCH_GUARD_S: std::ops::RangeInclusive<u32> = 20..=7200;
 /// Pods are given 30 s to end unless they ask for more; a node that is not empty after a day keeps
 /// a run for nothing.
@@ -126,7 +126,8 @@ impl Rollout {
         seconds_within(self.guard.as_deref()?, GUARD_S)
     }
 
-    /// The same of a switch.
+    /// After how many seconds a switch takes back what was not confirmed; nothing where it is not
+    /// said, or is no such time.
     pub fn switch_guard_s(&self) -> Option<u32> {
         seconds_within(self.switch_guard.as_deref()?, SWITCH_GUARD_S)
     }

@@ -100,7 +100,7 @@ impl SpecChecker<'_> {
         self.findings.push(finding);
     }
 
-    /// The same, with the other place that it does not agree with.
+    /// Adds a finding with its caret, and one at the other place that it does not agree with.
     fn find_with(&mut self, path: &str, label: &str, other: (&str, &str), finding: Diagnostic) {
         let finding = self.pointed(path, label, finding);
         let finding = self.pointed(other.0, other.1, finding);
@@ -157,6 +157,8 @@ fn truncate_user_text(text: &str) -> String {
     railwright_base::text::one_line(text, 60)
 }
 
+#[cfg(test)]
+mod node_tests;
 #[cfg(test)]
 mod switch_tests;
 #[cfg(test)]

@@ -104,7 +104,7 @@ impl Snippet {
         }
     }
 
-    /// The same, but always text: for what is written to a file.
+    /// The template of a text that always makes text: for what is written to a file.
     pub fn verbatim(name: &str, text: &str, origin: TemplateOrigin) -> Self {
         let inner = 0..text.len();
         Snippet {

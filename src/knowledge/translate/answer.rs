@@ -267,13 +267,11 @@ pub(super) fn translate_command(
 ) -> Vec<TranslationAnswer> {
     let mut answers = Vec::new();
     let mut taken = vec![false; command.words.len()];
-    for found in dictionary
-        .families
-        .iter()
-        .filter_map(|family| each_word(family, command))
-    {
-        answers.extend(found);
-        taken.fill(true);
+    for family in &dictionary.families {
+        if let Some(found) = each_word(family, command) {
+            answers.extend(found);
+            taken.fill(true);
+        }
     }
     for kind in [
         TranslationKind::Set,
@@ -282,47 +280,52 @@ pub(super) fn translate_command(
         TranslationKind::Aside,
     ] {
         for entry in dictionary.entries().filter(|entry| entry.kind == kind) {
-            let Some((captures, used)) = entry
-                .words
-                .iter()
-                .find_map(|pattern| pattern.matches(&command.words))
-            else {
-                continue;
-            };
-            if used.iter().zip(&taken).all(|(used, taken)| !used || *taken) {
-                continue;
-            }
-            let left = list_untranslated_words(entry, &command.words, &used);
-            let left: HashSet<&String> = left.iter().collect();
-            let read = command
-                .words
-                .iter()
-                .zip(&used)
-                .map(|(word, used)| *used || !left.contains(word));
-            taken
-                .iter_mut()
-                .zip(read)
-                .for_each(|(taken, read)| *taken |= read);
-            answers.push(build_translation_answer(
-                entry,
-                vec![describe_command(command)],
-                &captures,
-                Vec::new(),
-            ));
+            answers.extend(translate_words(entry, command, &mut taken));
         }
     }
-    let left: Vec<String> = command
-        .words
-        .iter()
-        .zip(&taken)
-        .filter(|(_, taken)| !**taken)
-        .map(|(word, _)| word.clone())
-        .collect();
+    let mut left = Vec::new();
+    for (word, taken) in command.words.iter().zip(&taken) {
+        if !taken {
+            left.push(word.clone());
+        }
+    }
     match answers.last_mut() {
         Some(last) => last.left.extend(left),
         None => answers.push(new_unknown_answer(command, Vec::new())),
     }
     answers
+}
+
+/// What an entry says of a command, where it takes a word that is not yet taken; its words are
+/// marked as taken then.
+fn translate_words(
+    entry: &TranslationEntry,
+    command: &ScriptCommand,
+    taken: &mut [bool],
+) -> Option<TranslationAnswer> {
+    let (captures, used) = entry
+        .words
+        .iter()
+        .find_map(|pattern| pattern.matches(&command.words))?;
+    if used
+        .iter()
+        .zip(&*taken)
+        .all(|(used, taken)| !used || *taken)
+    {
+        return None;
+    }
+    let left = list_untranslated_words(entry, &command.words, &used);
+    let left: HashSet<&String> = left.iter().collect();
+    for ((taken, word), used) in taken.iter_mut().zip(&command.words).zip(&used) {
+        *taken |= *used || !left.contains(word);
+    }
+    let commands = vec![describe_command(command)];
+    Some(build_translation_answer(
+        entry,
+        commands,
+        &captures,
+        Vec::new(),
+    ))
 }
 
 /// A command that says the same of each of its words: what it says of them; nothing where it is

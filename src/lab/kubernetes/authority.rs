@@ -132,9 +132,13 @@ fn write_cluster_file(folder: &LabFolder, name: &str, text: &str) -> Result<()> 
 /// Names its certificates as files beside it.
 fn render_kubeconfig(name: &str, key_pair: &str, server: &str) -> String {
     format!(
-        "apiVersion: v1\nkind: Config\nclusters: [{{name: lab, cluster: {{server: \"{server}\", \
-         certificate-authority: ca.crt}}}}]\nusers: [{{name: {name}, user: {{client-certificate: \
-         {key_pair}.crt, client-key: {key_pair}.key}}}}]\ncontexts: [{{name: lab, context: \
-         {{cluster: lab, user: {name}}}}}]\ncurrent-context: lab\n"
+        "apiVersion: v1\n\
+         kind: Config\n\
+         clusters: [{{name: lab, cluster: {{server: \"{server}\", certificate-authority: \
+         ca.crt}}}}]\n\
+         users: [{{name: {name}, user: {{client-certificate: {key_pair}.crt, client-key: \
+         {key_pair}.key}}}}]\n\
+         contexts: [{{name: lab, context: {{cluster: lab, user: {name}}}}}]\n\
+         current-context: lab\n"
     )
 }

@@ -19,6 +19,69 @@ const PROCESSES: [&str; 4] = [
     "kube-scheduler",
 ];
 
+const ETCD_ARGUMENTS: [&str; 5] = [
+    "--data-dir",
+    "store",
+    "--unsafe-no-fsync",
+    "--log-level",
+    "warn",
+];
+
+const API_SERVER_ARGUMENTS: [&str; 31] = [
+    // The address in the endpoints of the service `kubernetes`, which nothing here serves; without
+    // it a default route is asked for.
+    "--advertise-address",
+    "192.0.2.1",
+    "--cert-dir",
+    ".",
+    "--tls-cert-file",
+    "server.crt",
+    "--tls-private-key-file",
+    "server.key",
+    "--client-ca-file",
+    "ca.crt",
+    "--authorization-mode",
+    "Node,RBAC",
+    "--enable-admission-plugins",
+    "NodeRestriction",
+    "--allow-privileged=true",
+    "--service-cluster-ip-range",
+    "10.96.0.0/16",
+    "--service-account-issuer",
+    "https://kubernetes.default.svc",
+    "--service-account-key-file",
+    "accounts.key",
+    "--service-account-signing-key-file",
+    "accounts.key",
+    "--kubelet-client-certificate",
+    "admin.crt",
+    "--kubelet-client-key",
+    "admin.key",
+    "--kubelet-certificate-authority",
+    "ca.crt",
+    "--kubelet-preferred-address-types",
+    "Hostname",
+];
+
+const CONTROLLERS_ARGUMENTS: [&str; 9] = [
+    "--kubeconfig",
+    "controllers.kubeconfig",
+    "--leader-elect=false",
+    "--secure-port=0",
+    "--use-service-account-credentials",
+    "--service-account-private-key-file",
+    "accounts.key",
+    "--root-ca-file",
+    "ca.crt",
+];
+
+const SCHEDULER_ARGUMENTS: [&str; 4] = [
+    "--kubeconfig",
+    "scheduler.kubeconfig",
+    "--leader-elect=false",
+    "--secure-port=0",
+];
+
 /// The records of the processes.
 pub fn list_pid_files(folder: &LabFolder) -> Vec<PathBuf> {
     PROCESSES
@@ -45,59 +108,37 @@ pub fn start_control_plane(
     let [clients, peers] = folder
         .store_ports()
         .map(|port| format!("http://127.0.0.1:{port}"));
-    let store = programs.program("etcd").arguments([
-        "--data-dir",
-        "store",
-        "--unsafe-no-fsync",
-        "--log-level",
-        "warn",
-    ]);
-    let store = store.arguments([
-        "--listen-client-urls",
-        &clients,
-        "--advertise-client-urls",
-        &clients,
-    ]);
-    let store = store.arguments([
-        "--listen-peer-urls",
-        &peers,
-        "--initial-advertise-peer-urls",
-        &peers,
-    ]);
-    start_process(
-        folder,
-        "etcd",
-        store.arguments(["--initial-cluster", &format!("default={peers}")]),
-    )?;
-    start_process(
-        folder,
-        "kube-apiserver",
-        api_server(folder, programs, &clients, machines)?,
-    )?;
+    start_process(folder, "etcd", etcd(programs, &clients, &peers))?;
+    let api_server = api_server(folder, programs, &clients, machines)?;
+    start_process(folder, "kube-apiserver", api_server)?;
     wait_until_it_answers(folder, programs)?;
     let controllers = programs
         .program("kube-controller-manager")
-        .arguments(["--kubeconfig", "controllers.kubeconfig"]);
-    let controllers = controllers.arguments([
-        "--leader-elect=false",
-        "--secure-port=0",
-        "--use-service-account-credentials",
-    ]);
-    let controllers = controllers.arguments([
-        "--service-account-private-key-file",
-        "accounts.key",
-        "--root-ca-file",
-        "ca.crt",
-    ]);
+        .arguments(CONTROLLERS_ARGUMENTS);
     start_process(folder, "kube-controller-manager", controllers)?;
     let scheduler = programs
         .program("kube-scheduler")
-        .arguments(["--kubeconfig", "scheduler.kubeconfig"]);
-    start_process(
-        folder,
-        "kube-scheduler",
-        scheduler.arguments(["--leader-elect=false", "--secure-port=0"]),
-    )
+        .arguments(SCHEDULER_ARGUMENTS);
+    start_process(folder, "kube-scheduler", scheduler)
+}
+
+fn etcd(programs: &Programs, clients: &str, peers: &str) -> Program {
+    let cluster = format!("default={peers}");
+    programs
+        .program("etcd")
+        .arguments(ETCD_ARGUMENTS)
+        .arguments([
+            "--listen-client-urls",
+            clients,
+            "--advertise-client-urls",
+            clients,
+            "--listen-peer-urls",
+            peers,
+            "--initial-advertise-peer-urls",
+            peers,
+            "--initial-cluster",
+            &cluster,
+        ])
 }
 
 /// It reaches a kubelet by the name of its node, which in a file of its own is this computer: QEMU
@@ -120,6 +161,7 @@ fn api_server(
     )
     .map_err(|error| new_folder_error(&hosts, &error))?;
     let program = Program::new("unshare").argument(if process::is_root() { "-m" } else { "-rm" });
+    let port = folder.api_port().to_string();
     Ok(program
         .arguments([
             "sh",
@@ -127,61 +169,9 @@ fn api_server(
             "mount --bind hosts /etc/hosts && exec \"$0\" \"$@\"",
             &programs.path("kube-apiserver"),
         ])
-        .arguments([
-            "--etcd-servers",
-            store,
-            "--bind-address",
-            "127.0.0.1",
-            "--secure-port",
-            &folder.api_port().to_string(),
-        ])
-        // The address in the endpoints of the service `kubernetes`, which nothing here serves;
-        // without it a default route is asked for.
-        .arguments([
-            "--advertise-address",
-            "192.0.2.1",
-            "--cert-dir",
-            ".",
-            "--tls-cert-file",
-            "server.crt",
-        ])
-        .arguments([
-            "--tls-private-key-file",
-            "server.key",
-            "--client-ca-file",
-            "ca.crt",
-            "--authorization-mode",
-            "Node,RBAC",
-        ])
-        .arguments([
-            "--enable-admission-plugins",
-            "NodeRestriction",
-            "--allow-privileged=true",
-        ])
-        .arguments([
-            "--service-cluster-ip-range",
-            "10.96.0.0/16",
-            "--service-account-issuer",
-            "https://kubernetes.default.svc",
-        ])
-        .arguments([
-            "--service-account-key-file",
-            "accounts.key",
-            "--service-account-signing-key-file",
-            "accounts.key",
-        ])
-        .arguments([
-            "--kubelet-client-certificate",
-            "admin.crt",
-            "--kubelet-client-key",
-            "admin.key",
-        ])
-        .arguments([
-            "--kubelet-certificate-authority",
-            "ca.crt",
-            "--kubelet-preferred-address-types",
-            "Hostname",
-        ]))
+        .arguments(["--etcd-servers", store])
+        .arguments(["--bind-address", "127.0.0.1", "--secure-port", &port])
+        .arguments(API_SERVER_ARGUMENTS))
 }
 
 fn start_process(folder: &LabFolder, name: &str, program: Program) -> Result<()> {

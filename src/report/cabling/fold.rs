@@ -212,18 +212,10 @@ fn fold_finding_run<'f>(run: &[&'f CablingFinding]) -> CablingEntry<'f> {
     if run.len() == 1 {
         return one;
     }
-    let folded = |place: usize,
-                  of: &dyn Fn(&Plug) -> Option<String>,
-                  fold: fn(&[&str]) -> String|
-     -> Option<String> {
-        let names: Vec<String> = run
-            .iter()
-            .filter_map(|finding| of(finding.plugs.get(place)?))
-            .collect();
-        let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
-        names.dedup();
-        (!names.is_empty()).then(|| fold(&names))
-    };
+    let folded =
+        |place: usize, of: &dyn Fn(&Plug) -> Option<String>, fold: fn(&[&str]) -> String| {
+            fold_plug_names(run, place, of, fold)
+        };
     let word = |place: usize, words: PlugDescription| {
         let port = |of: fn(&Plug) -> Option<&CableEnd>| {
             folded(
@@ -269,6 +261,22 @@ fn fold_finding_run<'f>(run: &[&'f CablingFinding]) -> CablingEntry<'f> {
             .collect(),
         count,
     }
+}
+
+/// The names that `of` finds at this place of each finding, folded; nothing where there are none.
+fn fold_plug_names(
+    run: &[&CablingFinding],
+    place: usize,
+    of: &dyn Fn(&Plug) -> Option<String>,
+    fold: fn(&[&str]) -> String,
+) -> Option<String> {
+    let names: Vec<String> = run
+        .iter()
+        .filter_map(|finding| of(finding.plugs.get(place)?))
+        .collect();
+    let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
+    names.dedup();
+    (!names.is_empty()).then(|| fold(&names))
 }
 
 /// Findings with nothing to be moved: NICs of the same hosts together.

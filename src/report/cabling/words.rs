@@ -294,87 +294,74 @@ fn describe_unknown_cable(
     inventory: &str,
     file: &str,
 ) -> CablingEntryText {
-    let several = entry.count > 1;
     let (found, means, next) = match &entry.finding.why {
         Some(UnknownCableReason::Absent) => (
-            "there is no such port",
+            "there is no such port".to_owned(),
             "",
             format!("railwright verify {inventory} tells what is there"),
         ),
         Some(UnknownCableReason::Down) => (
-            "down, so that nobody can be heard",
+            "down, so that nobody can be heard".to_owned(),
             "",
             format!("railwright drift {inventory}; or ip link set up, on the host"),
         ),
-        Some(UnknownCableReason::Unclear { device, said }) => {
-            let found = match said.is_empty() {
-                true => format!("hears {device}, which does not say which port it is"),
-                false => format!(
-                    "hears {device}, which calls the port `{said}`: another sort of name than \
-                     those of {file}"
-                ),
-            };
-            let next = format!(
+        Some(UnknownCableReason::Unclear { device, said }) => (
+            describe_unclear_port(device, said, file),
+            "",
+            format!(
                 "railwright discover cabling {inventory} tells the names as they are heard; write \
                  those in {file}"
-            );
-            return CablingEntryText {
-                says: format_nic_name(words),
-                found,
-                next: vec![next],
-                ..CablingEntryText::default()
-            };
-        }
-        Some(UnknownCableReason::Taken(other)) => {
-            let wanted = words.wanted.as_ref().map_or(
-                "the port that it belongs in".to_owned(),
-                CableEnd::to_string,
-            );
-            let found = one_line(
-                &format!("not in {wanted}, where {other} is; whatever it is in tells nothing"),
-                300,
-            );
-            return CablingEntryText {
-                says: format_nic_name(words),
-                found,
-                next: vec!["mend the other cable, and follow this one by hand".to_owned()],
-                ..CablingEntryText::default()
-            };
-        }
-        Some(UnknownCableReason::Nameless(chassis)) => {
-            let found = format!("hears somebody who says no name, chassis {chassis}");
-            let next = "have the switch send its name (LLDP: system name)".to_owned();
-            return CablingEntryText {
-                says: format_nic_name(words),
-                found,
-                next: vec![next],
-                ..CablingEntryText::default()
-            };
-        }
-        _ => (
-            if several {
-                "they have a link, and hear nobody"
-            } else {
-                "it has a link, and hears nobody"
-            },
-            "the cable may well be right: an LLDP agent in the firmware of a ConnectX takes the \
-             frames, or the switch sends none",
-            format!(
-                "look who is on {} at the switch; railwright explain RW0835 tells the causes",
-                words
-                    .wanted
-                    .as_ref()
-                    .map_or("its port".to_owned(), CableEnd::to_string)
             ),
         ),
+        Some(UnknownCableReason::Taken(other)) => {
+            let place = format_wanted_port(words, "the port that it belongs in");
+            let found =
+                format!("not in {place}, where {other} is; whatever it is in tells nothing");
+            let next = "mend the other cable, and follow this one by hand";
+            (one_line(&found, 300), "", next.to_owned())
+        }
+        Some(UnknownCableReason::Nameless(chassis)) => (
+            format!("hears somebody who says no name, chassis {chassis}"),
+            "",
+            "have the switch send its name (LLDP: system name)".to_owned(),
+        ),
+        _ => {
+            let found = match entry.count {
+                2.. => "they have a link, and hear nobody",
+                _ => "it has a link, and hears nobody",
+            };
+            let port = format_wanted_port(words, "its port");
+            let next = format!(
+                "look who is on {port} at the switch; railwright explain RW0835 tells the causes"
+            );
+            (found.to_owned(), SILENT_LINK, next)
+        }
     };
     CablingEntryText {
         says: format_nic_name(words),
-        found: found.to_owned(),
+        found,
         means: means.to_owned(),
         next: vec![next],
         ..CablingEntryText::default()
     }
+}
+
+fn format_wanted_port(words: &PlugDescription, otherwise: &str) -> String {
+    let wanted = words.wanted.as_ref();
+    wanted.map_or(otherwise.to_owned(), CableEnd::to_string)
+}
+
+/// What a link over which nobody is heard means.
+const SILENT_LINK: &str = "the cable may well be right: an LLDP agent in the firmware of a \
+                           ConnectX takes the frames, or the switch sends none";
+
+fn describe_unclear_port(device: &str, said: &str, file: &str) -> String {
+    if said.is_empty() {
+        return format!("hears {device}, which does not say which port it is");
+    }
+    format!(
+        "hears {device}, which calls the port `{said}`: another sort of name than those of {file}"
+    )
 }
 
 fn describe_silent_host(

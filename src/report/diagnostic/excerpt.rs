@@ -211,7 +211,7 @@ fn cut_around(source: &SourceText, line: usize, offset: usize) -> Range<usize> {
     start..end.max(start)
 }
 
-/// The same number of bytes, without anything that a terminal or the runner of a pipeline obeys.
+/// Keeps the number of bytes, without anything that a terminal or the runner of a pipeline obeys.
 fn replace_control_characters(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();

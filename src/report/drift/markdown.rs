@@ -66,42 +66,8 @@ pub fn render_markdown_document(report: &DriftReport) -> String {
         text: head,
         left_out: 0,
     };
-    // What counts comes first, what is accepted last.
-    let mut groups: IndexMap<String, Vec<FoldedFindings<'_>>> = IndexMap::new();
-    let (accepted, counting): (Vec<_>, Vec<_>) = fold_equal_findings(&report.findings)
-        .into_iter()
-        .partition(|alike| alike.finding.is_accepted());
-    for alike in counting.into_iter().chain(accepted) {
-        groups
-            .entry(format_headline(alike.finding))
-            .or_default()
-            .push(alike);
-    }
-    for (headline, members) in &groups {
-        let title = format!(
-            "\n#### {headline}\n\n| targets | attribute | plane | what | since | spec \
-             |\n|---|---|---|---|---|---|\n"
-        );
-        out.table(&title, members.iter().map(render_finding_row));
-    }
-    let gone = collect_undeclared_resources(report);
-    let row = |(resource, who): (&String, &Vec<&str>)| {
-        format!(
-            "| {} | {} |\n",
-            format_code_span(&one_line(&fold_node_set(who), HOSTS)),
-            format_code_span(resource)
-        )
-    };
-    out.table(
-        "\n#### No longer in the spec: applied, and still there\n\n| targets | resource \
-         |\n|---|---|\n",
-        gone.iter().map(row),
-    );
-    let row = |one: &Outlier| format!("- {}\n", format_code_span(&describe_outlier(one)));
-    out.table(
-        "\n#### Outliers: a few hosts of a class differ in what is not managed; no drift\n\n",
-        report.outliers.iter().map(row),
-    );
+    add_finding_tables(&mut out, report);
+    add_other_tables(&mut out, report);
     if !report.not_judged.is_empty() {
         out.table(
             "\n#### Not judged\n",
@@ -118,6 +84,55 @@ pub fn render_markdown_document(report: &DriftReport) -> String {
         ));
     }
     out.text
+}
+
+fn add_finding_tables(out: &mut BudgetedDocument, report: &DriftReport) {
+    // What counts comes first, what is accepted last.
+    let mut groups: IndexMap<String, Vec<FoldedFindings<'_>>> = IndexMap::new();
+    let (accepted, counting): (Vec<_>, Vec<_>) = fold_equal_findings(&report.findings)
+        .into_iter()
+        .partition(|alike| alike.finding.is_accepted());
+    for alike in counting.into_iter().chain(accepted) {
+        groups
+            .entry(format_headline(alike.finding))
+            .or_default()
+            .push(alike);
+    }
+    for (headline, members) in &groups {
+        let title = format!(
+            "\n\
+             #### {headline}\n\
+             \n\
+             | targets | attribute | plane | what | since | spec |\n\
+             |---|---|---|---|---|---|\n"
+        );
+        out.table(&title, members.iter().map(render_finding_row));
+    }
+}
+
+/// What is no longer in the spec, and outliers.
+fn add_other_tables(out: &mut BudgetedDocument, report: &DriftReport) {
+    let gone = collect_undeclared_resources(report);
+    let row = |(resource, who): (&String, &Vec<&str>)| {
+        format!(
+            "| {} | {} |\n",
+            format_code_span(&one_line(&fold_node_set(who), HOSTS)),
+            format_code_span(resource)
+        )
+    };
+    out.table(
+        "\n\
+         #### No longer in the spec: applied, and still there\n\
+         \n\
+         | targets | resource |\n\
+         |---|---|\n",
+        gone.iter().map(row),
+    );
+    let row = |one: &Outlier| format!("- {}\n", format_code_span(&describe_outlier(one)));
+    out.table(
+        "\n#### Outliers: a few hosts of a class differ in what is not managed; no drift\n\n",
+        report.outliers.iter().map(row),
+    );
 }
 
 fn format_headline(finding: &DriftFinding) -> String {

@@ -11,103 +11,109 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Labels and value of one sample.
 type Sample = (Vec<(&'static str, String)>, String);
 
+/// A family of samples, by its name without the prefix.
+struct Metric {
+    name: &'static str,
+    help: &'static str,
+    samples: Vec<Sample>,
+}
+
 /// The whole document; `duration_s` is how long the look took.
 pub fn render_prometheus_document(report: &DriftReport, duration_s: f64) -> String {
-    let mut out = String::new();
-    let one = |value: String| vec![(build_cluster_label(report), value)];
-    let mut metric = |name: &str, help: &str, samples: Vec<Sample>| {
-        out.push_str(&render_metric_family(name, help, samples))
-    };
-    metric(
-        "findings",
-        "Attributes that are not as the spec wants them, by host, resource kind and plane.",
-        by_place(
-            report,
-            report.findings.iter().filter(|finding| finding.is_drift()),
-        ),
-    );
-    metric(
-        "unknown_attributes",
-        "Attributes that could not be found out, of hosts that answered.",
-        by_place(
-            report,
-            report
-                .findings
-                .iter()
-                .filter(|finding| finding.is_unknown()),
-        ),
-    );
-    metric(
-        "accepted_findings",
-        "Attributes that are not as the spec wants them, which the spec accepts for now.",
-        by_place(
-            report,
-            report
-                .findings
-                .iter()
-                .filter(|finding| finding.is_accepted()),
-        ),
-    );
-    let expired = |finding: &&DriftFinding| finding.is_drift() && finding.accepted.is_some();
-    metric(
-        "acceptances_expired",
-        "Findings whose acceptance is over.",
-        one(report.findings.iter().filter(expired).count().to_string()),
-    );
-    metric(
-        "oldest_finding_seconds",
-        "Since when the oldest finding of a host is there; hosts without one are left out.",
-        collect_oldest_age_samples(report),
-    );
-    let outlier = |one: &Outlier| {
+    let checked_at = report.checked_at.parse::<jiff::Timestamp>().ok();
+    let total = |value: String| vec![(build_cluster_label(report), value)];
+    collect_finding_metrics(report)
+        .into_iter()
+        .chain(collect_coverage_metrics(report))
+        .chain(checked_at.map(|at| Metric {
+            name: "last_check_timestamp_seconds",
+            help: "When the hosts were looked at, in seconds since 1970.",
+            samples: total(at.as_second().to_string()),
+        }))
+        .chain([Metric {
+            name: "check_duration_seconds",
+            help: "How long the look took.",
+            samples: total(format!("{duration_s:.3}")),
+        }])
+        .map(render_metric_family)
+        .collect()
+}
+
+/// What differs from the spec, or from most of its class.
+fn collect_finding_metrics(report: &DriftReport) -> Vec<Metric> {
+    let findings = || report.findings.iter();
+    let expired = findings().filter(|finding| finding.is_drift() && finding.accepted.is_some());
+    vec![
+        Metric {
+            name: "findings",
+            help: "Attributes that are not as the spec wants them, by host, resource kind and plane.",
+            samples: by_place(report, findings().filter(|finding| finding.is_drift())),
+        },
+        Metric {
+            name: "unknown_attributes",
+            help: "Attributes that could not be found out, of hosts that answered.",
+            samples: by_place(report, findings().filter(|finding| finding.is_unknown())),
+        },
+        Metric {
+            name: "accepted_findings",
+            help: "Attributes that are not as the spec wants them, which the spec accepts for now.",
+            samples: by_place(report, findings().filter(|finding| finding.is_accepted())),
+        },
+        Metric {
+            name: "acceptances_expired",
+            help: "Findings whose acceptance is over.",
+            samples: vec![(build_cluster_label(report), expired.count().to_string())],
+        },
+        Metric {
+            name: "oldest_finding_seconds",
+            help: "Since when the oldest finding of a host is there; hosts without one are left out.",
+            samples: collect_oldest_age_samples(report),
+        },
+        Metric {
+            name: "outliers",
+            help: "Hosts that differ from most of their class in what is not managed.",
+            samples: collect_outlier_samples(report),
+        },
+    ]
+}
+
+/// How much was looked at, and which hosts gave an answer.
+fn collect_coverage_metrics(report: &DriftReport) -> Vec<Metric> {
+    let total = |count: usize| vec![(build_cluster_label(report), count.to_string())];
+    vec![
+        Metric {
+            name: "resources_judged",
+            help: "Resources that were judged.",
+            samples: total(report.resources),
+        },
+        Metric {
+            name: "resources_no_longer_in_spec",
+            help: "Resources that were applied and left the spec.",
+            samples: total(report.no_longer_wished.len()),
+        },
+        Metric {
+            name: "host_answered",
+            help: "1 when the host answered, 0 when it is not known how it is.",
+            samples: collect_answered_samples(report),
+        },
+        Metric {
+            name: "hosts_unknown",
+            help: "Hosts that gave no answer.",
+            samples: total(collect_silent_targets(report).len()),
+        },
+    ]
+}
+
+fn collect_outlier_samples(report: &DriftReport) -> Vec<Sample> {
+    let sample = |one: &Outlier| {
         let labels = vec![("class", one.class.clone()), ("what", one.what.clone())];
+        let count: usize = one.others.iter().map(|held| held.count).sum();
         (
             [build_cluster_label(report), labels].concat(),
-            one.others
-                .iter()
-                .map(|held| held.count)
-                .sum::<usize>()
-                .to_string(),
+            count.to_string(),
         )
     };
-    metric(
-        "outliers",
-        "Hosts that differ from most of their class in what is not managed.",
-        report.outliers.iter().map(outlier).collect(),
-    );
-    metric(
-        "resources_judged",
-        "Resources that were judged.",
-        one(report.resources.to_string()),
-    );
-    metric(
-        "resources_no_longer_in_spec",
-        "Resources that were applied and left the spec.",
-        one(report.no_longer_wished.len().to_string()),
-    );
-    metric(
-        "host_answered",
-        "1 when the host answered, 0 when it is not known how it is.",
-        collect_answered_samples(report),
-    );
-    metric(
-        "hosts_unknown",
-        "Hosts that gave no answer.",
-        one(collect_silent_targets(report).len().to_string()),
-    );
-    if let Ok(at) = report.checked_at.parse::<jiff::Timestamp>() {
-        metric(
-            "last_check_timestamp_seconds",
-            "When the hosts were looked at, in seconds since 1970.",
-            one(at.as_second().to_string()),
-        );
-    }
-    metric(
-        "check_duration_seconds",
-        "How long the look took.",
-        one(format!("{duration_s:.3}")),
-    );
-    out
+    report.outliers.iter().map(sample).collect()
 }
 
 fn build_cluster_label(report: &DriftReport) -> Vec<(&'static str, String)> {
@@ -195,7 +201,12 @@ fn format_plane_label(finding: &DriftFinding) -> &'static str {
 }
 
 /// All lines of one metric, as one group; a metric without a sample says its type all the same.
-fn render_metric_family(name: &str, help: &str, samples: Vec<Sample>) -> String {
+fn render_metric_family(metric: Metric) -> String {
+    let Metric {
+        name,
+        help,
+        samples,
+    } = metric;
     let mut out =
         format!("# HELP railwright_drift_{name} {help}\n# TYPE railwright_drift_{name} gauge\n");
     for (labels, value) in samples {

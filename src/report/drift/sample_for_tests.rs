@@ -85,7 +85,7 @@ pub fn report() -> DriftReport {
     }
 }
 
-/// The same with the MTU of all hosts accepted, until a day that may be over.
+/// The sample report with the MTU of all hosts accepted, until a day that may be over.
 pub fn accepted(expired: bool) -> DriftReport {
     let mut report = report();
     for finding in &mut report.findings[..3] {
@@ -118,7 +118,7 @@ pub fn outlier() -> Outlier {
     }
 }
 
-/// The same with what a hostile host, file name or spec may hold: markup of every document, quotes,
+/// The sample report with what a hostile host, file name or spec may hold: markup of every document, quotes,
 /// control characters.
 pub fn hostile() -> DriftReport {
     const NASTY: &str =

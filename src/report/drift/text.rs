@@ -33,6 +33,31 @@ pub fn render_drift_screen(report: &DriftReport) -> String {
         format_count(report.resources, "resource"),
         report.inventory.words()
     );
+    out.push_str(&render_finding_sections(report));
+    out.push_str(&render_undeclared_section(report));
+    out.push_str(&out_of_service::render_out_of_service_section(
+        &report.out_of_service,
+    ));
+    if !report.not_judged.is_empty() {
+        out.push_str(&render_heading("NOT JUDGED"));
+        out.push_str(&unread::render_unknown_findings(&report.not_judged));
+    }
+    if !report.last_known.is_empty() {
+        out.push_str(&render_heading(
+            "LAST KNOWN of what could not be judged now",
+        ));
+        out.push_str(&last_known(report));
+    }
+    out.push_str(&render_side_notes(report));
+    out.push_str(&render_waived_rules(&report.waived));
+    out.push_str(&render_drift_conclusion(report, &inventory));
+    out
+}
+
+/// The findings: those that count by their reason, then what was never applied, then what is
+/// accepted.
+fn render_finding_sections(report: &DriftReport) -> String {
+    let mut out = String::new();
     let mut groups: IndexMap<DriftReason, Vec<&DriftFinding>> = IndexMap::new();
     let is_first = |finding: &&DriftFinding| {
         let first = finding.is_drift() && finding.reason != DriftReason::NotGivenBack;
@@ -64,35 +89,29 @@ pub fn render_drift_screen(report: &DriftReport) -> String {
         ));
         out.push_str(&render_drift_entries(&accepted));
     }
-    if !report.no_longer_wished.is_empty() {
-        out.push_str(&render_heading(
-            "NO LONGER IN THE SPEC: applied, and still there; a plan takes it back",
+    out
+}
+
+/// What was applied and is no longer in the spec.
+fn render_undeclared_section(report: &DriftReport) -> String {
+    if report.no_longer_wished.is_empty() {
+        return String::new();
+    }
+    let mut out =
+        render_heading("NO LONGER IN THE SPEC: applied, and still there; a plan takes it back");
+    for (resource, who) in collect_undeclared_resources(report) {
+        out.push_str(&format!(
+            " - {:<14} {}\n",
+            nodeset::fold_node_set(&who),
+            clean_line(&resource)
         ));
-        out.extend(
-            collect_undeclared_resources(report)
-                .into_iter()
-                .map(|(resource, who)| {
-                    format!(
-                        " - {:<14} {}\n",
-                        nodeset::fold_node_set(&who),
-                        clean_line(&resource)
-                    )
-                }),
-        );
     }
-    out.push_str(&out_of_service::render_out_of_service_section(
-        &report.out_of_service,
-    ));
-    if !report.not_judged.is_empty() {
-        out.push_str(&render_heading("NOT JUDGED"));
-        out.push_str(&unread::render_unknown_findings(&report.not_judged));
-    }
-    if !report.last_known.is_empty() {
-        out.push_str(&render_heading(
-            "LAST KNOWN of what could not be judged now",
-        ));
-        out.push_str(&last_known(report));
-    }
+    out
+}
+
+/// What is no drift and yet worth a look: outliers, and hosts without SSH.
+fn render_side_notes(report: &DriftReport) -> String {
+    let mut out = String::new();
     if !report.outliers.is_empty() {
         out.push_str(&render_heading(
             "OUTLIERS: a few hosts of a class differ in what is not managed; no drift",
@@ -110,8 +129,6 @@ pub fn render_drift_screen(report: &DriftReport) -> String {
         ));
         out.push_str(&format!(" . {}\n", clean_line(&report.no_ssh)));
     }
-    out.push_str(&render_waived_rules(&report.waived));
-    out.push_str(&render_drift_conclusion(report, &inventory));
     out
 }
 
@@ -302,8 +319,8 @@ fn render_drift_row(finding: &DriftFinding, since: Option<String>) -> String {
     );
     let last = describe_last_applied(finding, VALUE);
     format!(
-        "{}\n         found   {found}\n         wanted  {wanted}\n         \
-         ({last}){place}\n{accepted}",
+        "{}\n         found   {found}\n         wanted  {wanted}\n         ({last}){place}\n\
+         {accepted}",
         head.trim_end()
     )
 }

@@ -3,7 +3,7 @@
 use super::words::{describe_acceptance, describe_drift_values, format_finding_target};
 use railwright_base::text::{clean_line, one_line};
 use railwright_base::{Address, Target};
-use railwright_drift::DriftReport;
+use railwright_drift::{DriftFinding, DriftReport};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The most characters of a value.
@@ -73,30 +73,7 @@ fn format_change_line(report: &DriftReport, word: &str, line: &DriftWatchLine) -
 /// Every line of a report with its target and what it is about.
 fn collect_report_lines(report: &DriftReport) -> Vec<(Target, String, DriftWatchLine)> {
     let mut out = Vec::new();
-    for finding in &report.findings {
-        let resource = Address {
-            attribute: None,
-            ..finding.address.clone()
-        }
-        .to_string();
-        let accepted =
-            describe_acceptance(finding).map_or(String::new(), |words| format!("; {words}"));
-        let what = format!(
-            "{} {}, {}",
-            format_finding_target(finding),
-            finding.address.within_target(),
-            finding.plane.word()
-        );
-        let text = clean_line(&format!(
-            "{what}: {}{accepted}",
-            describe_drift_values(finding, VALUE)
-        ));
-        out.push((
-            finding.address.target.clone(),
-            format!("{} {}", finding.address, finding.plane.word()),
-            DriftWatchLine { resource, text },
-        ));
-    }
+    out.extend(report.findings.iter().map(build_finding_line));
     for address in &report.no_longer_wished {
         let text = clean_line(&format!(
             "{} {}: applied, and no longer in the spec",
@@ -138,11 +115,35 @@ fn collect_report_lines(report: &DriftReport) -> Vec<(Target, String, DriftWatch
     out
 }
 
+fn build_finding_line(finding: &DriftFinding) -> (Target, String, DriftWatchLine) {
+    let resource = Address {
+        attribute: None,
+        ..finding.address.clone()
+    }
+    .to_string();
+    let accepted = describe_acceptance(finding).map_or(String::new(), |words| format!("; {words}"));
+    let what = format!(
+        "{} {}, {}",
+        format_finding_target(finding),
+        finding.address.within_target(),
+        finding.plane.word()
+    );
+    let text = clean_line(&format!(
+        "{what}: {}{accepted}",
+        describe_drift_values(finding, VALUE)
+    ));
+    (
+        finding.address.target.clone(),
+        format!("{} {}", finding.address, finding.plane.word()),
+        DriftWatchLine { resource, text },
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::sample_for_tests::{finding, hostile, report};
     use super::*;
-    use railwright_drift::{DriftFinding, DriftReason};
+    use railwright_drift::DriftReason;
     use railwright_plan::UnknownFinding;
     use railwright_resource::{Plane, Reading};
 

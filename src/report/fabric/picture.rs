@@ -91,62 +91,7 @@ impl Picture {
         let is_of_host = |place: &usize| links[*place].link.from.tier == Tier::Host;
         let (of_hosts, of_switches): (Vec<usize>, Vec<usize>) =
             (0..links.len()).partition(is_of_host);
-        let mut hosts_of: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-        for link in of_hosts.iter().map(|place| &links[*place].link) {
-            hosts_of
-                .entry(&link.to.device)
-                .or_default()
-                .insert(&link.from.device);
-        }
-        let mut pods: BTreeMap<&BTreeSet<&str>, Vec<usize>> = BTreeMap::new();
-        for place in of_hosts {
-            pods.entry(&hosts_of[links[place].link.to.device.as_str()])
-                .or_default()
-                .push(place);
-        }
-        let mut blocks: BTreeMap<_, Block> = BTreeMap::new();
-        for (hosts, places) in &pods {
-            let leaves: BTreeSet<String> = places
-                .iter()
-                .map(|place| links[*place].link.to.device.clone())
-                .collect();
-            let rows = fold_links_into_rows(links, places, wanted);
-            let shape: Vec<_> = rows
-                .iter()
-                .map(|row| (row.rails.clone(), row.links.len(), row.cells.clone()))
-                .collect();
-            let none = || Block {
-                pods: 0,
-                hosts: BTreeSet::new(),
-                leaves: BTreeSet::new(),
-                rows: Vec::new(),
-            };
-            let block = blocks
-                .entry((hosts.len(), leaves.len(), shape))
-                .or_insert_with(none);
-            block.pods += 1;
-            block
-                .hosts
-                .extend(hosts.iter().map(|host| (*host).to_owned()));
-            block.leaves.extend(leaves);
-            match block.rows.is_empty() {
-                true => block.rows = rows,
-                false => block
-                    .rows
-                    .iter_mut()
-                    .zip(rows)
-                    .for_each(|(row, other)| row.links.extend(other.links)),
-            }
-        }
-        let mut blocks: Vec<Block> = blocks.into_values().collect();
-        let first = |names: &BTreeSet<String>| {
-            names
-                .iter()
-                .min_by(|a, b| natural_order(a, b))
-                .cloned()
-                .unwrap_or_default()
-        };
-        blocks.sort_by(|one, other| natural_order(&first(&one.leaves), &first(&other.leaves)));
+        let blocks = fold_blocks(links, of_hosts, wanted);
         // What ends on the same spines stands together.
         let (of_peers, of_uplinks): (Vec<usize>, Vec<usize>) = of_switches
             .into_iter()
@@ -159,6 +104,73 @@ impl Picture {
             blocks,
         }
     }
+}
+
+/// Hosts with the leaves that they are on, alike ones as one block, in the order of their leaves.
+fn fold_blocks(
+    links: &[LinkReport],
+    of_hosts: Vec<usize>,
+    wanted: &DesiredFabricSettings,
+) -> Vec<Block> {
+    let mut hosts_of: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for link in of_hosts.iter().map(|place| &links[*place].link) {
+        hosts_of
+            .entry(&link.to.device)
+            .or_default()
+            .insert(&link.from.device);
+    }
+    let mut pods: BTreeMap<&BTreeSet<&str>, Vec<usize>> = BTreeMap::new();
+    for place in of_hosts {
+        pods.entry(&hosts_of[links[place].link.to.device.as_str()])
+            .or_default()
+            .push(place);
+    }
+    let mut blocks: BTreeMap<_, Block> = BTreeMap::new();
+    for (hosts, places) in &pods {
+        let leaves: BTreeSet<String> = places
+            .iter()
+            .map(|place| links[*place].link.to.device.clone())
+            .collect();
+        let rows = fold_links_into_rows(links, places, wanted);
+        let shape: Vec<_> = rows
+            .iter()
+            .map(|row| (row.rails.clone(), row.links.len(), row.cells.clone()))
+            .collect();
+        let none = || Block {
+            pods: 0,
+            hosts: BTreeSet::new(),
+            leaves: BTreeSet::new(),
+            rows: Vec::new(),
+        };
+        let block = blocks
+            .entry((hosts.len(), leaves.len(), shape))
+            .or_insert_with(none);
+        block.pods += 1;
+        block
+            .hosts
+            .extend(hosts.iter().map(|host| (*host).to_owned()));
+        block.leaves.extend(leaves);
+        match block.rows.is_empty() {
+            true => block.rows = rows,
+            false => block
+                .rows
+                .iter_mut()
+                .zip(rows)
+                .for_each(|(row, other)| row.links.extend(other.links)),
+        }
+    }
+    let mut blocks: Vec<Block> = blocks.into_values().collect();
+    blocks.sort_by(|one, other| {
+        natural_order(find_first_name(&one.leaves), find_first_name(&other.leaves))
+    });
+    blocks
+}
+
+fn find_first_name(names: &BTreeSet<String>) -> &str {
+    names
+        .iter()
+        .min_by(|a, b| natural_order(a, b))
+        .map_or("", String::as_str)
 }
 
 /// Links that are alike are one row, in the order of the first of each.

@@ -209,22 +209,7 @@ fn draw_link_bundle(
         None => ("#2e7d32", "none"),
     };
     let sums = row.sums(&subject.report.links, subject.wanted);
-    let (from, to) = (
-        row.side(&subject.report.links, true),
-        row.side(&subject.report.links, false),
-    );
-    let title = format!(
-        "{} {} - {} {}: mtu {}, dscp {}, pfc {}, ecn {}; {}",
-        from.0,
-        from.1,
-        to.0,
-        to.1,
-        cells.mtu,
-        cells.dscp,
-        cells.pfc,
-        cells.ecn,
-        format_counter_sums(&sums)
-    );
+    let title = describe_link_bundle(subject, row, &format_counter_sums(&sums));
     let ends = [x, y, x, y + ROW].map(|place| place.to_string());
     out.create_element("g").write_inner_content(|out| {
         write_title_element(out, &title)?;
@@ -258,6 +243,16 @@ fn draw_link_bundle(
         )
     })?;
     Ok(())
+}
+
+/// Both ends of the links, what they are set to, and what was counted on them.
+fn describe_link_bundle(subject: &FabricSubject, row: &FabricLinkRow, counted: &str) -> String {
+    let (cells, links) = (&row.cells, &subject.report.links);
+    let (from, to) = (row.side(links, true), row.side(links, false));
+    format!(
+        "{} {} - {} {}: mtu {}, dscp {}, pfc {}, ecn {}; {counted}",
+        from.0, from.1, to.0, to.1, cells.mtu, cells.dscp, cells.pfc, cells.ecn
+    )
 }
 
 fn draw_rectangle(out: &mut Out, [x, y, wide, high]: [usize; 4], fill: &str) -> io::Result<()> {

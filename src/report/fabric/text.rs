@@ -13,30 +13,7 @@ use unicode_width::UnicodeWidthStr as _;
 /// The whole screen.
 pub fn render_fabric_screen(subject: &FabricSubject) -> String {
     let report = subject.report;
-    let devices = |tier: Tier| {
-        let ends = report
-            .links
-            .iter()
-            .flat_map(|report| [&report.link.from, &report.link.to]);
-        let names: BTreeSet<&str> = ends
-            .filter(|end| end.tier == tier)
-            .map(|end| end.device.as_str())
-            .collect();
-        counted_tier(names.len(), tier)
-    };
-    let time = report
-        .seconds
-        .map_or_else(String::new, |seconds| format!("   {seconds:.0} s"));
-    let (hosts, leaves, spines) = (
-        devices(Tier::Host),
-        devices(Tier::Leaf),
-        devices(Tier::Spine),
-    );
-    let head = format!(
-        "verify fabric {}   {hosts}, {leaves}, {spines}, {}{time}",
-        subject.inventory,
-        format_count(report.links.len(), "link")
-    );
+    let head = render_fabric_header(subject);
     let mut out = String::new();
     if let Some((file, at)) = subject.recorded {
         out.push_str(&wrap::wrap_labelled_text(
@@ -75,6 +52,35 @@ pub fn render_fabric_screen(subject: &FabricSubject) -> String {
     }
     out.push_str(&render_fabric_conclusion(subject));
     out
+}
+
+/// How many devices and links were looked at, and for how long.
+fn render_fabric_header(subject: &FabricSubject) -> String {
+    let report = subject.report;
+    let devices = |tier: Tier| {
+        let ends = report
+            .links
+            .iter()
+            .flat_map(|report| [&report.link.from, &report.link.to]);
+        let names: BTreeSet<&str> = ends
+            .filter(|end| end.tier == tier)
+            .map(|end| end.device.as_str())
+            .collect();
+        counted_tier(names.len(), tier)
+    };
+    let time = report
+        .seconds
+        .map_or_else(String::new, |seconds| format!("   {seconds:.0} s"));
+    let (hosts, leaves, spines) = (
+        devices(Tier::Host),
+        devices(Tier::Leaf),
+        devices(Tier::Spine),
+    );
+    format!(
+        "verify fabric {}   {hosts}, {leaves}, {spines}, {}{time}",
+        subject.inventory,
+        format_count(report.links.len(), "link")
+    )
 }
 
 fn counted_tier(count: usize, tier: Tier) -> String {

@@ -104,50 +104,51 @@ fn list_next_steps(finding: &FabricFinding, subject: &FabricSubject) -> Vec<Stri
                 finding.kind.code()
             )]
         }
-        LinkProblemKind::Unknown if finding.said.contains("counts no pause frames") => {
-            vec![
-                "on SONiC: `counterpoll show` has to tell port, queue and pg-drop enabled; on a \
-                 host: ethtool -S NETDEV"
-                    .to_owned(),
-            ]
-        }
-        LinkProblemKind::Unknown
-            if finding.said.contains("set back")
-                || finding.said.contains("between the readings") =>
-        {
-            vec![format!(
-                "railwright verify fabric {inventory} again, while nobody clears counters"
-            )]
-        }
-        LinkProblemKind::Unknown if finding.said.ends_with("tells nothing of the port") => {
-            vec!["enter this command on the switch: it tells why".to_owned()]
-        }
-        LinkProblemKind::Unknown if finding.said.contains("dropped as they came") => {
-            vec![format!(
-                "railwright verify fabric {inventory} again without traffic; railwright explain {}",
-                finding.kind.code()
-            )]
-        }
-        LinkProblemKind::Unknown if finding.said.ends_with(NO_COUNTERS) => {
-            let rest = subject
-                .recorded
-                .map(|(file, _)| format!(" --observations {}", one_line(file, 200)))
-                .unwrap_or_default();
-            vec![
-                format!("railwright verify fabric {inventory} --for 0{rest} judges the rest"),
-                format!(
-                    "railwright verify fabric {inventory} --record {RECORDING} reads its devices \
-                     twice, and keeps both readings"
-                ),
-            ]
-        }
-        LinkProblemKind::Unknown => {
-            vec![format!(
-                "railwright drift {inventory} tells what cannot be reached or read; railwright \
-                 explain RW0847"
-            )]
-        }
+        LinkProblemKind::Unknown => list_steps_for_unknown(finding, subject),
     }
+}
+
+/// What finds out what is not known, by what the device said.
+fn list_steps_for_unknown(finding: &FabricFinding, subject: &FabricSubject) -> Vec<String> {
+    let (inventory, said) = (subject.inventory, &finding.said);
+    if said.contains("counts no pause frames") {
+        return vec![
+            "on SONiC: `counterpoll show` has to tell port, queue and pg-drop enabled; on a host: \
+             ethtool -S NETDEV"
+                .to_owned(),
+        ];
+    }
+    if said.contains("set back") || said.contains("between the readings") {
+        return vec![format!(
+            "railwright verify fabric {inventory} again, while nobody clears counters"
+        )];
+    }
+    if said.ends_with("tells nothing of the port") {
+        return vec!["enter this command on the switch: it tells why".to_owned()];
+    }
+    if said.contains("dropped as they came") {
+        return vec![format!(
+            "railwright verify fabric {inventory} again without traffic; railwright explain {}",
+            finding.kind.code()
+        )];
+    }
+    if said.ends_with(NO_COUNTERS) {
+        let rest = subject
+            .recorded
+            .map(|(file, _)| format!(" --observations {}", one_line(file, 200)))
+            .unwrap_or_default();
+        return vec![
+            format!("railwright verify fabric {inventory} --for 0{rest} judges the rest"),
+            format!(
+                "railwright verify fabric {inventory} --record {RECORDING} reads its devices \
+                 twice, and keeps both readings"
+            ),
+        ];
+    }
+    vec![format!(
+        "railwright drift {inventory} tells what cannot be reached or read; railwright explain \
+         RW0847"
+    )]
 }
 
 /// ` (+12)`: packets, bytes or events, as the vendor counts them; nothing where nothing is counted.

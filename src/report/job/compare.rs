@@ -60,7 +60,7 @@ pub fn render_comparison_screen(compared: &JobComparisonView<'_>) -> String {
     out
 }
 
-/// The same as JSON.
+/// Renders the comparison as a JSON document.
 pub fn render_comparison_json(compared: &JobComparisonView<'_>) -> String {
     documents::render_json_document(&ComparisonDocument::of(compared))
 }

@@ -47,7 +47,7 @@ pub fn render_diagnosis_screen(diagnosis: &Diagnosis, name: &str, words: &str) -
     out
 }
 
-/// The same as JSON.
+/// Renders the diagnosis as a JSON document.
 pub fn render_diagnosis_json(diagnosis: &Diagnosis, name: &str) -> String {
     documents::render_json_document(&DiagnosisDocument::of(diagnosis, name))
 }

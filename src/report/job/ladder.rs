@@ -82,7 +82,7 @@ pub struct TrialDocument<'a> {
     outcome: &'a TrialOutcome,
 }
 
-/// The same as JSON.
+/// Renders the ladder as a JSON document.
 pub fn render_ladder_json(ladder: &Ladder) -> String {
     let first = ladder.first_that_fails().map(|(rung, _)| rung);
     documents::render_json_document(&LadderDocument {

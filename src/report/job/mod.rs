@@ -40,7 +40,7 @@ pub fn render_proof_screen(
     out
 }
 
-/// The same as JSON.
+/// Renders the proof as a JSON document.
 pub fn render_proof_json(log: &NcclLog, proof: &NcclProof, expected: &NcclExpectations) -> String {
     documents::render_json_document(&document::ProofDocument::of(log, proof, expected))
 }
@@ -110,43 +110,9 @@ fn collect_job_facts(log: &NcclLog) -> Vec<(&'static str, String)> {
         ));
     }
     for group in devices::group_hosts_by_devices(log).iter().take(8) {
-        let on = if group.hosts.is_empty() {
-            String::new()
-        } else {
-            format!(" on {}", one_line(&group.hosts, 300))
-        };
-        let plural = if group.processes == 1 { "" } else { "es" };
-        let ranks = if group.ranks.is_empty() {
-            String::new()
-        } else {
-            format!(", rank {}", group.ranks)
-        };
-        facts.push((
-            "devices",
-            format!(
-                "{}{on}, {} process{plural}{ranks}",
-                devices::format_device_names(&group.devices),
-                group.processes
-            ),
-        ));
+        facts.push(("devices", describe_device_group(group)));
     }
-    let channels = log.channels();
-    if channels.all() > 0 {
-        let ways = [
-            (channels.rdma_direct, "over verbs with GPUDirect"),
-            (channels.rdma, "over verbs through host memory"),
-            (channels.socket, "over TCP"),
-            (channels.plugin, "over a plugin"),
-            (channels.peer, "from GPU to GPU"),
-            (channels.shared, "over shared memory"),
-        ];
-        let words: Vec<String> = ways
-            .iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, word)| format!("{count} {word}"))
-            .collect();
-        facts.push(("channels", words.join(", ")));
-    }
+    facts.extend(describe_channels(log).map(|words| ("channels", words)));
     for (name, values) in log.environment.iter().take(24) {
         let value = values
             .iter()
@@ -180,4 +146,45 @@ fn collect_job_facts(log: &NcclLog) -> Vec<(&'static str, String)> {
         ));
     }
     facts
+}
+
+fn describe_device_group(group: &devices::HostDeviceGroup) -> String {
+    let on = if group.hosts.is_empty() {
+        String::new()
+    } else {
+        format!(" on {}", one_line(&group.hosts, 300))
+    };
+    let plural = if group.processes == 1 { "" } else { "es" };
+    let ranks = if group.ranks.is_empty() {
+        String::new()
+    } else {
+        format!(", rank {}", group.ranks)
+    };
+    format!(
+        "{}{on}, {} process{plural}{ranks}",
+        devices::format_device_names(&group.devices),
+        group.processes
+    )
+}
+
+/// How many channels go which way; nothing for a log that names none.
+fn describe_channels(log: &NcclLog) -> Option<String> {
+    let channels = log.channels();
+    if channels.all() == 0 {
+        return None;
+    }
+    let ways = [
+        (channels.rdma_direct, "over verbs with GPUDirect"),
+        (channels.rdma, "over verbs through host memory"),
+        (channels.socket, "over TCP"),
+        (channels.plugin, "over a plugin"),
+        (channels.peer, "from GPU to GPU"),
+        (channels.shared, "over shared memory"),
+    ];
+    let words: Vec<String> = ways
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    Some(words.join(", "))
 }

@@ -35,7 +35,7 @@ pub fn render_ray_proof_screen(namespace: &str, name: &str, proof: &RayProof) ->
     )
 }
 
-/// The same as JSON.
+/// Renders the Ray job as a JSON document.
 pub fn render_ray_proof_json(
     namespace: &str,
     name: &str,

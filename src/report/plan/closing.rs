@@ -59,32 +59,7 @@ pub fn rollout_rules(plan: &Plan) -> String {
 
 /// What comes of it, in numbers.
 pub fn render_plan_summary(plan: &Plan, open: &[&PlanNode], held: &[&PlanNode]) -> String {
-    let count = |class: Disruption, kind: TargetKind| {
-        let of_class = open.iter().filter(|n| n.disruption == class);
-        of_class
-            .filter_map(|n| n.target.as_ref().filter(|t| t.kind == kind))
-            .collect::<BTreeSet<_>>()
-            .len()
-    };
-    let mut parts = Vec::new();
-    let emptied = open
-        .iter()
-        .filter(|n| matches!(n.kind, NodeKind::Drain { .. }))
-        .count();
-    if emptied > 0 {
-        parts.push(format!("{} emptied first", format_count(emptied, "node")));
-    }
-    let link = Disruption::LinkBlip;
-    for (class, kind, words) in [
-        (Disruption::Reboot, TargetKind::Host, "reboot"),
-        (link, TargetKind::Host, "lose a link for a moment"),
-        (link, TargetKind::Switch, "take ports down for a moment"),
-    ] {
-        match count(class, kind) {
-            0 => {}
-            n => parts.push(format!("{} will {words}", format_count(n, kind.noun()))),
-        }
-    }
+    let mut parts = list_disturbances(open);
     let members = || open.iter().flat_map(|n| n.members());
     let looked = members()
         .filter(|m| matches!(m.reason, Reason::Disturbed { .. }))
@@ -121,6 +96,37 @@ pub fn render_plan_summary(plan: &Plan, open: &[&PlanNode], held: &[&PlanNode]) 
     };
     parts.push(format!("{unchanged} as they should be{noted}"));
     format!("summary  {}\n", wrap_comma_list(&parts))
+}
+
+/// How many targets are disturbed in which way.
+fn list_disturbances(open: &[&PlanNode]) -> Vec<String> {
+    let count = |class: Disruption, kind: TargetKind| {
+        let of_class = open.iter().filter(|n| n.disruption == class);
+        of_class
+            .filter_map(|n| n.target.as_ref().filter(|t| t.kind == kind))
+            .collect::<BTreeSet<_>>()
+            .len()
+    };
+    let mut parts = Vec::new();
+    let emptied = open
+        .iter()
+        .filter(|n| matches!(n.kind, NodeKind::Drain { .. }))
+        .count();
+    if emptied > 0 {
+        parts.push(format!("{} emptied first", format_count(emptied, "node")));
+    }
+    let link = Disruption::LinkBlip;
+    for (class, kind, words) in [
+        (Disruption::Reboot, TargetKind::Host, "reboot"),
+        (link, TargetKind::Host, "lose a link for a moment"),
+        (link, TargetKind::Switch, "take ports down for a moment"),
+    ] {
+        match count(class, kind) {
+            0 => {}
+            n => parts.push(format!("{} will {words}", format_count(n, kind.noun()))),
+        }
+    }
+    parts
 }
 
 /// Parts joined by commas, on lines of at most 100 columns that begin under the first.
@@ -171,8 +177,9 @@ pub fn go_on_with_outages(plan: &Plan, next: &PlanNextSteps) -> String {
         .clone()
         .unwrap_or_else(|| format!("{}{}", next.inventory, format_narrowing(plan)));
     format!(
-        "\nnext: railwright apply {apply}   (its gate verifies {hosts})\nor as they are: \
-         railwright state return-to-service {} '{hosts}' --reason TEXT\n",
+        "\n\
+         next: railwright apply {apply}   (its gate verifies {hosts})\n\
+         or as they are: railwright state return-to-service {} '{hosts}' --reason TEXT\n",
         next.inventory
     )
 }
@@ -209,8 +216,8 @@ pub fn go_on(plan: &Plan, next: &PlanNextSteps) -> String {
             format_narrowing(plan)
         ),
         None => format!(
-            "digest   {digest}\nnext     railwright plan {0} -o FILE, then railwright apply FILE\n         \
-             or in one go: railwright apply {0}\n",
+            "digest   {digest}\n\
+             next     railwright plan {0} -o FILE, then railwright apply FILE\n         or in one go: railwright apply {0}\n",
             format!("{}{}", next.inventory, format_narrowing(plan))
         ),
     }

@@ -76,6 +76,46 @@ pub fn render_entry_body(nodes: &[&PlanNode], names: Option<&str>) -> String {
         _ => text.to_owned(),
     };
     let mut out = match &node.kind {
+        NodeKind::Change { members, .. } if members.iter().all(is_looked_again) => {
+            looked_again(nodes)
+        }
+        NodeKind::Change { actions, .. } if is_of_switch(node) => {
+            switch::render_switch_members(nodes, &called) + &switch::render_switch_edits(actions)
+        }
+        NodeKind::Change { members, .. } => {
+            let new_packages: Vec<usize> = (0..members.len())
+                .filter(|n| is_new_package(&members[*n]))
+                .collect();
+            let rest = (0..members.len())
+                .filter(|n| !new_packages.contains(n))
+                .map(|n| one_member(nodes, n, &called));
+            render_new_packages(nodes, &new_packages) + &rest.collect::<String>()
+        }
+        _ => render_host_step(node),
+    };
+    if !node.interrupts.is_empty() && node.held.is_none() {
+        let said = if is_of_switch(node) {
+            switch::format_port_interrupts(&node.interrupts)
+        } else {
+            node.interrupts.join("; ")
+        };
+        out.push_str(&wrap_entry_line("interrupts ", &called(&said)));
+    }
+    for wait in list_waits(node).filter(|_| node.held.is_none()) {
+        out.push_str(&wrap_entry_line("waits    ", &called(&wait)));
+    }
+    if let Some(guard) = describe_automatic_rollback(node).filter(|_| node.held.is_none()) {
+        out.push_str(&wrap_entry_line("guard    ", &called(&guard)));
+    }
+    if let Some(held) = format_blocked_reason(node) {
+        out.push_str(&wrap_entry_line("held     ", &called(&held)));
+    }
+    out
+}
+
+/// The first lines of a step that changes no resources.
+fn render_host_step(node: &PlanNode) -> String {
+    match &node.kind {
         NodeKind::Reboot => {
             let what = if node.disruption == Disruption::PowerCycle {
                 "power cycle, by hand"
@@ -107,41 +147,11 @@ pub fn render_entry_body(nodes: &[&PlanNode], names: Option<&str>) -> String {
                 wrap_entry_line("because  ", &why)
             )
         }
-        NodeKind::Gate { .. } | NodeKind::Barrier | NodeKind::Adopt { .. } => String::new(),
-        NodeKind::Change { members, .. } if members.iter().all(is_looked_again) => {
-            looked_again(nodes)
-        }
-        NodeKind::Change { actions, .. } if is_of_switch(node) => {
-            switch::render_switch_members(nodes, &called) + &switch::render_switch_edits(actions)
-        }
-        NodeKind::Change { members, .. } => {
-            let new_packages: Vec<usize> = (0..members.len())
-                .filter(|n| is_new_package(&members[*n]))
-                .collect();
-            let rest = (0..members.len())
-                .filter(|n| !new_packages.contains(n))
-                .map(|n| one_member(nodes, n, &called));
-            render_new_packages(nodes, &new_packages) + &rest.collect::<String>()
-        }
-    };
-    if !node.interrupts.is_empty() && node.held.is_none() {
-        let said = if is_of_switch(node) {
-            switch::format_port_interrupts(&node.interrupts)
-        } else {
-            node.interrupts.join("; ")
-        };
-        out.push_str(&wrap_entry_line("interrupts ", &called(&said)));
+        NodeKind::Gate { .. }
+        | NodeKind::Barrier
+        | NodeKind::Adopt { .. }
+        | NodeKind::Change { .. } => String::new(),
     }
-    for wait in list_waits(node).filter(|_| node.held.is_none()) {
-        out.push_str(&wrap_entry_line("waits    ", &called(&wait)));
-    }
-    if let Some(guard) = describe_automatic_rollback(node).filter(|_| node.held.is_none()) {
-        out.push_str(&wrap_entry_line("guard    ", &called(&guard)));
-    }
-    if let Some(held) = format_blocked_reason(node) {
-        out.push_str(&wrap_entry_line("held     ", &called(&held)));
-    }
-    out
 }
 
 fn is_of_switch(node: &PlanNode) -> bool {

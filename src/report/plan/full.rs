@@ -7,7 +7,7 @@ use super::entry::{
 use crate::value;
 use crate::wrap;
 use railwright_base::text::clean_line;
-use railwright_plan::{NodeKind, PlanNode, Reason};
+use railwright_plan::{Member, NodeKind, PlanNode, Reason};
 use railwright_resource::{DesiredResource, Disruption};
 
 /// What a command runs and what its probe asks: who says yes to it has to have seen it.
@@ -47,40 +47,7 @@ pub fn in_full(node: &PlanNode) -> String {
         out.push_str(&wrap_entry_line("held ", held));
     }
     for member in node.members() {
-        out.push_str(&format!(
-            "  {} {}\n",
-            select_change_symbol(member),
-            clean_line(&member.wish.address.to_string())
-        ));
-        out.push_str(&wrap_entry_line(
-            "because ",
-            &describe_reason_with_place(member),
-        ));
-        out.push_str(&render_residue(member, &str::to_owned));
-        for difference in &member.differences {
-            let change = value::describe_change(&difference.found, &difference.wanted, value::WIDE);
-            out.push_str(&wrap::wrap_field_line(
-                BELOW,
-                &format_difference_label(difference),
-                &change.to_string(),
-                99,
-            ));
-            out.push_str(
-                &value::text_difference(&difference.found, &difference.wanted, "         ")
-                    .unwrap_or_default(),
-            );
-        }
-        for since in &member.since {
-            let change = value::describe_change(&since.wanted, &since.found, value::WIDE);
-            out.push_str(&wrap_entry_line(
-                "drops what somebody changed since we applied it: ",
-                &format!("{}{change}", format_difference_label(since)),
-            ));
-            out.push_str(
-                &value::text_difference(&since.wanted, &since.found, "         ")
-                    .unwrap_or_default(),
-            );
-        }
+        out.push_str(&member_in_full(member));
     }
     for member in node
         .members()
@@ -97,31 +64,7 @@ pub fn in_full(node: &PlanNode) -> String {
     {
         out.push_str(&command_in_full(&member.wish));
     }
-    if let NodeKind::Change {
-        actions, announced, ..
-    } = &node.kind
-    {
-        let words: Vec<String> = actions
-            .iter()
-            .map(railwright_resource::Action::word)
-            .collect();
-        out.push_str(&wrap_entry_line(
-            "does ",
-            &if words.is_empty() {
-                "nothing yet".to_owned()
-            } else {
-                words.join(", ")
-            },
-        ));
-        if !announced.is_empty() {
-            out.push_str(&wrap_entry_line(
-                "may come to do ",
-                &announced
-                    .join(", ")
-                    .replace('*', "what applying it again takes"),
-            ));
-        }
-    }
+    out.push_str(&render_actions(node));
     if !node.after.is_empty() {
         out.push_str(&wrap_entry_line(
             "after ",
@@ -131,6 +74,71 @@ pub fn in_full(node: &PlanNode) -> String {
                 .map(|id| clean_line(id))
                 .collect::<Vec<_>>()
                 .join(", "),
+        ));
+    }
+    out
+}
+
+/// A member with its differences, and with what somebody changed since it was applied.
+fn member_in_full(member: &Member) -> String {
+    let mut out = format!(
+        "  {} {}\n",
+        select_change_symbol(member),
+        clean_line(&member.wish.address.to_string())
+    );
+    out.push_str(&wrap_entry_line(
+        "because ",
+        &describe_reason_with_place(member),
+    ));
+    out.push_str(&render_residue(member, &str::to_owned));
+    for difference in &member.differences {
+        let change = value::describe_change(&difference.found, &difference.wanted, value::WIDE);
+        out.push_str(&wrap::wrap_field_line(
+            BELOW,
+            &format_difference_label(difference),
+            &change.to_string(),
+            99,
+        ));
+        out.push_str(
+            &value::text_difference(&difference.found, &difference.wanted, "         ")
+                .unwrap_or_default(),
+        );
+    }
+    for since in &member.since {
+        let change = value::describe_change(&since.wanted, &since.found, value::WIDE);
+        out.push_str(&wrap_entry_line(
+            "drops what somebody changed since we applied it: ",
+            &format!("{}{change}", format_difference_label(since)),
+        ));
+        out.push_str(
+            &value::text_difference(&since.wanted, &since.found, "         ").unwrap_or_default(),
+        );
+    }
+    out
+}
+
+/// What the step does, and what it may come to do.
+fn render_actions(node: &PlanNode) -> String {
+    let NodeKind::Change {
+        actions, announced, ..
+    } = &node.kind
+    else {
+        return String::new();
+    };
+    let words: Vec<String> = actions
+        .iter()
+        .map(railwright_resource::Action::word)
+        .collect();
+    let does = match words.is_empty() {
+        true => "nothing yet".to_owned(),
+        false => words.join(", "),
+    };
+    let mut out = wrap_entry_line("does ", &does);
+    if !announced.is_empty() {
+        let may_do = announced.join(", ");
+        out.push_str(&wrap_entry_line(
+            "may come to do ",
+            &may_do.replace('*', "what applying it again takes"),
         ));
     }
     out

@@ -82,24 +82,7 @@ fn render_plan_page(plan: &Plan, next: &PlanNextSteps) -> String {
     out.push_str(&emptied::not_emptied(plan));
     out.push_str(&out_of_service::of_plan(plan));
     if !held.is_empty() {
-        let causes = held_by_cluster(plan);
-        let on_host = |node: &PlanNode| {
-            node.target
-                .as_ref()
-                .is_some_and(|target| target.kind == TargetKind::Host)
-        };
-        let (later, now): (Vec<&PlanNode>, Vec<&PlanNode>) = held.iter().partition(|node| {
-            on_host(node)
-                && node
-                    .held
-                    .as_ref()
-                    .is_some_and(|why| causes.contains_key(why))
-        });
-        if !now.is_empty() {
-            out.push_str(&render_heading("HELD: not carried out in this run"));
-            out.push_str(&fold::render_plan_entries(&now));
-        }
-        out.push_str(&on_hosts_later(&later, &causes));
+        out.push_str(&render_blocked_sections(plan, &held));
     }
     out.push_str(&set_aside(plan));
     out.push('\n');
@@ -112,6 +95,30 @@ fn render_plan_page(plan: &Plan, next: &PlanNextSteps) -> String {
     out.push_str(&next.time);
     out.push_str(&closing::render_plan_summary(plan, &open, &held));
     out.push_str(&closing::go_on(plan, next));
+    out
+}
+
+/// Steps that the plan holds; on hosts, those that wait for a change of a cluster are named apart.
+fn render_blocked_sections(plan: &Plan, held: &[&PlanNode]) -> String {
+    let mut out = String::new();
+    let causes = held_by_cluster(plan);
+    let on_host = |node: &PlanNode| {
+        node.target
+            .as_ref()
+            .is_some_and(|target| target.kind == TargetKind::Host)
+    };
+    let (later, now): (Vec<&PlanNode>, Vec<&PlanNode>) = held.iter().partition(|node| {
+        on_host(node)
+            && node
+                .held
+                .as_ref()
+                .is_some_and(|why| causes.contains_key(why))
+    });
+    if !now.is_empty() {
+        out.push_str(&render_heading("HELD: not carried out in this run"));
+        out.push_str(&fold::render_plan_entries(&now));
+    }
+    out.push_str(&on_hosts_later(&later, &causes));
     out
 }
 
@@ -425,5 +432,7 @@ fn render_dropped_fields(plan: &Plan) -> String {
     )
 }
 
+#[cfg(test)]
+mod grouping_tests;
 #[cfg(test)]
 mod tests;

@@ -1,17 +1,17 @@
-//! The plan's screen.
+//! The plan's screen: what it says of each change, of the gate, of the end and of a drain.
 
 use super::*;
-use railwright_base::{Address, Digest, SourceLocation};
+use railwright_base::{Address, Digest};
 use railwright_plan::{
-    AttributeDifference, AutomaticRollback, DrainPolicy, GateCoverage, Member, NotEmptied,
-    PlannedDiff, Reason, RolloutPolicy,
+    AttributeDifference, DrainPolicy, GateCoverage, Member, NotEmptied, PlannedDiff, Reason,
+    RolloutPolicy,
 };
 use railwright_resource::{DesiredResource, Plane, Reading, Want};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A removal, every text of it as a host's own record may have it.
-fn plan(text: &str) -> Plan {
+pub(super) fn plan(text: &str) -> Plan {
     let address = Address::host("a", "file", text);
     let wish = DesiredResource {
         address: address.clone(),
@@ -88,7 +88,7 @@ fn plan(text: &str) -> Plan {
 }
 
 /// The plan above for these hosts, its text replaced.
-fn of_hosts(names: &[&str], change: impl Fn(&str, &mut PlanNode)) -> Plan {
+pub(super) fn of_hosts(names: &[&str], change: impl Fn(&str, &mut PlanNode)) -> Plan {
     let mut plan = plan("x");
     let first = plan.nodes.remove(0);
     for name in names {
@@ -99,23 +99,6 @@ fn of_hosts(names: &[&str], change: impl Fn(&str, &mut PlanNode)) -> Plan {
         plan.nodes.push(node);
     }
     plan
-}
-
-#[test]
-fn what_is_held_for_a_step_of_its_own_host_is_one_entry_for_all_hosts() {
-    let plan = of_hosts(&["n1", "n2", "n3"], |name, node| {
-        node.held = Some(format!(
-            "it needs host/{name}/kernel_parameter/iommu, which is held"
-        ));
-    });
-    let text = render_plan_screen(&plan, &PlanNextSteps::default());
-    assert_eq!(
-        text.matches("held     it needs kernel_parameter/iommu, which is held")
-            .count(),
-        1,
-        "{text}"
-    );
-    assert!(text.contains(" - n[1-3]         file x"), "{text}");
 }
 
 #[test]
@@ -250,58 +233,6 @@ fn what_a_release_makes_is_told_by_its_kinds_where_it_is_much() {
 }
 
 #[test]
-fn rails_with_the_same_to_say_are_one_entry_and_one_that_differs_stands_apart() {
-    let rails = ["ens0f0np0", "ens1f0np0", "ens2f0np0"];
-    let mut plan = plan("x");
-    let first = plan.nodes.remove(0);
-    for (host, rail) in ["n1", "n2"]
-        .into_iter()
-        .flat_map(|host| rails.map(|rail| (host, rail)))
-    {
-        let mut node = first.clone();
-        (node.target, node.after, node.disruption) =
-            (Some(Target::host(host)), Vec::new(), Disruption::LinkBlip);
-        node.interrupts = Arc::new([format!("traffic on {rail} stops")]);
-        let NodeKind::Change { members, .. } = &mut node.kind else {
-            panic!()
-        };
-        members[0].wish.address = Address::host(host, "link", rail);
-        let found = Arc::make_mut(&mut members[0].found);
-        (found.removal, found.residue) = (false, Vec::new());
-        let of = |attribute: &str, wanted: Reading| AttributeDifference {
-            attribute: attribute.to_owned(),
-            plane: Plane::Running,
-            wanted,
-            found: Reading::Absent,
-            by: None,
-        };
-        found.differences = vec![
-            of("mtu", Reading::is(9000)),
-            of("addresses", Reading::is(format!("{host}.{rail}"))),
-        ];
-        if rail == "ens2f0np0" {
-            found.differences.push(of("up", Reading::is(true)));
-        }
-        plan.nodes.push(node);
-    }
-    let text = render_plan_screen(&plan, &PlanNextSteps::default());
-    let entries: Vec<&str> = text.lines().filter(|line| line.starts_with(" ~")).collect();
-    assert_eq!(
-        entries,
-        [
-            " ~ n[1-2]         link ens[0-1]f0np0",
-            " ~ n[1-2]         link ens2f0np0"
-        ],
-        "{text}"
-    );
-    assert!(
-        text.contains("interrupts traffic on ens[0-1]f0np0 stops\n")
-            && text.contains("2 between them\n"),
-        "{text}"
-    );
-}
-
-#[test]
 fn a_removal_says_what_it_drops_and_planes_are_explained_where_they_stand() {
     let since = |found: &str| AttributeDifference {
         attribute: "content".to_owned(),
@@ -399,198 +330,6 @@ fn no_name_writes_to_the_terminal_or_begins_a_line_of_its_own() {
         );
         assert!(text.contains("x\u{fffd} - all hosts"), "{text}");
     }
-}
-
-/// A node for each of these hosts and sysctls, and what it differs in: (attribute, plane, found,
-/// wanted).
-fn sysctls(
-    hosts: &[&str],
-    names: &[&str],
-    reason: &Reason,
-    differences: &[(&str, Plane, Reading, Reading)],
-) -> Plan {
-    let mut plan = plan("x");
-    let first = plan.nodes.remove(0);
-    for (name, host) in names
-        .iter()
-        .flat_map(|name| hosts.iter().map(move |host| (name, host)))
-    {
-        let mut node = first.clone();
-        (node.target, node.interrupts) = (Some(Target::host(*host)), Arc::default());
-        node.after.clear();
-        let NodeKind::Change { members, .. } = &mut node.kind else {
-            unreachable!()
-        };
-        let place = SourceLocation {
-            file: "x/cluster.yaml".to_owned(),
-            line: 7,
-            column: 1,
-            path: "fabric".to_owned(),
-        };
-        let want = Want {
-            kind: "sysctl".to_owned(),
-            body: serde_json::Value::Null,
-            module: format!("m/{name}"),
-            places: vec![place],
-        };
-        members[0].wish = DesiredResource {
-            address: Address::host(host, "sysctl", name),
-            after: Vec::new(),
-            want: want.into(),
-        };
-        members[0].reason = reason.clone();
-        let differences =
-            differences
-                .iter()
-                .map(|(attribute, plane, found, wanted)| AttributeDifference {
-                    attribute: (*attribute).to_owned(),
-                    plane: *plane,
-                    found: found.clone(),
-                    wanted: wanted.clone(),
-                    by: None,
-                });
-        let found = PlannedDiff {
-            removal: false,
-            differences: differences.collect(),
-            residue: Vec::new(),
-            ..(*members[0].found).clone()
-        };
-        members[0].found = Arc::new(found);
-        plan.nodes.push(node);
-    }
-    plan
-}
-
-/// The screen's entries, without what stands around them.
-fn entries_of(plan: &Plan) -> String {
-    let text = render_plan_screen(plan, &PlanNextSteps::default());
-    assert!(
-        text.lines().all(|line| line.chars().count() <= 100),
-        "{text}"
-    );
-    let lines = text
-        .lines()
-        .skip_while(|line| !line.starts_with("RELOAD"))
-        .skip(1);
-    lines
-        .take_while(|line| !line.is_empty())
-        .map(|line| format!("{line}\n"))
-        .collect()
-}
-
-#[test]
-fn many_resources_with_little_to_say_are_a_list() {
-    let (is, absent) = (|value: i32| Reading::is(value), || Reading::Absent);
-    let both = [
-        ("value", Plane::Persisted, absent(), is(4)),
-        ("value", Plane::Running, is(1), is(4)),
-    ];
-    let alike = [
-        ("value", Plane::Persisted, is(1), is(4)),
-        ("value", Plane::Running, is(1), is(4)),
-    ];
-    let names = ["net.a", "net.long.er", "net.b"];
-    insta::assert_snapshot!(entries_of(&sysctls(&["n1", "n2"], &names, &Reason::Takeover, &both)), @r"
-     ~ n[1-2]         sysctl, 3 of them
-           net.a        value absent (persisted), 1 (running) -> 4   x/cluster.yaml:7
-           net.long.er  value absent (persisted), 1 (running) -> 4   x/cluster.yaml:7
-           net.b        value absent (persisted), 1 (running) -> 4   x/cluster.yaml:7
-           because  not ours so far, and other than the spec wants it: module m
-    ");
-    insta::assert_snapshot!(entries_of(&sysctls(&["n1"], &names, &Reason::New, &alike)), @r"
-     + n1             sysctl, 3 of them
-           net.a        value 4   x/cluster.yaml:7
-           net.long.er  value 4   x/cluster.yaml:7
-           net.b        value 4   x/cluster.yaml:7
-           because  new: module m
-    ");
-    insta::assert_snapshot!(entries_of(&sysctls(&["n1"], &names, &Reason::Drifted, &alike)), @r"
-     ~ n1             sysctl, 3 of them
-           net.a        value 1 -> 4 (persisted, running)
-           net.long.er  value 1 -> 4 (persisted, running)
-           net.b        value 1 -> 4 (persisted, running)
-           because  drifted: changed on the target since we applied it
-    ");
-}
-
-#[test]
-fn no_host_is_lost_where_two_resources_look_alike_on_the_screen() {
-    let differences = [("value", Plane::Running, Reading::is(1), Reading::is(4))];
-    let mut both = sysctls(&["n1"], &["x\u{7}"], &Reason::Drifted, &differences);
-    both.nodes
-        .extend(sysctls(&["n2", "n3"], &["x\u{8}"], &Reason::Drifted, &differences).nodes);
-    assert!(
-        entries_of(&both).starts_with(" ~ n[1-3] "),
-        "{}",
-        entries_of(&both)
-    );
-}
-
-#[test]
-fn what_only_some_hosts_are_guarded_against_or_lose_is_told_of_those() {
-    let differences = [("value", Plane::Running, Reading::is(1), Reading::is(4))];
-    let mut plan = sysctls(&["n1", "n2", "n3"], &["x"], &Reason::Drifted, &differences);
-    if let NodeKind::Change { guard, .. } = &mut plan.nodes[1].kind {
-        *guard = Some(AutomaticRollback {
-            because: "e1 carries our own connection".to_owned(),
-            seconds: 180,
-        });
-    }
-    plan.nodes[2].interrupts = Arc::new(["a link".to_owned()]);
-    insta::assert_snapshot!(entries_of(&plan), @r"
-     ~ n1             sysctl x
-           value (running)        1 -> 4
-           because  drifted: changed on the target since we applied it
-     ~ n2             sysctl x
-           value (running)        1 -> 4
-           because  drifted: changed on the target since we applied it
-           guard    reverts by itself after 180 s unless confirmed over a new connection (e1 carries
-                    our own connection)
-     ~ n3             sysctl x
-           value (running)        1 -> 4
-           because  drifted: changed on the target since we applied it
-           interrupts a link
-    ");
-}
-
-#[test]
-fn few_resources_or_long_ones_or_those_of_other_hosts_are_no_list() {
-    let differences = [("value", Plane::Running, Reading::is(1), Reading::is(4))];
-    let is_list = |plan: &Plan| entries_of(plan).contains("of them");
-    assert!(is_list(&sysctls(
-        &["n1"],
-        &["a", "b", "c"],
-        &Reason::Takeover,
-        &differences
-    )));
-    assert!(!is_list(&sysctls(
-        &["n1"],
-        &["a", "b"],
-        &Reason::Takeover,
-        &differences
-    )));
-    let long = "x".repeat(70);
-    let mixed = sysctls(&["n1"], &["a", "b", &long], &Reason::Takeover, &differences);
-    assert!(!is_list(&mixed) && entries_of(&mixed).contains(&long));
-    let mut other = sysctls(
-        &["n1", "n2"],
-        &["a", "b", "c"],
-        &Reason::Takeover,
-        &differences,
-    );
-    other.nodes.pop();
-    assert!(!is_list(&other), "{}", entries_of(&other));
-    let disturbs = sysctls(&["n1"], &["a", "b", "c"], &Reason::Takeover, &differences);
-    let nodes = disturbs
-        .nodes
-        .iter()
-        .cloned()
-        .map(|node| PlanNode {
-            interrupts: Arc::new(["a link".to_owned()]),
-            ..node
-        })
-        .collect();
-    assert!(!is_list(&Plan { nodes, ..disturbs }));
 }
 
 #[test]

@@ -39,19 +39,7 @@ fn render_wave_text(
     if waves.is_empty() {
         return String::new();
     }
-    let proves = match proof {
-        GateCoverage::Rdma => "a gate of RDMA checks",
-        GateCoverage::RdmaAndNccl => "a gate of RDMA checks and NCCL's tests",
-        GateCoverage::Nccl => "a gate of NCCL's tests",
-        GateCoverage::ModuleChecks => "a gate of the modules' checks",
-        GateCoverage::Nothing => "a gate with nothing to check (no rails, no checks)",
-        GateCoverage::NotSaid => "a gate",
-    };
-    let gate = if waves.len() > 1 {
-        format!("{proves} after each")
-    } else {
-        format!("then {proves}")
-    };
+    let gate = describe_gate(proof, waves.len());
     let shown: Vec<String> = waves
         .iter()
         .map(|hosts| clean_line(&nodeset::fold_node_set(hosts)))
@@ -93,6 +81,21 @@ fn render_wave_text(
         "{}{shown}{rest}",
         wrap_labelled_text("waves    ", &head, COLUMNS)
     )
+}
+
+fn describe_gate(proof: GateCoverage, waves: usize) -> String {
+    let proves = match proof {
+        GateCoverage::Rdma => "a gate of RDMA checks",
+        GateCoverage::RdmaAndNccl => "a gate of RDMA checks and NCCL's tests",
+        GateCoverage::Nccl => "a gate of NCCL's tests",
+        GateCoverage::ModuleChecks => "a gate of the modules' checks",
+        GateCoverage::Nothing => "a gate with nothing to check (no rails, no checks)",
+        GateCoverage::NotSaid => "a gate",
+    };
+    match waves {
+        2.. => format!("{proves} after each"),
+        _ => format!("then {proves}"),
+    }
 }
 
 fn format_rollout_limits(policy: &RolloutPolicy) -> String {

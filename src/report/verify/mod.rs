@@ -67,7 +67,7 @@ fn render_nccl_figures(report: &VerifyReport) -> String {
     }
 }
 
-/// The same as JSON, with the verdict of the whole.
+/// Renders the results as a JSON document, with the verdict of the whole.
 pub fn render_verify_json(report: &VerifyReport) -> String {
     document::render_json_document(&VerifyDocument::of(report))
 }

@@ -20,6 +20,17 @@ use serde_json::{Value, json};
 /// The kind.
 pub struct Bond;
 
+const FIELDS: [&str; 8] = [
+    "netdev",
+    "members",
+    "mode",
+    "miimon",
+    "lacp_rate",
+    "xmit_hash_policy",
+    "primary",
+    "known_after",
+];
+
 /// Hash policies (the Linux kernel: Documentation/networking/bonding.rst).
 pub const HASH_POLICIES: [&str; 6] = [
     "layer2",
@@ -82,66 +93,10 @@ impl ResourceKind for Bond {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let known = [
-            "netdev",
-            "members",
-            "mode",
-            "miimon",
-            "lacp_rate",
-            "xmit_hash_policy",
-            "primary",
-            "known_after",
-        ];
-        let mut fields = Fields::of(body, &known);
+        let mut fields = Fields::of(body, &FIELDS);
         let netdev = fields.netdev(true);
-        let members: Vec<&str> = fields
-            .get("members")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .collect();
-        let listed = fields
-            .get("members")
-            .and_then(Value::as_array)
-            .map_or(0, Vec::len);
-        let mut once = members.clone();
-        once.sort_unstable();
-        once.dedup();
-        if members.is_empty()
-            || listed != once.len()
-            || members
-                .iter()
-                .any(|name| !is_netdev(name) || Some(*name) == netdev)
-        {
-            fields.error(
-                "/members",
-                "`members` must be a list of netdevs, each once",
-                Some("such as [eno1, eno2]".to_owned()),
-            );
-        }
-        let mode = fields.text("mode", true);
-        for (field, text, all) in [
-            ("mode", mode, &MODES[..]),
-            (
-                "lacp_rate",
-                fields.text("lacp_rate", false),
-                &["slow", "fast"][..],
-            ),
-            (
-                "xmit_hash_policy",
-                fields.text("xmit_hash_policy", false),
-                &HASH_POLICIES[..],
-            ),
-        ] {
-            if let Some(text) = text.filter(|text| !all.contains(text)) {
-                fields.error(
-                    &format!("/{field}"),
-                    format!("`{text}` is no {field} of a bond"),
-                    Some(format!("one of {}", all.join(", "))),
-                );
-            }
-        }
+        let members = check_members(&mut fields, netdev);
+        check_words(&mut fields);
         fields.number("miimon", 0..=60_000);
         if fields
             .text("primary", false)
@@ -194,6 +149,52 @@ impl ResourceKind for Bond {
 
     fn after_kinds(&self) -> &'static [&'static str] {
         &["kernel_module", "kernel_module_build"]
+    }
+}
+
+/// Checks the members of a bond of this name, and returns those that are texts.
+fn check_members<'a>(fields: &mut Fields<'a>, netdev: Option<&str>) -> Vec<&'a str> {
+    let listed = fields.get("members").and_then(Value::as_array);
+    let members: Vec<&str> = listed
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let mut once = members.clone();
+    once.sort_unstable();
+    once.dedup();
+    if members.is_empty()
+        || listed.map_or(0, Vec::len) != once.len()
+        || members
+            .iter()
+            .any(|name| !is_netdev(name) || Some(*name) == netdev)
+    {
+        fields.error(
+            "/members",
+            "`members` must be a list of netdevs, each once",
+            Some("such as [eno1, eno2]".to_owned()),
+        );
+    }
+    members
+}
+
+/// Checks the fields that take one word of a list.
+fn check_words(fields: &mut Fields<'_>) {
+    let mode = fields.text("mode", true);
+    let lacp_rate = fields.text("lacp_rate", false);
+    let hash_policy = fields.text("xmit_hash_policy", false);
+    for (field, text, all) in [
+        ("mode", mode, &MODES[..]),
+        ("lacp_rate", lacp_rate, &["slow", "fast"][..]),
+        ("xmit_hash_policy", hash_policy, &HASH_POLICIES[..]),
+    ] {
+        if let Some(text) = text.filter(|text| !all.contains(text)) {
+            fields.error(
+                &format!("/{field}"),
+                format!("`{text}` is no {field} of a bond"),
+                Some(format!("one of {}", all.join(", "))),
+            );
+        }
     }
 }
 

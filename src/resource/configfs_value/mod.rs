@@ -194,13 +194,15 @@ fn build_configfs_unit(wish: &DesiredResource) -> PersistenceUnit {
 /// do yet.
 fn render_configfs_unit_script(wish: &DesiredResource) -> String {
     format!(
-        "netdev={netdev}\nfind_device() {{ for g in \
-         /sys/class/infiniband/*/ports/1/gid_attrs/ndevs/0 /sys/class/infiniband/*/parent; do\n[ \
-         \"$(cat \"$g\" 2>/dev/null)\" = \"$netdev\" ] || continue; \
-         d=${{g#/sys/class/infiniband/}}; printf %s \"${{d%%/*}}\"; return 0; done; return 1; \
-         }}\nfor t in 1 2 3 4 5; do device=$(find_device) && break; sleep 1; done\n[ -n \
-         \"$device\" ] || exit 0\nmodprobe -q rdma_cm; [ -d {ROOT}/rdma_cm ] || mount -t configfs \
-         none {ROOT}\nmkdir -p \"{ROOT}/rdma_cm/$device\" && printf '%s\\n' {value} \
+        "netdev={netdev}\n\
+         find_device() {{ for g in /sys/class/infiniband/*/ports/1/gid_attrs/ndevs/0 \
+         /sys/class/infiniband/*/parent; do\n\
+         [ \"$(cat \"$g\" 2>/dev/null)\" = \"$netdev\" ] || continue; \
+         d=${{g#/sys/class/infiniband/}}; printf %s \"${{d%%/*}}\"; return 0; done; return 1; }}\n\
+         for t in 1 2 3 4 5; do device=$(find_device) && break; sleep 1; done\n\
+         [ -n \"$device\" ] || exit 0\n\
+         modprobe -q rdma_cm; [ -d {ROOT}/rdma_cm ] || mount -t configfs none {ROOT}\n\
+         mkdir -p \"{ROOT}/rdma_cm/$device\" && printf '%s\\n' {value} \
          >\"{ROOT}/rdma_cm/$device/ports/1/{attribute}\"\n",
         netdev = quote_for_shell(extract_netdev_name(wish)),
         value = quote_for_shell(&value_text(wish)),
@@ -321,8 +323,10 @@ pub fn list_configfs_access_needs(path: &str) -> Vec<RootAccessNeed> {
 pub fn read_script(path: &str) -> String {
     let full = quote_rooted_path(&format!("{ROOT}/{path}"));
     format!(
-        "f={full}; [ -d \"$f\" ] || exit 1\ngrep -rs . \"$f\" /dev/null | while IFS= read -r l; do \
-         printf '%s\\n' \"${{l#\"$R\"}}\"; done\nexit 0\n"
+        "f={full}; [ -d \"$f\" ] || exit 1\n\
+         grep -rs . \"$f\" /dev/null | while IFS= read -r l; do printf '%s\\n' \"${{l#\"$R\"}}\"; \
+         done\n\
+         exit 0\n"
     )
 }
 
@@ -336,9 +340,13 @@ pub fn set_script(path: &str, value: &str) -> String {
         .next()
         .unwrap_or_default();
     format!(
-        "set -e\nmodprobe -q configfs || :\nmodprobe -q {module} || :\n[ -d {ROOT}/{module} ] || \
-         mount -t configfs none {ROOT}\nf={path}\nmkdir -p \"${{f%/*}}\"\nprintf '%s\\n' {value} \
-         >\"$f\"\n",
+        "set -e\n\
+         modprobe -q configfs || :\n\
+         modprobe -q {module} || :\n\
+         [ -d {ROOT}/{module} ] || mount -t configfs none {ROOT}\n\
+         f={path}\n\
+         mkdir -p \"${{f%/*}}\"\n\
+         printf '%s\\n' {value} >\"$f\"\n",
         module = quote_for_shell(subsystem),
         path = quote_for_shell(path),
         value = quote_for_shell(value),

@@ -39,8 +39,8 @@ pub fn rest_paths(port: &str) -> [String; 3] {
         .map(|place| format!("/interface/{port}/{place}"))
 }
 
-/// The same lines as the program prints, from what the REST API gave for a port; without counters
-/// none are told.
+/// The lines that the program prints for a port, made from what the REST API gave for it; where it
+/// gave no counters, a line that says so.
 pub fn rest_lines(port: &str, counters: Option<&Value>, watchdog: Option<&Value>) -> String {
     let Some(counters) = counters else {
         return format!("port {port}\nunread NVUE tells no counters of the port\n");

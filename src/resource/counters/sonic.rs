@@ -41,16 +41,24 @@ fn render_counters_lua() -> String {
     };
     let [port, queue, group] = MAPS;
     format!(
-        "local out = {{}}\nlocal function say(id, name, said) local v = redis.call('hget', \
-         'COUNTERS:' .. id, name); if v then out[#out + 1] = said .. ' ' .. v end end\nfor _, port \
-         in ipairs(ARGV) do\nout[#out + 1] = 'port ' .. port\nlocal id = redis.call('hget', \
-         '{port_map}', port)\nif not id then out[#out + 1] = 'absent' else\nfor n = 0, 7 do\nfor \
-         _, name in ipairs({{{of_port}}}) do local said = string.format(name, n); say(id, said, \
-         said) end\nlocal q = redis.call('hget', '{queue_map}', port .. ':' .. n)\nif q then for \
-         _, name in ipairs({{{of_queues}}}) do say(q, name, name .. '/' .. n) end end\nlocal g = \
-         redis.call('hget', '{group_map}', port .. ':' .. n)\nif g then for _, name in \
-         ipairs({{{of_groups}}}) do say(g, name, name .. '/' .. n) end end\nend end end\nreturn \
-         table.concat(out, '\\n')",
+        "local out = {{}}\n\
+         local function say(id, name, said) local v = redis.call('hget', 'COUNTERS:' .. id, name); \
+         if v then out[#out + 1] = said .. ' ' .. v end end\n\
+         for _, port in ipairs(ARGV) do\n\
+         out[#out + 1] = 'port ' .. port\n\
+         local id = redis.call('hget', '{port_map}', port)\n\
+         if not id then out[#out + 1] = 'absent' else\n\
+         for n = 0, 7 do\n\
+         for _, name in ipairs({{{of_port}}}) do local said = string.format(name, n); say(id, \
+         said, said) end\n\
+         local q = redis.call('hget', '{queue_map}', port .. ':' .. n)\n\
+         if q then for _, name in ipairs({{{of_queues}}}) do say(q, name, name .. '/' .. n) end \
+         end\n\
+         local g = redis.call('hget', '{group_map}', port .. ':' .. n)\n\
+         if g then for _, name in ipairs({{{of_groups}}}) do say(g, name, name .. '/' .. n) end \
+         end\n\
+         end end end\n\
+         return table.concat(out, '\\n')",
         port_map = port.0,
         queue_map = queue.0,
         group_map = group.0,

@@ -70,7 +70,7 @@ impl FileState {
         )
     }
 
-    /// The same of a file that may hold a secret: of its content only the seal.
+    /// What stands at the path of a file that may hold a secret: of its content only the seal.
     pub fn at_sealed(path: &str, answers: &ReadResults) -> Self {
         FileState::by(
             &Read::SealedFile {

@@ -128,6 +128,88 @@ impl<'a> DesiredFile<'a> {
     }
 }
 
+fn check_path(path: &str, errors: &mut Vec<BodyError>) {
+    require_condition(
+        errors,
+        is_clean_path(path),
+        "/path",
+        "the path must be absolute and without `..`",
+        "write it as /etc/name.conf",
+    );
+    require_condition(
+        errors,
+        path != OWN_FOLDER && !path.starts_with(&format!("{OWN_FOLDER}/")),
+        "/path",
+        "railwright keeps its own record of the host there",
+        "choose a path outside of /var/lib/railwright",
+    );
+}
+
+/// Checks mode, owner and group.
+fn check_rights(body: &Value, errors: &mut Vec<BodyError>) {
+    let text = |field: &str| body.get(field).and_then(Value::as_str);
+    if let Some(mode) = text("mode") {
+        let octal = (3..=5).contains(&mode.len()) && mode.chars().all(|c| ('0'..='7').contains(&c));
+        require_condition(
+            errors,
+            octal,
+            "/mode",
+            "the mode must be octal digits in quotes",
+            "for example \"0644\"",
+        );
+    }
+    for field in ["owner", "group"] {
+        if let Some(name) = text(field) {
+            require_condition(
+                errors,
+                is_word(name, "._-"),
+                &format!("/{field}"),
+                "this is no user or group name",
+                "for example root",
+            );
+        }
+    }
+}
+
+/// Checks that there is a content where there is to be a file, and that it can be written.
+fn check_content(body: &Value, errors: &mut Vec<BodyError>) {
+    let text = |field: &str| body.get(field).and_then(Value::as_str);
+    match text("state") {
+        None | Some("present") => require_condition(
+            errors,
+            body.get("content").is_some(),
+            "",
+            "`content` is missing",
+            "give the content, or `template`, or `state: absent`",
+        ),
+        Some("absent") => {}
+        Some(_) => errors.push(super::body::new_body_error(
+            "/state",
+            "the state is `present` or `absent`",
+            None,
+        )),
+    }
+    let Some(content) = text("content") else {
+        return;
+    };
+    if !secret::list_secret_names(content).is_empty() {
+        require_condition(
+            errors,
+            normal_mode(text("mode").unwrap_or("0644")).ends_with('0'),
+            "/mode",
+            "every user of the host could read the secret in this file",
+            "give a mode without rights for others, such as \"0600\" or \"0640\"",
+        );
+    }
+    require_condition(
+        errors,
+        !content.contains('\0'),
+        "/content",
+        "the content holds a NUL byte",
+        "only text can be written",
+    );
+}
+
 impl ResourceKind for File {
     fn name(&self) -> &'static str {
         "file"
@@ -139,78 +221,11 @@ impl ResourceKind for File {
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
         let mut errors = check_fields(body, "", FIELDS);
-        let text = |field: &str| body.get(field).and_then(Value::as_str);
-        if let Some(path) = text("path") {
-            require_condition(
-                &mut errors,
-                is_clean_path(path),
-                "/path",
-                "the path must be absolute and without `..`",
-                "write it as /etc/name.conf",
-            );
-            require_condition(
-                &mut errors,
-                path != OWN_FOLDER && !path.starts_with(&format!("{OWN_FOLDER}/")),
-                "/path",
-                "railwright keeps its own record of the host there",
-                "choose a path outside of /var/lib/railwright",
-            );
+        if let Some(path) = body.get("path").and_then(Value::as_str) {
+            check_path(path, &mut errors);
         }
-        if let Some(mode) = text("mode") {
-            let octal =
-                (3..=5).contains(&mode.len()) && mode.chars().all(|c| ('0'..='7').contains(&c));
-            require_condition(
-                &mut errors,
-                octal,
-                "/mode",
-                "the mode must be octal digits in quotes",
-                "for example \"0644\"",
-            );
-        }
-        for field in ["owner", "group"] {
-            if let Some(name) = text(field) {
-                require_condition(
-                    &mut errors,
-                    is_word(name, "._-"),
-                    &format!("/{field}"),
-                    "this is no user or group name",
-                    "for example root",
-                );
-            }
-        }
-        match text("state") {
-            None | Some("present") => require_condition(
-                &mut errors,
-                body.get("content").is_some(),
-                "",
-                "`content` is missing",
-                "give the content, or `template`, or `state: absent`",
-            ),
-            Some("absent") => {}
-            Some(_) => errors.push(super::body::new_body_error(
-                "/state",
-                "the state is `present` or `absent`",
-                None,
-            )),
-        }
-        if !secret::list_secret_names(text("content").unwrap_or_default()).is_empty() {
-            require_condition(
-                &mut errors,
-                normal_mode(text("mode").unwrap_or("0644")).ends_with('0'),
-                "/mode",
-                "every user of the host could read the secret in this file",
-                "give a mode without rights for others, such as \"0600\" or \"0640\"",
-            );
-        }
-        if let Some(content) = text("content") {
-            require_condition(
-                &mut errors,
-                !content.contains('\0'),
-                "/content",
-                "the content holds a NUL byte",
-                "only text can be written",
-            );
-        }
+        check_rights(body, &mut errors);
+        check_content(body, &mut errors);
         errors
     }
 

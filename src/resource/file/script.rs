@@ -9,9 +9,11 @@ use railwright_base::quote::quote_for_shell;
 
 /// What `stat` said with `STAT_FORMAT`, as the words `$1` to `$7` and as the first line of an
 /// answer. An owner without a name is told by number.
-const TAKE_APART: &str = "set -f; IFS=/; set -- $s; unset IFS; set +f\n[ \"$#\" = 7 ] || exit \
-                          2\nu=$2; g=$3; [ \"$u\" != UNKNOWN ] || u=$4; [ \"$g\" != UNKNOWN ] || \
-                          g=$5\nprintf '%s %s %s %s %s' \"$1\" \"$u\" \"$g\" \"$6\" \"$7\"\n";
+const TAKE_APART: &str = "set -f; IFS=/; set -- $s; unset IFS; set +f\n\
+                          [ \"$#\" = 7 ] || exit 2\n\
+                          u=$2; g=$3; [ \"$u\" != UNKNOWN ] || u=$4; [ \"$g\" != UNKNOWN ] || \
+                          g=$5\n\
+                          printf '%s %s %s %s %s' \"$1\" \"$u\" \"$g\" \"$6\" \"$7\"\n";
 
 /// Bytes that travel as they are, in the words of tr: tab, line feed, carriage return, and what
 /// ASCII prints.
@@ -37,33 +39,51 @@ pub fn shared_script(paths: &[&str]) -> String {
 /// ASCII comes as base64.
 pub fn read_script(path: &str) -> String {
     format!(
-        "{HERE}\nf={path}\nif [ ! -e \"$f\" ] && [ ! -L \"$f\" ]; then\nd=${{f%/*}}; while [ -n \
-         \"$d\" ] && [ \"$d\" != \"$R\" ] && [ ! -d \"$d\" ]; do d=${{d%/*}}; \
-         done\nd=${{d#\"$R\"}}; printf 'folder %s\\n' \"${{d:-/}}\"; false\nelse (\nl='\n'; \
-         w=$l${{file_stats-}}$l\ncase $w in *\"|$f$l\"*) s=${{w%%\"|$f$l\"*}}; s=${{s##*\"$l\"}} \
-         ;; *) s=$(stat -c {STAT_FORMAT} \"$f\") || exit 2 ;; esac\nplain() {{ case \
-         $l${{file_plain-}}$l in *\"$l$f$l\"*) ;; *) [ \"$(tr -d '{PLAIN}' <\"$f\" | wc -c)\" -eq \
-         0 ] ;; esac; }}\n{TAKE_APART}if [ -L \"$f\" ] || [ ! -f \"$f\" ]; then echo\nelif [ \
-         \"$6\" -gt {CONTENT_LIMIT_BYTES} ]; then echo ', sha256'; sha256sum <\"$f\" | cut -d' ' \
-         -f1\nelif plain; then echo; cat \"$f\" || exit 3\nelse echo ', base64'; base64 <\"$f\" || \
-         exit 3\nfi\n) fi\n",
+        "{HERE}\n\
+         f={path}\n\
+         if [ ! -e \"$f\" ] && [ ! -L \"$f\" ]; then\n\
+         d=${{f%/*}}; while [ -n \"$d\" ] && [ \"$d\" != \"$R\" ] && [ ! -d \"$d\" ]; do \
+         d=${{d%/*}}; done\n\
+         d=${{d#\"$R\"}}; printf 'folder %s\\n' \"${{d:-/}}\"; false\n\
+         else (\n\
+         l='\n\
+         '; w=$l${{file_stats-}}$l\n\
+         case $w in *\"|$f$l\"*) s=${{w%%\"|$f$l\"*}}; s=${{s##*\"$l\"}} ;; *) s=$(stat -c \
+         {STAT_FORMAT} \"$f\") || exit 2 ;; esac\n\
+         plain() {{ case $l${{file_plain-}}$l in *\"$l$f$l\"*) ;; *) [ \"$(tr -d '{PLAIN}' <\"$f\" \
+         | wc -c)\" -eq 0 ] ;; esac; }}\n\
+         {TAKE_APART}if [ -L \"$f\" ] || [ ! -f \"$f\" ]; then echo\n\
+         elif [ \"$6\" -gt {CONTENT_LIMIT_BYTES} ]; then echo ', sha256'; sha256sum <\"$f\" | cut \
+         -d' ' -f1\n\
+         elif plain; then echo; cat \"$f\" || exit 3\n\
+         else echo ', base64'; base64 <\"$f\" || exit 3\n\
+         fi\n\
+         ) fi\n",
         path = quote_rooted_path(path)
     )
 }
 
-/// The same without rights: by lines of sudoers for `stat` and `cat` of exactly this path, where it
-/// is root's alone. What stands above an absent file is not known then.
+/// Reads a file as [`read_script`] does, without rights: by lines of sudoers for `stat` and `cat`
+/// of exactly this path, where it is root's alone. What stands above an absent file is not known
+/// then.
 pub fn read_script_for_others(path: &str) -> String {
     format!(
-        "f={path}\nif hid \"$f\" || {{ [ -f \"$f\" ] && [ ! -L \"$f\" ] && [ ! -r \"$f\" ]; }}; \
-         then\nmay cat \"$f\" && may stat -c {STAT_FORMAT} \"$f\" || {{ [ -z \"$secret\" ] || {{ \
-         lack reads \"$f\"; exit 1; }}; lack reads \"$f\" \"$(line cat \"$f\")\"; exit 1; \
-         }}\ns=$(root stat -c {STAT_FORMAT} \"$f\") || case $(root stat -c {STAT_FORMAT} \"$f\" \
-         2>&1) in *'No such file'*) exit 1 ;; *) exit 2 ;; esac\n{TAKE_APART}case $7 in regular*) \
-         ;; *) echo; exit 0 ;; esac\nif [ \"$6\" -gt {CONTENT_LIMIT_BYTES} ]; then echo ', \
-         sha256'; root cat \"$f\" | sha256sum | cut -d' ' -f1\nelif [ \"$(root cat \"$f\" | tr -d \
-         '\\11\\12\\15\\40-\\176' | head -c 1 | wc -c)\" -eq 0 ]; then echo; root cat \"$f\" || \
-         exit 3\nelse echo ', base64'; root cat \"$f\" | base64 || exit 3\nfi\nexit 0\nfi\n{open}",
+        "f={path}\n\
+         if hid \"$f\" || {{ [ -f \"$f\" ] && [ ! -L \"$f\" ] && [ ! -r \"$f\" ]; }}; then\n\
+         may cat \"$f\" && may stat -c {STAT_FORMAT} \"$f\" || {{ [ -z \"$secret\" ] || {{ lack \
+         reads \"$f\"; exit 1; }}; lack reads \"$f\" \"$(line cat \"$f\")\"; exit 1; }}\n\
+         s=$(root stat -c {STAT_FORMAT} \"$f\") || case $(root stat -c {STAT_FORMAT} \"$f\" 2>&1) \
+         in *'No such file'*) exit 1 ;; *) exit 2 ;; esac\n\
+         {TAKE_APART}case $7 in regular*) ;; *) echo; exit 0 ;; esac\n\
+         if [ \"$6\" -gt {CONTENT_LIMIT_BYTES} ]; then echo ', sha256'; root cat \"$f\" | \
+         sha256sum | cut -d' ' -f1\n\
+         elif [ \"$(root cat \"$f\" | tr -d '\\11\\12\\15\\40-\\176' | head -c 1 | wc -c)\" -eq 0 \
+         ]; then echo; root cat \"$f\" || exit 3\n\
+         else echo ', base64'; root cat \"$f\" | base64 || exit 3\n\
+         fi\n\
+         exit 0\n\
+         fi\n\
+         {open}",
         path = quote_rooted_path(path),
         open = read_script(path),
     )
@@ -83,7 +103,7 @@ pub fn write_script(path: &str, content: &str, mode: &str, owner: &str, group: &
     )
 }
 
-/// The same for content that is no text.
+/// Writes content that is no text, given as base64, as [`write_script`] does.
 pub fn write_binary_script(
     path: &str,
     base64: &str,
@@ -167,11 +187,19 @@ fn split_shell_path(path: &str) -> (String, String) {
 fn replace_script(path: &str, producer: &str, mode: &str, owner: &str, group: &str) -> String {
     let (folder, name) = split_shell_path(path);
     format!(
-        "(set -eu\n{BUILT_IN}{functions}into {folder}; inside; f=../{name}\n{producer} \
-         >./new\nchown {owner} ./new\nchmod {mode} ./new\nis_so() {{ [ \"$(stat -c '%a %u:%g' \
-         ./new)\" = \"$(stat -c '%a %u:%g' \"$f\")\" ] || {{ touch -r \"$f\" ./new; false; }}; \
-         }}\nif [ -f \"$f\" ] && [ ! -L \"$f\" ] && cmp -s ./new \"$f\" && is_so\nthen :; \
-         else\nsync ./new 2>/dev/null || sync\nmv -fT ./new \"$f\"\nfi\n)\n",
+        "(set -eu\n\
+         {BUILT_IN}{functions}into {folder}; inside; f=../{name}\n\
+         {producer} >./new\n\
+         chown {owner} ./new\n\
+         chmod {mode} ./new\n\
+         is_so() {{ [ \"$(stat -c '%a %u:%g' ./new)\" = \"$(stat -c '%a %u:%g' \"$f\")\" ] || {{ \
+         touch -r \"$f\" ./new; false; }}; }}\n\
+         if [ -f \"$f\" ] && [ ! -L \"$f\" ] && cmp -s ./new \"$f\" && is_so\n\
+         then :; else\n\
+         sync ./new 2>/dev/null || sync\n\
+         mv -fT ./new \"$f\"\n\
+         fi\n\
+         )\n",
         functions = folder_functions(),
         mode = quote_for_shell(mode),
         owner = quote_for_shell(&format!("{owner}:{group}")),

@@ -102,7 +102,7 @@ pub fn find_desired_seal(wish: &DesiredResource) -> Option<Result<&str, String>>
     Some(said)
 }
 
-/// The same content by its seal, where the body has one for it.
+/// The seal of the content that a file had before us, where the body has it.
 pub fn find_earlier_content_seal(wish: &DesiredResource, earlier: &FileState) -> Option<Reading> {
     let seal = wish.text(BEFORE)?;
     matches!(

@@ -353,7 +353,11 @@ fn record_before_values(rows: &BTreeMap<String, FirmwareSettingRow>) -> Value {
             .filter_map(|(name, row)| Some((name, cell(row).as_ref()?.0.as_str())))
             .collect()
     };
-    json!({ "default": column(|row| &row.default), "running": column(|row| &row.current), "next_boot": column(|row| &row.next_boot) })
+    json!({
+        "default": column(|row| &row.default),
+        "running": column(|row| &row.current),
+        "next_boot": column(|row| &row.next_boot),
+    })
 }
 
 fn plan_firmware_actions(wish: &DesiredResource, device: &str, assessment: &mut Assessment) {

@@ -44,8 +44,9 @@ pub fn set_script(device: &str, settings: &BTreeMap<String, String>) -> String {
         .collect();
     format!(
         "for t in mlxconfig mstconfig; do command -v \"$t\" >/dev/null 2>&1 && exec \"$t\" -d {} \
-         --yes set {}; done\necho 'railwright: neither mlxconfig nor mstconfig is installed' \
-         >&2\nexit 127\n",
+         --yes set {}; done\n\
+         echo 'railwright: neither mlxconfig nor mstconfig is installed' >&2\n\
+         exit 127\n",
         quote_for_shell(device),
         sh_words(words.iter().map(String::as_str)),
     )

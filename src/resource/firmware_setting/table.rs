@@ -28,7 +28,7 @@ pub struct FirmwareSettingRow {
 pub struct Cell(pub String);
 
 impl Cell {
-    /// The same value, by its word, its number or both.
+    /// True where this is the wanted value, given by its word, its number or both.
     pub fn is(&self, wanted: &str) -> bool {
         let same = |text: &str| {
             text.eq_ignore_ascii_case(wanted)

@@ -8,6 +8,7 @@
 //! the change itself brings is taken away.
 
 pub mod path;
+mod routes;
 pub mod script;
 
 pub use path::find_rollback_reason;
@@ -28,8 +29,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// lost connection is only noticed after 45 s, and a link may take as long again to come up.
 pub const DEFAULT_S: u32 = 180;
 
-/// The same on a switch: a patch of all its ports takes minutes (sonic-net/sonic-buildimage#22370),
-/// and has to be over by then.
+/// Seconds after which the guard of a switch reverts by itself: a patch of all its ports takes
+/// minutes (sonic-net/sonic-buildimage#22370), and has to be over by then.
 pub const SWITCH_S: u32 = 900;
 
 /// One thing that a guard keeps as it is.
@@ -291,5 +292,7 @@ fn addresses(wish: &DesiredResource) -> Vec<String> {
     addresses.iter().map(ToString::to_string).collect()
 }
 
+#[cfg(test)]
+mod netdev_restore_tests;
 #[cfg(test)]
 mod tests;

@@ -95,7 +95,6 @@ pub fn find_rollback_reason(
     if wish.body.get("guard").and_then(Value::as_bool) == Some(true) {
         return Some("its module asks for a guard".to_owned());
     }
-    let said = |name: &str, reason: &str| format!("{name}: {reason}");
     let of_switch = assessment.actions.iter().find_map(|action| match action {
         Action::EditSwitch { system, .. } | Action::SaveSwitch { system } => Some(*system),
         _ => None,
@@ -103,15 +102,24 @@ pub fn find_rollback_reason(
     if let Some(system) = of_switch {
         return Some(system.guarded_because().to_owned());
     }
+    let (name, reason) = find_reason_by_kind(wish, ours)?;
+    Some(format!("{name}: {reason}"))
+}
+
+/// The file, unit, setting or package by which we reach the host, and how.
+fn find_reason_by_kind<'w>(
+    wish: &'w DesiredResource,
+    ours: &BTreeSet<String>,
+) -> Option<(&'w str, &'static str)> {
     match wish.kind.as_str() {
         "file" => {
             let path = wish.text("path")?;
-            find_file_reason(path).map(|reason| said(path, reason))
+            Some((path, find_file_reason(path)?))
         }
         "systemd_unit" => {
             let name = wish.text("name")?;
-            find_unit_reason(name.rsplit_once('.').map_or(name, |(bare, _)| bare))
-                .map(|reason| said(name, reason))
+            let bare = name.rsplit_once('.').map_or(name, |(bare, _)| bare);
+            Some((name, find_unit_reason(bare)?))
         }
         "sysctl" => {
             let key = wish.text("key")?;
@@ -120,19 +128,14 @@ pub fn find_rollback_reason(
                 .iter()
                 .find_map(|start| path.strip_prefix(start))?
                 .split_once('/')?;
-            (netdev == "all" || ours.contains(netdev)).then(|| {
-                said(
-                    key,
-                    "it holds for the netdev that carries our own connection",
-                )
-            })
+            let reason = "it holds for the netdev that carries our own connection";
+            (netdev == "all" || ours.contains(netdev)).then_some((key, reason))
         }
         "package" if wish.text("state") == Some("absent") => {
             let name = wish.text("name")?;
-            PACKAGES
-                .iter()
-                .find(|(package, _)| Some(*package) == name.split(':').next())
-                .map(|(_, reason)| said(name, reason))
+            let bare = name.split(':').next()?;
+            let (_, reason) = PACKAGES.iter().find(|(package, _)| *package == bare)?;
+            Some((name, *reason))
         }
         _ => None,
     }

@@ -2,6 +2,7 @@
 //! `$boot` is set when the host has booted since: what only ran is gone with the boot then, and
 //! what a lease gave is not ours to bring back.
 
+use super::routes::ROUTES;
 use super::{Guard, Keep};
 use crate::file::script::folder_functions;
 use crate::link::owner::reload_script;
@@ -97,10 +98,11 @@ pub fn restore_script(guard: &Guard) -> String {
 /// connection proves nothing before; and with one that it does not take, it would not start again
 /// (sshd(8): `-t`, SIGHUP).
 pub const SERVER_READS: &str = "s=$(command -v sshd || echo /usr/sbin/sshd); [ -x \"$s\" ] || exit \
-                                0\ne=$(\"$s\" -t 2>&1) || \
-                                { printf '%s\\n' \"$e\" | head -n 1 | tr -d '\\r'; exit 65; }\nfor \
-                                u in ssh sshd; do ! systemctl is-active --quiet \"$u.service\" || \
-                                { systemctl reload \"$u.service\" 2>&1; exit; }; done\n";
+                                0\n\
+                                e=$(\"$s\" -t 2>&1) || \
+                                { printf '%s\\n' \"$e\" | head -n 1 | tr -d '\\r'; exit 65; }\n\
+                                for u in ssh sshd; do ! systemctl is-active --quiet \"$u.service\" \
+                                || { systemctl reload \"$u.service\" 2>&1; exit; }; done\n";
 
 pub(super) fn describe_kept_item(keep: &Keep) -> String {
     match keep {
@@ -164,11 +166,14 @@ fn render_restore_commands(n: usize, keep: &Keep, guard: &Guard) -> String {
 
 /// Of a file that is not there the deepest folder that is, so that none stays which came with the
 /// file.
-const KEEP_FILE: &str = "keep_file() {\nif [ -d \"$2\" ] && [ ! -L \"$2\" ]; then echo \"there is \
-                         a folder at $2\" >&2; exit 74; fi\nif [ -e \"$2\" ] || [ -L \"$2\" ]; \
-                         then cp -a -- \"$2\" \"$k/$1\" || exit 74; return; fi\ne=${2%/*}; while [ \
-                         -n \"$e\" ] && [ ! -d \"$e\" ]; do e=${e%/*}; done\nprintf '%s\\n' \"$e\" \
-                         >\"$k/$1.absent\" || exit 74\n}\n";
+const KEEP_FILE: &str = "keep_file() {\n\
+                         if [ -d \"$2\" ] && [ ! -L \"$2\" ]; then echo \"there is a folder at \
+                         $2\" >&2; exit 74; fi\n\
+                         if [ -e \"$2\" ] || [ -L \"$2\" ]; then cp -a -- \"$2\" \"$k/$1\" || exit \
+                         74; return; fi\n\
+                         e=${2%/*}; while [ -n \"$e\" ] && [ ! -d \"$e\" ]; do e=${e%/*}; done\n\
+                         printf '%s\\n' \"$e\" >\"$k/$1.absent\" || exit 74\n\
+                         }\n";
 
 /// Where something stands there that is neither what was there before nor what the change put there
 /// (`$ours`), it is somebody else's.
@@ -193,15 +198,16 @@ const KEEP_EACH: &str = r#"e=; case $p in */conf/all/*) e="${p%/all/*}/*/${p##*/
 case $p in */ipv4/conf/all/forwarding | */ipv4/ip_forward) e="$e /proc/sys/net/ipv4/conf/*/forwarding /proc/sys/net/ipv4/conf/*/accept_redirects" ;; esac
 for v in $e; do echo "$v $(cat "$v")"; done >"$k/$n.each""#;
 
-/// What holds neither its earlier value nor one of the change (`$ours`) is somebody else's. All is
-/// read before anything is written: the kernel writes to others with it.
+/// What holds neither its earlier value nor one of the change (`$ours`) is somebody else's, or after
+/// a boot what the host boots with. All is read before anything is written: the kernel writes to
+/// others with it.
 const RESTORE_SYSCTL: &str = r#"[ -e "$k/$n" ] || exit 0
 s=0
 plain() { set -f; set -- $1; set +f; echo "$*"; }
 back_to() {
 is=$(plain "$(cat "$1")"); to=$(plain "$2")
 [ "$is" != "$to" ] && [ "${1##*/}" = "${p##*/}" ] || return 0
-printf '%s\n' "$ours" | grep -qxF -e "$is" || { echo "$1: somebody else has set it to $is since, and it stays so"; to=$is; s=1; }
+printf '%s\n' "$ours" | grep -qxF -e "$is" || { to=$is; [ -n "$boot" ] || { echo "$1: somebody else has set it to $is since, and it stays so"; s=1; }; }
 }
 back_to "$p" "$(cat "$k/$n")"; echo "$p $to" >"$k/$n.back"
 while read -r v value; do
@@ -210,55 +216,6 @@ back_to "$v" "$value"; echo "$v $to" >>"$k/$n.back"
 done <"$k/$n.each"
 while read -r v value; do [ "$(plain "$(cat "$v")")" = "$value" ] || echo "$value" >"$v" || s=1; done <"$k/$n.back"
 exit $s
-"#;
-
-/// Next hops and routes are kept as `ip` prints them, and what is missing of them is given back,
-/// each by itself, again and again until no more comes back: one goes by another, whoever made
-/// them. What a routing daemon has put in the place of one meanwhile is its own decision, and
-/// stays. The kernel takes members from a group of next hops, so one that has lost some is given
-/// all again. What has an end gets that of a router's advertisement (RFC 4861, 6.2.1). Groups are
-/// of no family: `-o` stands for none. Without /sys nobody knows which netdevs there are.
-const ROUTES: &str = r#"[ -d /sys/class/net ] && command -v awk >/dev/null || { echo 'there is no /sys or no awk here' >&2; exit 74; }
-paths() {
-for v in -4 -6; do echo "family $v"; ip $v nexthop show 2>/dev/null; done
-echo 'family -o'; ip nexthop show groups 2>/dev/null
-for v in -4 -6; do echo "family $v"; [ $v = -6 ] && [ ! -e /proc/sys/net/ipv6 ] || ip -d -o $v route show table all || return; done
-}
-missing() { awk '
-function word(w, i) { for (i = 1; i < NF; i++) if ($i == w) return $(i + 1); return "" }
-$1 == "family" { v = $2; next }
-/^\t/ || /^(local|broadcast|anycast|multicast) .* proto kernel / { next }
-{
-gsub(/[\\ \t]+/, " "); sub(/ $/, ""); sub(/^unicast /, ""); sub(/ error -?[0-9]+/, ""); sub(/ expires [0-9]+sec/, " expires 1800"); sub(/ nh_info .*/, "")
-gsub(/ (dead|linkdown|pervasive|offload|trap|notify|rt_offload|rt_trap|rt_offload_failed|unresolved)/, "")
-ours = word("nhid") in mine
-for (i = 1; i < NF; i++) if ($i == "dev" && index(ENVIRON["links"], " " $(i + 1) " ")) ours = 1
-if ($1 == "id") {
-sub(/ scope [^ ]+/, ""); sub(/ unbalanced_time [^ ]+/, "")
-key = $1 $2; yields = n = split(word("group"), part, "/")
-for (i = 1; i <= n; i++) { sub(/,.*/, "", part[i]); if (part[i] in mine) ours = 1; if (was) member[key, part[i]]; else if (!((key, part[i]) in member)) yields = 0 }
-if (ours && was) mine[$2]
-} else {
-if (match($0, / nhid [0-9]+/)) { l = substr($0, 1, RSTART + RLENGTH - 1); r = substr($0, RSTART + RLENGTH); sub(/ nexthop .*/, "", r); sub(/^.* dev [^ ]+/, "", r); $0 = l r }
-if (match($0, / segs [0-9]+ \[ [^]]* \]/)) { l = substr($0, 1, RSTART); r = substr($0, RSTART + RLENGTH); m = substr($0, RSTART + 1, RLENGTH - 3); sub(/.*\[ /, "", m); gsub(/ /, ",", m); $0 = l "segs " m r }
-key = v " " ($1 ~ /^[a-z]+$/ && $1 != "default" ? $2 : $1) " " word("table") " " word("metric") " " word("tos") " " word("from")
-yields = word("proto") ~ /^(kernel|boot|static|dhcp|ra)$/
-ours = ours && index(ENVIRON["families"], v)
-}
-}
-was { kept[v, $0]; twins[key]++; if (ours) { line[++lines] = $0; to[lines] = key; of[lines] = v } next }
-{ is[v, $0]; if (!((v, $0) in kept) && !yields) theirs[key] }
-END { for (i = 1; i <= lines; i++) { $0 = line[i]
-if (!((of[i], $0) in is) && !(to[i] in theirs) && !("id" word("nhid") in theirs)) print of[i], ($1 == "id" ? "nexthop replace" : twins[to[i]] > 1 ? "route append" : "route replace"), $0 } }
-' was=1 "$1" was= -; }
-routes_back() {
-export links=" $1 " families="$2"; t=0; e=; o=
-while m=$(paths | missing "$k/$n.routes") || { s=1; return; }; [ -n "$m" ] && [ $t -lt 30 ]; do
-t=$((t + 1)); [ "$m" != "$o" ] || { t=$((t + 5)); sleep 1; }
-o=$m; e=$(set -f; printf '%s\n' "$m" | while read -r v r; do ip $v $r 2>&1 </dev/null; done)
-done
-[ -z "$m" ] || { s=1; printf '%s\n' "$e" "$m"; }
-}
 "#;
 
 /// With what lies above it: the kernel takes their MTU down with it, never up again, and their
@@ -288,7 +245,8 @@ set -f; set -- $r; o=
 while [ $# -gt 0 ]; do case $1 in
 peer|brd|scope|metric) o="$o $1 $2"; shift ;;
 valid_lft|preferred_lft) o="$o $1 ${2%sec}"; shift ;;
-noprefixroute|nodad) o="$o $1" ;;
+noprefixroute|nodad|mngtmpaddr|home|autojoin) o="$o $1" ;;
+"$d":*) o="$o label ${1%\\}" ;;
 esac; shift; done
 set +f
 ip addr add "$a" $o dev "$d" || s=1
@@ -297,7 +255,7 @@ done <"$k/$n.addresses"
 "#;
 
 const KEEP_IPV6: &str = r#"if [ -e /proc/sys/net/ipv6 ]; then
-ip -6 -o addr show >"$k/$n.addresses" && paths >"$k/$n.routes" && ip -6 neigh show nud permanent >"$k/$n.neighbours" || exit 74
+ip -6 -o addr show >"$k/$n.addresses" && paths >"$k/$n.routes" || exit 74
 fi"#;
 
 /// Nothing is taken away, and what is of a netdev that is gone by then is left out. A route that
@@ -306,7 +264,6 @@ const RESTORE_IPV6: &str = r#"[ -e "$k/$n.addresses" ] || exit 0
 s=0; bring_back
 [ -z "$boot" ] || exit $s
 routes_back "$(ls /sys/class/net | tr '\n' ' ')" -6
-while read -r a _ i _ l _; do [ ! -e "/sys/class/net/$i" ] || ip -6 neigh replace "$a" lladdr "$l" dev "$i" nud permanent || s=1; done <"$k/$n.neighbours"
 exit $s
 "#;
 
@@ -333,13 +290,17 @@ drop "$i" "$ours"
 exit $s
 "#;
 
+/// What holds until the next boot (`-runtime`) comes back so: `disable` takes away the links below
+/// /etc alone (systemctl(1)).
 const RESTORE_UNIT: &str = r#"was() { sed -n "s/^$1=//p" "$k/$n"; }
 is=$(systemctl show -p UnitFileState -- "$u" | sed -n 's/^UnitFileState=//p'); s=0
 if [ "$is" != "$(was UnitFileState)" ]; then
 case $is in masked*) systemctl unmask -- "$u" || s=1 ;; esac
 case $(was UnitFileState) in
+enabled-runtime) systemctl disable -- "$u" && systemctl enable --runtime -- "$u" || s=1 ;;
 enabled*) systemctl enable -- "$u" || s=1 ;;
 disabled) systemctl disable -- "$u" || s=1 ;;
+masked-runtime) systemctl mask --runtime -- "$u" || s=1 ;;
 masked*) systemctl mask -- "$u" || s=1 ;;
 esac; fi
 case $(was ActiveState) in
@@ -350,5 +311,8 @@ exit $s
 "#;
 
 /// `try NAME SCRIPT`. `timeout` of busybox knows no long options and is good enough here.
-const TRY: &str = "try() \
-                   {\nT=; command -v timeout >/dev/null 2>&1 && T=\"timeout $l\"\nk=$k boot=$boot $T sh -c \"$2\" </dev/null >>\"$k/../log\" 2>&1 || failed=\"$failed $1\"\n}\n";
+const TRY: &str = "try() {\n\
+                   T=; command -v timeout >/dev/null 2>&1 && T=\"timeout $l\"\n\
+                   k=$k boot=$boot $T sh -c \"$2\" </dev/null >>\"$k/../log\" 2>&1 || \
+                   failed=\"$failed $1\"\n\
+                   }\n";

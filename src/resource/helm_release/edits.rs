@@ -1,5 +1,6 @@
 //! What others set on the objects of a release, beside what a new revision would change: it is
-//! overwritten or deleted by that revision, and so belongs to what a plan was made against.
+//! overwritten or deleted by that revision, and so belongs to what a plan was made against. A field
+//! that others added stays with its object and goes with it.
 
 use super::compare::HelmReleaseChange;
 use crate::kubernetes_object::manifest;
@@ -20,8 +21,8 @@ pub fn settled(
         .filter_map(manifest::parse_object_name)
         .map(|object| object.to_string())
         .collect();
-    let is_due =
-        is_due || !changes.is_empty() || edits.iter().any(|edit| stay.contains(object_of(edit)));
+    let is_set_back = |edit: &HelmReleaseChange| !edit.added && stay.contains(object_of(edit));
+    let is_due = is_due || !changes.is_empty() || edits.iter().any(is_set_back);
     let mut all = changes;
     if is_due {
         all.extend(varying);
@@ -41,7 +42,7 @@ pub fn settled(
                 rendered: false,
                 ..std::mem::take(change)
             };
-        } else if stay.contains(object_of(edit)) {
+        } else if is_set_back(edit) {
             all.push(edit.clone());
         } else if go.contains(object_of(edit)) {
             all.push(HelmReleaseChange {

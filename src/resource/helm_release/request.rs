@@ -131,6 +131,10 @@ impl ReleaseRecord {
     }
 }
 
+/// The status of a release of which Helm keeps the history alone: an upgrade installs it anew
+/// (helm/helm: cmd/helm/upgrade.go, `isReleaseUninstalled`).
+pub const UNINSTALLED: &str = "uninstalled";
+
 /// The newest revision of a release.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct InstalledRelease {
@@ -203,6 +207,9 @@ pub enum HelmReleasePreview {
         /// The digest of the chart as it was rendered.
         #[serde(default)]
         content: String,
+        /// The digest of what it rendered to, without what varies; nothing where a secret is in it.
+        #[serde(default)]
+        rendering: Option<String>,
         /// What is not as wished: values, rendered objects, and objects that somebody changed on
         /// the cluster.
         changes: Vec<HelmReleaseChange>,

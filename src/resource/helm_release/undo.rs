@@ -1,9 +1,9 @@
 //! Uninstalls a release that was not there before us.
 
-use super::request::{HelmReleaseState, InstalledRelease};
+use super::diff::find_unfinished_operation;
+use super::request::InstalledRelease;
 use super::{
-    decode_release_state, edits, find_unfinished_operation, insert_attribute,
-    insert_presence_attribute, parse_helm_release,
+    decode_release_state, edits, insert_attribute, insert_presence_attribute, parse_helm_release,
 };
 use crate::{
     Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading,
@@ -11,7 +11,8 @@ use crate::{
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// What is done for that, what goes with it, and what stays.
+/// Plans the uninstallation of a release that we brought, with what it interrupts and what it
+/// leaves behind. A release that was there before us stays.
 pub(super) fn plan_helm_release_undo(
     last_applied: &DesiredResource,
     before: &Value,
@@ -26,23 +27,14 @@ pub(super) fn plan_helm_release_undo(
             insert_presence_attribute(&mut assessment, Reading::Absent, Reading::Unknown(reason));
             return assessment;
         }
-        Ok(HelmReleaseState {
-            installed: None, ..
-        }) => {
-            insert_presence_attribute(&mut assessment, Reading::Absent, Reading::Absent);
-            return assessment;
-        }
-        Ok(HelmReleaseState {
-            installed: Some(installed),
-            ..
-        }) => installed,
+        Ok(found) => found.installed,
+    };
+    let Some(installed) = installed else {
+        insert_presence_attribute(&mut assessment, Reading::Absent, Reading::Absent);
+        return assessment;
     };
     let release = parse_helm_release(last_applied);
-    let brought = before.get("existed").and_then(Value::as_bool) == Some(false);
-    if !brought
-        || !installed.ours
-        || last_applied.body.get("adopt").and_then(Value::as_bool) == Some(true)
-    {
+    if !is_to_be_uninstalled(last_applied, before, &installed) {
         assessment.residue.push(format!(
             "release {}/{} stays: it was there before us",
             release.namespace, release.name
@@ -50,79 +42,80 @@ pub(super) fn plan_helm_release_undo(
         return assessment;
     }
     insert_presence_attribute(&mut assessment, Reading::Absent, Reading::is("present"));
-    match installed.status.as_str() {
-        "deployed" => {}
-        // Half gone: Helm goes on with it where it is asked again (helm/helm:
-        // pkg/action/uninstall.go, `Uninstall.Run`).
-        "uninstalling" => insert_attribute(
-            &mut assessment,
-            "status",
-            Reading::Absent,
-            Reading::is("uninstalling"),
-        ),
-        status => {
-            insert_attribute(
-                &mut assessment,
-                "status",
-                Reading::Absent,
-                Reading::is(status),
-            );
-            assessment.refusal = find_unfinished_operation(last_applied, &installed);
-        }
-    }
+    diff_release_status(last_applied, &installed, &mut assessment);
     assessment.disruption = Disruption::Restart;
-    assessment.interrupts = installed
-        .runs
-        .iter()
-        .map(|object| format!("pods of {object} end"))
-        .collect();
-    let gone = |kind: &String| {
-        format!(
-            "every {kind} of the cluster is deleted: its definition is one of the release's own \
-             objects"
-        )
-    };
-    assessment
-        .interrupts
-        .extend(installed.defines.iter().map(gone));
-    assessment.interrupts.extend(
-        installed
-            .hooks_run
-            .iter()
-            .map(|hook| format!("{hook} runs, as its chart says")),
-    );
+    assessment.interrupts = list_interruptions(&installed);
     note_edits(&mut assessment, &installed);
-    assessment.residue = installed
-        .kept
-        .iter()
-        .map(|object| format!("{object} stays: its chart says so"))
-        .collect();
-    assessment.residue.extend(
-        installed
-            .hooks_stay
-            .iter()
-            .map(|hook| format!("what {hook} made stays: Helm leaves it")),
-    );
-    let keeps = last_applied
-        .body
-        .get("keeps")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
-    assessment
-        .residue
-        .extend(keeps.filter_map(Value::as_str).map(str::to_owned));
+    assessment.residue = list_residue(last_applied, &installed);
     if assessment.refusal.is_none() {
-        let (name, namespace) = (release.name, release.namespace);
-        let (deletes, looked_at) = (installed.deletes, installed.record);
         assessment.actions = vec![Action::UninstallRelease {
-            name,
-            namespace,
-            deletes,
-            looked_at,
+            name: release.name,
+            namespace: release.namespace,
+            deletes: installed.deletes,
+            looked_at: installed.record,
         }];
     }
     assessment
+}
+
+/// True for a release that we brought and that is still ours alone.
+fn is_to_be_uninstalled(
+    last_applied: &DesiredResource,
+    before: &Value,
+    installed: &InstalledRelease,
+) -> bool {
+    let is_brought = before.get("existed").and_then(Value::as_bool) == Some(false);
+    let is_adopted = last_applied.body.get("adopt").and_then(Value::as_bool) == Some(true);
+    is_brought && installed.ours && !is_adopted
+}
+
+fn diff_release_status(
+    last_applied: &DesiredResource,
+    installed: &InstalledRelease,
+    assessment: &mut Assessment,
+) {
+    let status = installed.status.as_str();
+    if status == "deployed" {
+        return;
+    }
+    insert_attribute(assessment, "status", Reading::Absent, Reading::is(status));
+    // Half gone: Helm goes on with it where it is asked again (helm/helm: pkg/action/uninstall.go,
+    // `Uninstall.Run`).
+    if status != "uninstalling" {
+        assessment.refusal = find_unfinished_operation(last_applied, installed);
+    }
+}
+
+fn list_interruptions(installed: &InstalledRelease) -> Vec<String> {
+    let mut out = Vec::new();
+    for object in &installed.runs {
+        out.push(format!("pods of {object} end"));
+    }
+    for kind in &installed.defines {
+        out.push(format!(
+            "every {kind} of the cluster is deleted: its definition is one of the release's own \
+             objects"
+        ));
+    }
+    for hook in &installed.hooks_run {
+        out.push(format!("{hook} runs, as its chart says"));
+    }
+    out
+}
+
+/// What Helm leaves on the cluster, and what the wish itself says that the chart leaves elsewhere.
+fn list_residue(last_applied: &DesiredResource, installed: &InstalledRelease) -> Vec<String> {
+    let mut out = Vec::new();
+    for object in &installed.kept {
+        out.push(format!("{object} stays: its chart says so"));
+    }
+    for hook in &installed.hooks_stay {
+        out.push(format!("what {hook} made stays: Helm leaves it"));
+    }
+    let keeps = last_applied.body.get("keeps").and_then(Value::as_array);
+    let keeps = keeps.into_iter().flatten().filter_map(Value::as_str);
+    out.extend(keeps.map(str::to_owned));
+    out
 }
 
 /// What others changed on objects that go along is lost with them.

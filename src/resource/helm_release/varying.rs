@@ -3,8 +3,10 @@
 //! by itself it is no reason for a revision, or there would be one for ever. A revision that is due
 //! anyway changes all of it, and a chart that was changed may have put it where something else was.
 
-use super::compare::{HelmReleaseChange, called, diff_rendered_objects, index_objects_by_name};
-use crate::kubernetes_object::manifest;
+use super::compare::{HelmReleaseChange, diff_rendered_objects};
+use super::rendered_objects::{called, index_objects_by_name, parse_rendered_name};
+use crate::kubernetes_object::paths::collect_leaf_fields;
+use railwright_base::Digest;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -68,6 +70,49 @@ pub fn told_apart(
     (steady, varying)
 }
 
+/// Shows what varies from revision to revision and is known of the next one: what `next`, the same
+/// revision rendered once more, has too.
+pub fn show_words_of_this_revision(
+    varying: &mut [HelmReleaseChange],
+    wanted: &[Value],
+    next: &[Value],
+    installed: &[Value],
+) {
+    let unknown: BTreeSet<String> = diff_rendered_objects(wanted, next)
+        .into_iter()
+        .map(|change| change.name)
+        .collect();
+    let words: BTreeMap<String, Option<Value>> = diff_rendered_objects(wanted, installed)
+        .into_iter()
+        .map(|change| (change.name, change.wanted))
+        .collect();
+    for change in varying
+        .iter_mut()
+        .filter(|change| !unknown.contains(&change.name))
+    {
+        if let Some(word) = words.get(&change.name) {
+            change.wanted = word.clone();
+        }
+    }
+}
+
+/// The digest of the fields that two renderings share. What a chart looks up on the cluster is in
+/// both.
+pub fn digest_steady_fields(one: &[Value], other: &[Value]) -> String {
+    let others = index_objects_by_name(other);
+    let mut steady = Vec::new();
+    for (name, object) in index_objects_by_name(one) {
+        let Some(other) = others.get(&name) else {
+            continue;
+        };
+        let fields: BTreeMap<String, Value> = collect_leaf_fields(other).into_iter().collect();
+        let mut shared = collect_leaf_fields(object);
+        shared.retain(|(path, value)| fields.get(path) == Some(value));
+        steady.push((name, shared));
+    }
+    Digest::of(&steady).short().to_owned()
+}
+
 /// How many objects of each class are in the one and not in the other.
 fn only_in(one: &[Value], other: &[Value]) -> BTreeMap<String, usize> {
     let others = index_objects_by_name(other);
@@ -83,7 +128,7 @@ fn only_in(one: &[Value], other: &[Value]) -> BTreeMap<String, usize> {
 
 /// An object without its name: `Job.batch default/(another name with every revision)`.
 fn class(object: &Value) -> Option<String> {
-    let mut name = manifest::parse_object_name(object)?;
+    let mut name = parse_rendered_name(object)?;
     name.name = ANOTHER_NAME.to_owned();
     Some(called(object, &name))
 }
@@ -116,6 +161,31 @@ mod tests {
                 )
             })
             .collect()
+    }
+
+    #[test]
+    fn a_word_by_the_revision_is_shown_and_one_by_chance_is_not() {
+        let (wanted, before) = ([config("a", "x1")], [config("a", "x0")]);
+        let word = |next: &str| {
+            let (_, mut varying) = told_apart(&wanted, &[config("a", "x2")], &before);
+            show_words_of_this_revision(&mut varying, &wanted, &[config("a", next)], &before);
+            varying[0].wanted.clone()
+        };
+        assert_eq!(word("x1"), Some(json!("x1")));
+        assert_eq!(word("x3"), Some(json!(ANOTHER)));
+    }
+
+    #[test]
+    fn the_digest_is_of_what_does_not_vary() {
+        let digest = |fixed: &str, word: &str| {
+            let mut one = config("a", word);
+            one["data"]["fixed"] = json!(fixed);
+            let mut other = config("a", "another");
+            other["data"]["fixed"] = json!(fixed);
+            digest_steady_fields(&[one], &[other])
+        };
+        assert_eq!(digest("a", "x1"), digest("a", "x2"));
+        assert_ne!(digest("a", "x1"), digest("b", "x1"));
     }
 
     #[test]

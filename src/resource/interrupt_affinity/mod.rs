@@ -168,12 +168,8 @@ fn diff_interrupts(
             ..build_uniform_diff(wish, &Reading::Absent)
         };
     }
-    if !interrupts.all.is_empty()
-        && interrupts
-            .all
-            .values()
-            .all(|interrupt| interrupt.is_managed)
-    {
+    let mut all = interrupts.all.values();
+    if !interrupts.all.is_empty() && all.all(|interrupt| interrupt.is_managed) {
         let reason = format!(
             "the kernel manages the interrupts of {} by itself and lets nobody bind them",
             extract_netdev_name(wish)
@@ -188,33 +184,20 @@ fn diff_interrupts(
     };
     let keeper = build_affinity_unit(wish);
     let kept = keeper.kept(answers);
-    let attribute = Attribute::in_plane(
-        Plane::Persisted,
-        build_desired_reading(wish),
-        read_persisted_cpus(wish, &keeper, &kept),
-    )
-    .and(Plane::Running, build_desired_reading(wish), found);
+    let persisted = read_persisted_cpus(wish, &keeper, &kept);
+    let wanted = build_desired_reading(wish);
+    let cpus = Attribute::in_plane(Plane::Persisted, wanted.clone(), persisted).and(
+        Plane::Running,
+        wanted,
+        found,
+    );
+    let unit = keeper.attribute(&kept);
     let mut assessment = Assessment {
-        attributes: [("cpus".to_owned(), attribute)].into(),
+        attributes: [("cpus".to_owned(), cpus), ("unit".to_owned(), unit)].into(),
+        before: json!({ "interrupts": collect_current_affinity(interrupts) }),
         ..Assessment::default()
     };
-    assessment
-        .attributes
-        .insert("unit".to_owned(), keeper.attribute(&kept));
-    assessment.before = json!({ "interrupts": collect_current_affinity(interrupts) });
-    let balancer = read_irqbalance_state(answers);
-    if balancer != Reading::is("stopped") {
-        let runs = balancer == Reading::is("runs");
-        assessment.attributes.insert(
-            "irqbalance".to_owned(),
-            Attribute::in_plane(Plane::Running, Reading::is("stopped"), balancer),
-        );
-        if !runs {
-            return assessment;
-        }
-        let reason = "irqbalance runs and would move the interrupts again: say `tuning: \
-                      { irqbalance: false }`, or leave them to it";
-        wait_or_refuse(wish, reason.to_owned(), &mut assessment);
+    if diff_irqbalance(wish, answers, &mut assessment) {
         return assessment;
     }
     let Ok(kept) = kept else { return assessment };
@@ -228,6 +211,29 @@ fn diff_interrupts(
         });
     }
     assessment
+}
+
+/// Notes irqbalance unless it is stopped: nothing is bound beside it. Returns whether it was noted.
+fn diff_irqbalance(
+    wish: &DesiredResource,
+    answers: &ReadResults,
+    assessment: &mut Assessment,
+) -> bool {
+    let balancer = read_irqbalance_state(answers);
+    if balancer == Reading::is("stopped") {
+        return false;
+    }
+    let runs = balancer == Reading::is("runs");
+    assessment.attributes.insert(
+        "irqbalance".to_owned(),
+        Attribute::in_plane(Plane::Running, Reading::is("stopped"), balancer),
+    );
+    if runs {
+        let reason = "irqbalance runs and would move the interrupts again: say `tuning: \
+                      { irqbalance: false }`, or leave them to it";
+        wait_or_refuse(wish, reason.to_owned(), assessment);
+    }
+    true
 }
 
 /// Whether irqbalance runs. Where there is no systemd, or no such unit, nothing of the distribution

@@ -21,16 +21,21 @@ pub struct InterruptBinding {
 /// where it has no interrupts of its own.
 pub fn read_script(netdev: &str) -> String {
     format!(
-        "f=\"$R\"/sys/class/net/{netdev}; [ -e \"$f\" ] || exit 1\nd=$(cd -P \"$f/device\" \
-         2>/dev/null && pwd -P)\nwhile [ -n \"$d\" ] && [ ! -d \"$d/msi_irqs\" ]; do d=${{d%/*}}; \
-         done\n[ -n \"$d\" ] || {{ echo none; exit 0; }}\nv=; {{ read -r v <\"$d/local_cpulist\"; \
-         }} 2>/dev/null && printf 'local_cpulist %s\\n' \"$v\"\nv=; {{ read -r v \
-         <\"$R/sys/devices/system/cpu/online\"; }} 2>/dev/null && printf 'online %s\\n' \
-         \"$v\"\nfor i in \"$d\"/msi_irqs/*; do i=${{i##*/}}; p=\"$R/proc/irq/$i\"\nfor n in \
-         \"$p\"/*/; do [ -d \"$n\" ] || continue; n=${{n%/}}; l=\n{{ read -r l \
-         <\"$p/smp_affinity_list\"; }} 2>/dev/null && printf 'irq\\t%s\\t%s\\t%s\\n' \"$i\" \"$l\" \
-         \"${{n##*/}}\"; break; done; done\nstat -c 'mode %a %n' \
-         \"$R\"/proc/irq/*/smp_affinity_list 2>/dev/null | grep -v '^mode [67]'\nexit 0\n",
+        "f=\"$R\"/sys/class/net/{netdev}; [ -e \"$f\" ] || exit 1\n\
+         d=$(cd -P \"$f/device\" 2>/dev/null && pwd -P)\n\
+         while [ -n \"$d\" ] && [ ! -d \"$d/msi_irqs\" ]; do d=${{d%/*}}; done\n\
+         [ -n \"$d\" ] || {{ echo none; exit 0; }}\n\
+         v=; {{ read -r v <\"$d/local_cpulist\"; }} 2>/dev/null && printf 'local_cpulist %s\\n' \
+         \"$v\"\n\
+         v=; {{ read -r v <\"$R/sys/devices/system/cpu/online\"; }} 2>/dev/null && printf 'online \
+         %s\\n' \"$v\"\n\
+         for i in \"$d\"/msi_irqs/*; do i=${{i##*/}}; p=\"$R/proc/irq/$i\"\n\
+         for n in \"$p\"/*/; do [ -d \"$n\" ] || continue; n=${{n%/}}; l=\n\
+         {{ read -r l <\"$p/smp_affinity_list\"; }} 2>/dev/null && printf 'irq\\t%s\\t%s\\t%s\\n' \
+         \"$i\" \"$l\" \"${{n##*/}}\"; break; done; done\n\
+         stat -c 'mode %a %n' \"$R\"/proc/irq/*/smp_affinity_list 2>/dev/null | grep -v '^mode \
+         [67]'\n\
+         exit 0\n",
         netdev = quote_for_shell(netdev),
     )
 }
@@ -42,9 +47,13 @@ pub fn set_script(interrupts: &[InterruptBinding]) -> String {
         .map(|bound| format!("b {} {}\n", bound.number, quote_for_shell(&bound.cpus)))
         .collect();
     format!(
-        "{SAY}b() {{\nf=/proc/irq/$1/smp_affinity_list; [ -e \"$f\" ] || say {MISSING} \"there is \
-         no interrupt $1 any more\"\ne=$( {{ printf '%s\\n' \"$2\" >\"$f\"; }} 2>&1 ) || say 1 \
-         \"the kernel does not bind interrupt $1 to $2${{e:+: $e}}\"\n}}\n{lines}"
+        "{SAY}b() {{\n\
+         f=/proc/irq/$1/smp_affinity_list; [ -e \"$f\" ] || say {MISSING} \"there is no interrupt \
+         $1 any more\"\n\
+         e=$( {{ printf '%s\\n' \"$2\" >\"$f\"; }} 2>&1 ) || say 1 \"the kernel does not bind \
+         interrupt $1 to $2${{e:+: $e}}\"\n\
+         }}\n\
+         {lines}"
     )
 }
 
@@ -53,17 +62,24 @@ pub fn set_script(interrupts: &[InterruptBinding]) -> String {
 /// then, and for a minute at the most, it looks again.
 pub fn render_affinity_unit_script(netdev: &str, cpus: Option<&str>) -> String {
     format!(
-        "netdev={netdev}\ncpus={cpus}\nn=/sys/class/net/$netdev; d=$(cd -P \"$n/device\" \
-         2>/dev/null && pwd -P)\nwhile [ -n \"$d\" ] && [ ! -d \"$d/msi_irqs\" ]; do d=${{d%/*}}; \
-         done\n[ -n \"$d\" ] || exit 0\nt=0; while [ \"$t\" -lt 30 ]; do case $(cat \"$n/flags\" \
-         2>/dev/null) in *[13579bdf]) break ;; esac; t=$((t + 1)); sleep 2; done\n[ \"$cpus\" = \
-         numa-local ] && cpus=$(cat \"$d/local_cpulist\")\nall() {{ for r in $(echo \"$1\" | tr , \
-         ' '); do a=${{r%-*}}; while [ \"$a\" -le \"${{r#*-}}\" ]; do echo \"$a\"; a=$((a + 1)); \
-         done; done; }}\nset -- $(all \"$cpus\"); [ \"$#\" -gt 0 ] || exit 0\nfor i in $(ls \
-         \"$d/msi_irqs\" | sort -n); do\n[ -n \"$(find \"/proc/irq/$i\" -mindepth 1 -type d \
-         2>/dev/null)\" ] || continue\ncase $(stat -c %a \"/proc/irq/$i/smp_affinity_list\") in \
-         4*) continue ;; esac\necho \"$1\" >\"/proc/irq/$i/smp_affinity_list\" 2>/dev/null; c=$1; \
-         shift; set -- \"$@\" \"$c\"\ndone\nexit 0\n",
+        "netdev={netdev}\n\
+         cpus={cpus}\n\
+         n=/sys/class/net/$netdev; d=$(cd -P \"$n/device\" 2>/dev/null && pwd -P)\n\
+         while [ -n \"$d\" ] && [ ! -d \"$d/msi_irqs\" ]; do d=${{d%/*}}; done\n\
+         [ -n \"$d\" ] || exit 0\n\
+         t=0; while [ \"$t\" -lt 30 ]; do case $(cat \"$n/flags\" 2>/dev/null) in *[13579bdf]) \
+         break ;; esac; t=$((t + 1)); sleep 2; done\n\
+         [ \"$cpus\" = numa-local ] && cpus=$(cat \"$d/local_cpulist\")\n\
+         all() {{ for r in $(echo \"$1\" | tr , ' '); do a=${{r%-*}}; while [ \"$a\" -le \
+         \"${{r#*-}}\" ]; do echo \"$a\"; a=$((a + 1)); done; done; }}\n\
+         set -- $(all \"$cpus\"); [ \"$#\" -gt 0 ] || exit 0\n\
+         for i in $(ls \"$d/msi_irqs\" | sort -n); do\n\
+         [ -n \"$(find \"/proc/irq/$i\" -mindepth 1 -type d 2>/dev/null)\" ] || continue\n\
+         case $(stat -c %a \"/proc/irq/$i/smp_affinity_list\") in 4*) continue ;; esac\n\
+         echo \"$1\" >\"/proc/irq/$i/smp_affinity_list\" 2>/dev/null; c=$1; shift; set -- \"$@\" \
+         \"$c\"\n\
+         done\n\
+         exit 0\n",
         netdev = quote_for_shell(netdev),
         cpus = quote_for_shell(cpus.unwrap_or("numa-local")),
     )

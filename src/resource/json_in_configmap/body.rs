@@ -147,56 +147,22 @@ pub fn check_configmap_body(body: &Value) -> Vec<BodyError> {
         .map(|map| [map.remove("edits"), map.remove("conflicts")])
         .unwrap_or_default();
     let mut errors = check_fields(&plain, "", FIELDS);
-    let text = |field: &str| body.get(field).and_then(Value::as_str);
-    let named = text("name").is_none_or(is_subdomain);
-    require_condition(
-        &mut errors,
-        named,
-        "/name",
-        "the API server takes no ConfigMap of this name",
-        "lower-case letters, digits, `-` and `.`",
-    );
-    let namespace = text("namespace").is_none_or(is_label);
-    require_condition(
-        &mut errors,
-        namespace,
-        "/namespace",
-        "the API server takes no such namespace",
-        "lower-case letters, digits and `-`",
-    );
-    require_condition(
-        &mut errors,
-        text("key").is_none_or(is_key),
-        "/key",
-        "a ConfigMap takes no such key",
-        "letters, digits, `-`, `_` and `.`",
-    );
+    check_names(body, &mut errors);
     if let Some(restarts) = body.get("restarts").filter(|restarts| restarts.is_object()) {
-        errors.extend(check_fields(restarts, "/restarts", RESTARTS));
-        let kind = restarts
-            .get("kind")
-            .and_then(Value::as_str)
-            .is_none_or(|kind| WORKLOADS.contains(&kind));
-        require_condition(
-            &mut errors,
-            kind,
-            "/restarts/kind",
-            "this has no template of pods",
-            "DaemonSet, Deployment or StatefulSet",
-        );
+        check_restarts(restarts, &mut errors);
     }
     for (field, value) in ["edits", "conflicts"].into_iter().zip(&lists) {
-        let at = format!("/{field}");
         require_condition(
             &mut errors,
             value.as_ref().is_none_or(Value::is_array),
-            &at,
+            &format!("/{field}"),
             &format!("`{field}` must be a list"),
             "of maps with `pointer`",
         );
     }
-    let empty =
-        find_list_field(body, "edits").is_empty() && find_list_field(body, "conflicts").is_empty();
+    let edits = find_list_field(body, "edits");
+    let conflicts = find_list_field(body, "conflicts");
+    let empty = edits.is_empty() && conflicts.is_empty();
     require_condition(
         &mut errors,
         !empty || !body.is_object(),
@@ -204,9 +170,47 @@ pub fn check_configmap_body(body: &Value) -> Vec<BodyError> {
         "nothing is edited",
         "`edits: [{ pointer: /a/b, value: 1 }]`",
     );
-    check_edits(find_list_field(body, "edits"), &mut errors);
-    check_conflicts(find_list_field(body, "conflicts"), &mut errors);
+    check_edits(edits, &mut errors);
+    check_conflicts(conflicts, &mut errors);
     errors
+}
+
+/// Checks name, namespace and key as the API server takes them.
+fn check_names(body: &Value, errors: &mut Vec<BodyError>) {
+    let text = |field: &str| body.get(field).and_then(Value::as_str);
+    require_condition(
+        errors,
+        text("name").is_none_or(is_subdomain),
+        "/name",
+        "the API server takes no ConfigMap of this name",
+        "lower-case letters, digits, `-` and `.`",
+    );
+    require_condition(
+        errors,
+        text("namespace").is_none_or(is_label),
+        "/namespace",
+        "the API server takes no such namespace",
+        "lower-case letters, digits and `-`",
+    );
+    require_condition(
+        errors,
+        text("key").is_none_or(is_key),
+        "/key",
+        "a ConfigMap takes no such key",
+        "letters, digits, `-`, `_` and `.`",
+    );
+}
+
+fn check_restarts(restarts: &Value, errors: &mut Vec<BodyError>) {
+    errors.extend(check_fields(restarts, "/restarts", RESTARTS));
+    let kind = restarts.get("kind").and_then(Value::as_str);
+    require_condition(
+        errors,
+        kind.is_none_or(|kind| WORKLOADS.contains(&kind)),
+        "/restarts/kind",
+        "this has no template of pods",
+        "DaemonSet, Deployment or StatefulSet",
+    );
 }
 
 fn check_edits(edits: &[Value], errors: &mut Vec<BodyError>) {

@@ -261,8 +261,8 @@ mod tests {
         }
     }
 
-    const TEXT: &str = "{\n  \"version\": \"1\",\n  \"ratio\": 1.50,\n  \"tags\": \
-                        { \"a/b\": \"x\" },\n  \"list\": [1, 2]\n}\n";
+    const TEXT: &str = "{\n  \"version\": \"1\",\n  \"ratio\": 1.50,\n  \"tags\": { \"a/b\": \"x\" },\n  \"list\": [1, 2]\n\
+                        }\n";
 
     #[test]
     fn only_what_is_edited_changes() {

@@ -138,27 +138,20 @@ impl JsonPartsDiff {
                 pointer,
                 held: JsonPointerValue::Absent,
                 ..
-            } if part.is_err() => Ok((
-                format_json_pointer(pointer),
-                Reading::Absent,
-                Reading::Absent,
-            )),
+            } if part.is_err() => {
+                let name = format_json_pointer(pointer);
+                Ok((name, Reading::Absent, Reading::Absent))
+            }
             Was::Value {
                 pointer,
                 held: was,
                 up_to,
             } => {
                 let now = read_pointer_value(document, &part?)?;
-                if now != *was {
-                    let up_to = up_to.clone().filter(|_| *was == JsonPointerValue::Absent);
-                    self.edits.push(JsonEdit::Value {
-                        pointer: pointer.clone(),
-                        old: now.clone(),
-                        new: was.clone(),
-                        up_to,
-                    });
-                }
                 let (wanted, found) = build_reading_pair(was, &now);
+                if now != *was {
+                    self.restore_value(pointer, now, was, up_to);
+                }
                 Ok((format_json_pointer(pointer), wanted, found))
             }
             Was::Elements {
@@ -176,26 +169,39 @@ impl JsonPartsDiff {
                     .filter(|element| has_element(&list, element))
                     .cloned()
                     .collect();
-                let (old, pointer) = (
-                    JsonPointerValue::Is(Value::from(list.clone())),
-                    pointer.clone(),
-                );
-                let name = format!("{} holds", format_json_pointer(&pointer));
-                match !listed && !ours.is_empty() && list.len() == ours.len() {
-                    true => self.edits.push(JsonEdit::Value {
-                        pointer,
-                        old,
-                        new: JsonPointerValue::Absent,
-                        up_to: up_to.clone(),
-                    }),
-                    false => self.edits.extend(
-                        ours.iter()
-                            .map(|element| element_edit(&pointer, element, false)),
-                    ),
+                if !listed && !ours.is_empty() && list.len() == ours.len() {
+                    let old = JsonPointerValue::Is(Value::from(list));
+                    self.restore_value(pointer, old, &JsonPointerValue::Absent, up_to);
+                } else {
+                    self.remove_elements(pointer, &ours);
                 }
+                let name = format!("{} holds", format_json_pointer(pointer));
                 Ok((name, Reading::Absent, reading_from_elements(ours)))
             }
         }
+    }
+
+    /// `up_to`: the outermost map that goes along where nothing stood at the pointer.
+    fn restore_value(
+        &mut self,
+        pointer: &str,
+        old: JsonPointerValue,
+        new: &JsonPointerValue,
+        up_to: &Option<String>,
+    ) {
+        self.edits.push(JsonEdit::Value {
+            pointer: pointer.to_owned(),
+            old,
+            new: new.clone(),
+            up_to: up_to.clone().filter(|_| *new == JsonPointerValue::Absent),
+        });
+    }
+
+    fn remove_elements(&mut self, pointer: &str, elements: &[Value]) {
+        let edits = elements
+            .iter()
+            .map(|element| element_edit(pointer, element, false));
+        self.edits.extend(edits);
     }
 }
 

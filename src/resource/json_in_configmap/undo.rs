@@ -48,68 +48,65 @@ fn diff_restored_parts(
     before: &Value,
     look: &ConfigMapText,
 ) -> Result<Assessment, String> {
+    let mut assessment = Assessment::default();
     if is_of_another(before, look.uid()) {
-        let said = format!(
+        assessment.residue.push(format!(
             "{} was made anew since, and stays as it is: what stood in it before us is not known",
             look.object
-        );
-        return Ok(Assessment {
-            residue: vec![said],
-            ..Assessment::default()
-        });
+        ));
+        return Ok(assessment);
     }
     let was: Vec<Was> = before
         .get("parts")
         .cloned()
         .and_then(|parts| serde_json::from_value(parts).ok())
         .unwrap_or_default();
-    let (document, mut walk, mut assessment) = (
-        look.document()?,
-        JsonPartsDiff::default(),
-        Assessment::default(),
-    );
+    let (document, mut walk) = (look.document()?, JsonPartsDiff::default());
     for was in &was {
         let (name, wanted, found) = walk
             .back(&document, was)
             .map_err(|reason| look.says(&reason))?;
-        assessment
-            .attributes
-            .insert(name, look.attribute(wanted, found));
+        let attribute = look.attribute(wanted, found);
+        assessment.attributes.insert(name, attribute);
     }
     let asked = body::parse_desired_edits(&wish.body);
-    for unknown in asked
-        .iter()
-        .filter(|asked| !was.iter().any(|was| was.pointer() == asked.pointer))
-    {
-        let line = format!(
-            "{} stays as it is: what was there before us is not known",
-            format_json_pointer(&unknown.pointer)
-        );
-        assessment.residue.push(line);
+    for asked in &asked {
+        if !was.iter().any(|was| was.pointer() == asked.pointer) {
+            assessment.residue.push(format!(
+                "{} stays as it is: what was there before us is not known",
+                format_json_pointer(&asked.pointer)
+            ));
+        }
     }
     if let Some(mark) = look.mark_of_text() {
         let attribute = Attribute::in_plane(Plane::Persisted, Reading::Absent, Reading::is(mark));
         assessment.attributes.insert(MARK.to_owned(), attribute);
     }
     if !walk.edits.is_empty() || look.mark_of_text().is_some() {
-        assessment.actions.push(look.edit(walk.edits.clone(), None));
+        assessment.actions.push(look.edit(walk.edits, None));
     }
-    if let (Some(reader), Some(mark)) = (&look.reader, look.mark_of_template()) {
-        if is_changed(&asked, &was) {
-            let attribute =
-                Attribute::in_plane(Plane::Running, Reading::Absent, of_mark(Some(mark)));
-            assessment.attributes.insert(reader.attribute(), attribute);
-            record_reader_disruption(reader, &mut assessment);
-            assessment.actions.push(look.mark_template(reader, None));
-        } else {
-            // To take it would start pods anew for nothing.
-            assessment.residue.push(format!(
-                "an annotation in the template of {} stays; nothing reads it",
-                reader.object
-            ));
-        }
-    }
+    plan_template_undo(look, is_changed(&asked, &was), &mut assessment);
     Ok(assessment)
+}
+
+/// Takes our mark from the template of the pods that read the text, where we changed the text:
+/// without the mark they start anew.
+fn plan_template_undo(look: &ConfigMapText, is_changed: bool, assessment: &mut Assessment) {
+    let (Some(reader), Some(mark)) = (&look.reader, look.mark_of_template()) else {
+        return;
+    };
+    if !is_changed {
+        // To take it would start pods anew for nothing.
+        assessment.residue.push(format!(
+            "an annotation in the template of {} stays; nothing reads it",
+            reader.object
+        ));
+        return;
+    }
+    let attribute = Attribute::in_plane(Plane::Running, Reading::Absent, of_mark(Some(mark)));
+    assessment.attributes.insert(reader.attribute(), attribute);
+    record_reader_disruption(reader, assessment);
+    assessment.actions.push(look.mark_template(reader, None));
 }
 
 /// True where we changed anything: what stood there already was never ours.

@@ -228,12 +228,17 @@ mod tests {
     use super::*;
 
     // /proc/modules and /sys/module of Linux 6.1 (Debian 12)
-    const LOADED: &str = "kernel\t6.1.0-37-amd64\nloaded\tib_core 450560 8 \
-                          rdma_rxe,rdma_cm,iw_cm,ib_cm, Live \
-                          0xffffffffc0a00000\ndisk\tkernel/drivers/infiniband/core/ib_core.ko\nparameter\tnetns_mode\tY\nparameter\trecv_queue_size\t512\nboot\t/etc/modules-load.d/railwright-ib_core.conf\tib-core\nboot\t/etc/modules-load.d/modules.conf\t# \
-                          a comment\nmodprobe\t/usr/lib/modprobe.d/rdma.conf\toptions ib_core \
-                          netns_mode=1\nmodprobe\t/etc/modprobe.d/rdma.conf\toptions ib-core \
-                          netns-mode=0 x=1\nmodprobe\t/etc/modprobe.d/zz.conf\tblacklist ib_core\n";
+    const LOADED: &str = "kernel\t6.1.0-37-amd64\n\
+                          loaded\tib_core 450560 8 rdma_rxe,rdma_cm,iw_cm,ib_cm, Live \
+                          0xffffffffc0a00000\n\
+                          disk\tkernel/drivers/infiniband/core/ib_core.ko\n\
+                          parameter\tnetns_mode\tY\n\
+                          parameter\trecv_queue_size\t512\n\
+                          boot\t/etc/modules-load.d/railwright-ib_core.conf\tib-core\n\
+                          boot\t/etc/modules-load.d/modules.conf\t# a comment\n\
+                          modprobe\t/usr/lib/modprobe.d/rdma.conf\toptions ib_core netns_mode=1\n\
+                          modprobe\t/etc/modprobe.d/rdma.conf\toptions ib-core netns-mode=0 x=1\n\
+                          modprobe\t/etc/modprobe.d/zz.conf\tblacklist ib_core\n";
 
     #[test]
     fn decodes_names_users_and_the_order_of_files() {

@@ -36,27 +36,38 @@ const FOLDERS: [&str; 10] = [
 pub fn read_script(name: &str) -> String {
     let loose = name.replace('_', "[_-]");
     format!(
-        "m={name}\nk=; read -r k 2>/dev/null <\"$R/proc/sys/kernel/osrelease\"; printf \
-         'kernel\\t%s\\n' \"$k\"\nwhile read -r n rest; do [ \"$n\" != \"$m\" ] || printf \
-         'loaded\\t%s %s\\n' \"$n\" \"$rest\"; done \
-         <\"$R/proc/modules\"\nd=\"$R/lib/modules/$k\"\nif grep -qs '/'{loose}'\\.ko' \
-         \"$d/modules.builtin\"; then echo builtin; fi\nif grep -qs '^[^:]*/'{loose}'\\.ko' \
-         \"$d/modules.dep\"; then echo disk; fi\nfor f in \"$R/sys/module/$m/parameters\"/*; \
-         do\nif [ -r \"$f\" ]; then v=; {{ IFS= read -r v <\"$f\"; }} 2>/dev/null || [ -n \"$v\" ] \
-         || cat \"$f\" >/dev/null 2>&1 || {{ printf 'hidden\\t%s\\n' \"${{f##*/}}\"; continue; \
-         }}\nprintf 'parameter\\t%s\\t%s\\n' \"${{f##*/}}\" \"$v\"\nelif [ -e \"$f\" ]; then \
-         printf 'hidden\\t%s\\n' \"${{f##*/}}\"; fi\ndone\ncase $m in 8021q) v=vlan ;; bonding) \
-         v=bond ;; bridge|geneve|ipvlan|macvlan|vxlan|wireguard) v=$m ;; *) v= ;; esac\nfor n in \
-         \"$R\"/sys/class/net/*; do {{ [ ! \"$n/device/driver/module\" -ef \"$R/sys/module/$m\" ] \
-         && {{ [ -z \"$v\" ] || ! grep -qsx \"DEVTYPE=$v\" \"$n/uevent\"; }}; }} || printf \
-         'netdev\\t%s\\n' \"${{n##*/}}\"; done\nfor f in \"$R\"/boot/init*; do [ ! -f \"$f\" ] || \
-         {{ echo ram_disk; break; }}; done\nset --\nfor d in etc run usr/local/lib usr/lib lib; \
-         do\n[ \"$d\" != lib ] || [ ! \"$R/lib\" -ef \"$R/usr/lib\" ] || continue\nfor w in \
-         boot:modules-load.d modprobe:modprobe.d; do for f in \"$R/$d/${{w#*:}}\"/*.conf; do\nif [ \
-         -e \"$f\" ] || [ -L \"$f\" ]; then printf '%s\\t%s\\t\\n' \"${{w%%:*}}\" \
-         \"${{f#\"$R\"}}\"; set -- \"$@\" \"$f\"; fi\ndone; done; done\n[ \"$#\" = 0 ] || grep \
-         -aHs -e {loose} \"$@\" | while IFS= read -r l; do printf 'line\\t%s\\n' \
-         \"${{l#\"$R\"}}\"; done\nexit 0\n",
+        "m={name}\n\
+         k=; read -r k 2>/dev/null <\"$R/proc/sys/kernel/osrelease\"; printf 'kernel\\t%s\\n' \
+         \"$k\"\n\
+         while read -r n rest; do [ \"$n\" != \"$m\" ] || printf 'loaded\\t%s %s\\n' \"$n\" \
+         \"$rest\"; done <\"$R/proc/modules\"\n\
+         d=\"$R/lib/modules/$k\"\n\
+         if grep -qs '/'{loose}'\\.ko' \"$d/modules.builtin\"; then echo builtin; fi\n\
+         if grep -qs '^[^:]*/'{loose}'\\.ko' \"$d/modules.dep\"; then echo disk; fi\n\
+         for f in \"$R/sys/module/$m/parameters\"/*; do\n\
+         if [ -r \"$f\" ]; then v=; {{ IFS= read -r v <\"$f\"; }} 2>/dev/null || [ -n \"$v\" ] || \
+         cat \"$f\" >/dev/null 2>&1 || {{ printf 'hidden\\t%s\\n' \"${{f##*/}}\"; continue; }}\n\
+         printf 'parameter\\t%s\\t%s\\n' \"${{f##*/}}\" \"$v\"\n\
+         elif [ -e \"$f\" ]; then printf 'hidden\\t%s\\n' \"${{f##*/}}\"; fi\n\
+         done\n\
+         case $m in 8021q) v=vlan ;; bonding) v=bond ;; \
+         bridge|geneve|ipvlan|macvlan|vxlan|wireguard) v=$m ;; *) v= ;; esac\n\
+         for n in \"$R\"/sys/class/net/*; do {{ [ ! \"$n/device/driver/module\" -ef \
+         \"$R/sys/module/$m\" ] && {{ [ -z \"$v\" ] || ! grep -qsx \"DEVTYPE=$v\" \"$n/uevent\"; \
+         }}; }} || printf 'netdev\\t%s\\n' \"${{n##*/}}\"; done\n\
+         ! command -v update-initramfs >/dev/null && ! command -v dracut >/dev/null || for f in \
+         \"$R\"/boot/init*; do [ ! -f \"$f\" ] || {{ echo ram_disk; break; }}; done\n\
+         set --\n\
+         for d in etc run usr/local/lib usr/lib lib; do\n\
+         [ \"$d\" != lib ] || [ ! \"$R/lib\" -ef \"$R/usr/lib\" ] || continue\n\
+         for w in boot:modules-load.d modprobe:modprobe.d; do for f in \"$R/$d/${{w#*:}}\"/*.conf; \
+         do\n\
+         if [ -e \"$f\" ] || [ -L \"$f\" ]; then printf '%s\\t%s\\t\\n' \"${{w%%:*}}\" \
+         \"${{f#\"$R\"}}\"; set -- \"$@\" \"$f\"; fi\n\
+         done; done; done\n\
+         [ \"$#\" = 0 ] || grep -aHs -e {loose} \"$@\" | while IFS= read -r l; do printf \
+         'line\\t%s\\n' \"${{l#\"$R\"}}\"; done\n\
+         exit 0\n",
         name = quote_for_shell(name),
         loose = quote_for_shell(&loose),
     )
@@ -70,9 +81,11 @@ pub fn load_script(name: &str, parameters: &BTreeMap<String, String>) -> String 
         .collect();
     let name = quote_for_shell(name);
     format!(
-        "{SAY}e=$(modprobe {name} {} </dev/null 2>&1) && exit 0\nprintf '%s\\n' \"$e\" >&2\ncase \
-         $e in *'not found'*) say {MISSING} \"the kernel $(uname -r) has no module \"{name} ;; \
-         esac\nsay 1 \"the module \"{name}\" does not load: $(printf %s \"$e\" | tail -n 1)\"\n",
+        "{SAY}e=$(modprobe {name} {} </dev/null 2>&1) && exit 0\n\
+         printf '%s\\n' \"$e\" >&2\n\
+         case $e in *'not found'*) say {MISSING} \"the kernel $(uname -r) has no module \"{name} \
+         ;; esac\n\
+         say 1 \"the module \"{name}\" does not load: $(printf %s \"$e\" | tail -n 1)\"\n",
         sh_words(words.iter().map(String::as_str))
     )
 }
@@ -83,9 +96,11 @@ pub fn load_script(name: &str, parameters: &BTreeMap<String, String>) -> String 
 pub fn unload_script(name: &str) -> String {
     let name = quote_for_shell(name);
     format!(
-        "{SAY}[ -d /sys/module/{name} ] || exit 0\ne=$(rmmod {name} </dev/null 2>&1) && exit 0\nif \
-         udevadm settle --timeout=20 </dev/null >/dev/null 2>&1; then e=$(rmmod {name} </dev/null \
-         2>&1) && exit 0; fi\nprintf '%s\\n' \"$e\" >&2\nsay 1 \"the module \"{name}\" does not \
-         unload: $(printf %s \"$e\" | tail -n 1)\"\n"
+        "{SAY}[ -d /sys/module/{name} ] || exit 0\n\
+         e=$(rmmod {name} </dev/null 2>&1) && exit 0\n\
+         if udevadm settle --timeout=20 </dev/null >/dev/null 2>&1; then e=$(rmmod {name} \
+         </dev/null 2>&1) && exit 0; fi\n\
+         printf '%s\\n' \"$e\" >&2\n\
+         say 1 \"the module \"{name}\" does not unload: $(printf %s \"$e\" | tail -n 1)\"\n"
     )
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::test_support::{answered, wish};
+use crate::{Action, Disruption, Plane, Reading};
 
 fn assess(body: Value, out: &str) -> Assessment {
     let wish = wish(&KernelModule, body);
@@ -115,8 +116,8 @@ fn the_initial_ram_disk_is_made_anew_where_it_holds_what_the_next_boot_takes() {
     );
     assert_eq!(
         of(option, format!("{IDLE}ram_disk\n")),
-        "write_file unload_module load_module",
-        "no boot is waited for"
+        "write_file unload_module load_module update_initial_ram_disks",
+        "the next boot takes the copy, also where none is waited for"
     );
     let blacklist = json!({ "name": "nouveau", "blacklist": true });
     assert_eq!(
@@ -124,6 +125,11 @@ fn the_initial_ram_disk_is_made_anew_where_it_holds_what_the_next_boot_takes() {
         "write_file update_initial_ram_disks"
     );
     assert_eq!(of(blacklist, "kernel\t6.1\n".to_owned()), "write_file");
+    let loaded = json!({ "name": "nouveau", "loaded": true });
+    assert_eq!(
+        of(loaded, "kernel\t6.1\nram_disk\n".to_owned()),
+        "load_module"
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Takes a kernel module back to how it stood before us: its files, and whether it is loaded.
 
-use super::{KernelModuleDiffBuilder, modprobe_file, reading_from_presence};
+use super::diff::{KernelModuleDiffBuilder, reading_from_presence};
 use crate::body::read_flag_field;
 use crate::file::found::FileState;
 use crate::{Action, Assessment, Attribute, DesiredResource, Plane, ReadResults};
@@ -27,12 +27,8 @@ pub(super) fn plan_kernel_module_undo(
         );
         assessment.attributes.insert(path, attribute);
     }
-    let own = modprobe_file(&judge.name);
-    let is_modprobe = |action: &Action| action.path() == Some(&*own);
-    if judge.module.as_ref().is_ok_and(|module| module.ram_disk)
-        && assessment.actions.iter().any(is_modprobe)
-    {
-        assessment.actions.push(Action::UpdateInitialRamDisks);
+    if let Ok(module) = &judge.module {
+        judge.copy_to_ram_disk(module, &mut assessment);
     }
     undo_running(&judge, last_applied, before, &mut assessment);
     assessment

@@ -302,7 +302,10 @@ impl ResourceKind for KernelModuleBuild {
                      remove` it), or wish another version"
                 )
             });
-            assessment.before = json!({ "tree": found.tree, "installed": installed_reading(&wanted, found).value() });
+            assessment.before = json!({
+                "tree": found.tree,
+                "installed": installed_reading(&wanted, found).value(),
+            });
         }
         assessment
     }

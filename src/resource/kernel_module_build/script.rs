@@ -37,10 +37,12 @@ pub fn list_build_access_needs(name: &str, version: &str) -> Vec<RootAccessNeed>
 /// a plainly built module.
 pub fn read_script(name: &str, version: &str, module: &str) -> String {
     format!(
-        "{OPEN}k=$(uname -r); printf 'kernel\\t%s\\n' \"$k\"\n[ ! -d \"$R\"{folder} ] || echo \
-         tree\n[ ! -f \"$R/lib/modules/$k/\"{plain} ] || echo plain\nif [ -z \"$R\" ] && command \
-         -v dkms >/dev/null; then as dkms status -m {name} -v {version} | sed 's/^/dkms\\t/'; \
-         fi\nexit 0\n",
+        "{OPEN}k=$(uname -r); printf 'kernel\\t%s\\n' \"$k\"\n\
+         [ ! -d \"$R\"{folder} ] || echo tree\n\
+         [ ! -f \"$R/lib/modules/$k/\"{plain} ] || echo plain\n\
+         if [ -z \"$R\" ] && command -v dkms >/dev/null; then as dkms status -m {name} -v \
+         {version} | sed 's/^/dkms\\t/'; fi\n\
+         exit 0\n",
         folder = quote_for_shell(&source_folder(name, version)),
         plain = quote_for_shell(&plain_place(module)),
         name = quote_for_shell(name),
@@ -64,11 +66,16 @@ pub fn fetch_script(
         .map(|text| format!("printf %s {} >\"$s/dkms.conf\"\n", quote_for_shell(text)))
         .unwrap_or_default();
     format!(
-        "{SAY}set -u\nmkdir -p /usr/src\nt=$(mktemp -d /usr/src/.railwright.XXXXXX) || exit \
-         1\ntrap 'rm -rf \"$t\"' EXIT\ns=$t/source; mkdir \"$s\"; \
-         commit=-\n{get}{configuration}chmod -R go-w \"$s\"\nrm -rf {folder} {record}\nmv \"$s\" \
-         {folder} || exit 1\nprintf 'source %s\\ncommit %s\\n' {digest} \"$commit\" >\"$t/record\" \
-         && mv \"$t/record\" {record}\n",
+        "{SAY}set -u\n\
+         mkdir -p /usr/src\n\
+         t=$(mktemp -d /usr/src/.railwright.XXXXXX) || exit 1\n\
+         trap 'rm -rf \"$t\"' EXIT\n\
+         s=$t/source; mkdir \"$s\"; commit=-\n\
+         {get}{configuration}chmod -R go-w \"$s\"\n\
+         rm -rf {folder} {record}\n\
+         mv \"$s\" {folder} || exit 1\n\
+         printf 'source %s\\ncommit %s\\n' {digest} \"$commit\" >\"$t/record\" && mv \"$t/record\" \
+         {record}\n",
         folder = quote_for_shell(&source_folder(name, version)),
         record = quote_for_shell(&record_path(name, version)),
         digest = quote_for_shell(digest),
@@ -78,17 +85,21 @@ pub fn fetch_script(
 fn git_script(url: &str, revision: &str) -> String {
     format!(
         "command -v git >/dev/null || say {UNAVAILABLE} 'git is not on this host; wish the package \
-         git'\nGIT_TERMINAL_PROMPT=0; export GIT_TERMINAL_PROMPT\ng() {{ git -C \"$s\" \"$@\" \
-         </dev/null; }}\ng init -q && g remote add origin {url} || exit 1\nif g fetch -q --depth 1 \
-         origin {revision} 2>/dev/null; then commit=$(g rev-parse -q --verify \
-         'FETCH_HEAD^{{commit}}')\nelif g fetch -q origin '+refs/heads/*:refs/remotes/origin/*' \
-         '+refs/tags/*:refs/tags/*'; then commit=$(g rev-parse -q --verify \
-         {revision}'^{{commit}}')\nelse say {MISSING} \"the repository \"{url}\" could not be \
-         fetched\"; fi\n[ -n \"$commit\" ] || say {MISSING} \"the repository has no revision \
-         \"{revision}\ncase {revision} in *[!0-9a-f]*) ;; \
-         ????????????????????????????????????????) [ \"$commit\" = {revision} ] || say \
-         {NOT_TRUSTED} \"the repository gave commit $commit for \"{revision} ;; esac\ng -c \
-         advice.detachedHead=false checkout -q \"$commit\" || exit 1\nrm -rf \"$s/.git\"\n",
+         git'\n\
+         GIT_TERMINAL_PROMPT=0; export GIT_TERMINAL_PROMPT\n\
+         g() {{ git -C \"$s\" \"$@\" </dev/null; }}\n\
+         g init -q && g remote add origin {url} || exit 1\n\
+         if g fetch -q --depth 1 origin {revision} 2>/dev/null; then commit=$(g rev-parse -q \
+         --verify 'FETCH_HEAD^{{commit}}')\n\
+         elif g fetch -q origin '+refs/heads/*:refs/remotes/origin/*' '+refs/tags/*:refs/tags/*'; \
+         then commit=$(g rev-parse -q --verify {revision}'^{{commit}}')\n\
+         else say {MISSING} \"the repository \"{url}\" could not be fetched\"; fi\n\
+         [ -n \"$commit\" ] || say {MISSING} \"the repository has no revision \"{revision}\n\
+         case {revision} in *[!0-9a-f]*) ;; ????????????????????????????????????????) [ \
+         \"$commit\" = {revision} ] || say {NOT_TRUSTED} \"the repository gave commit $commit for \
+         \"{revision} ;; esac\n\
+         g -c advice.detachedHead=false checkout -q \"$commit\" || exit 1\n\
+         rm -rf \"$s/.git\"\n",
         url = quote_for_shell(url),
         revision = quote_for_shell(revision),
     )
@@ -104,18 +115,21 @@ fn archive_script(location: &str, sha256: &str) -> String {
     } else {
         format!(
             "if command -v curl >/dev/null; then curl -fsSL --retry 2 -o \"$t/archive\" -- {0} \
-             </dev/null\nelif command -v wget >/dev/null; then wget -q -O \"$t/archive\" -- {0} \
-             </dev/null\nelse say {UNAVAILABLE} 'neither curl nor wget is on this host'; fi || say \
-             {MISSING} \"the archive could not be fetched from \"{0}\n",
+             </dev/null\n\
+             elif command -v wget >/dev/null; then wget -q -O \"$t/archive\" -- {0} </dev/null\n\
+             else say {UNAVAILABLE} 'neither curl nor wget is on this host'; fi || say {MISSING} \
+             \"the archive could not be fetched from \"{0}\n",
             quote_for_shell(location)
         )
     };
     format!(
-        "{fetch}found=$(sha256sum <\"$t/archive\" | cut -d' ' -f1)\n[ \"$found\" = {sha256} ] || \
-         say {NOT_TRUSTED} \"the archive has SHA-256 $found, not \"{sha256}\"; nothing of it was \
-         unpacked\"\ntar -C \"$s\" --no-same-owner -xf \"$t/archive\" </dev/null || say 1 'the \
-         archive could not be unpacked'\nset -- \"$s\"/*; if [ \"$#\" = 1 ] && [ -d \"$1\" ]; then \
-         mv \"$1\" \"$t/inner\" && rm -rf \"$s\" && mv \"$t/inner\" \"$s\"; fi\n",
+        "{fetch}found=$(sha256sum <\"$t/archive\" | cut -d' ' -f1)\n\
+         [ \"$found\" = {sha256} ] || say {NOT_TRUSTED} \"the archive has SHA-256 $found, not \
+         \"{sha256}\"; nothing of it was unpacked\"\n\
+         tar -C \"$s\" --no-same-owner -xf \"$t/archive\" </dev/null || say 1 'the archive could \
+         not be unpacked'\n\
+         set -- \"$s\"/*; if [ \"$#\" = 1 ] && [ -d \"$1\" ]; then mv \"$1\" \"$t/inner\" && rm \
+         -rf \"$s\" && mv \"$t/inner\" \"$s\"; fi\n",
         sha256 = quote_for_shell(sha256),
     )
 }
@@ -132,24 +146,30 @@ pub fn build_script(name: &str, version: &str, module: &str, builder: ModuleBuil
         ModuleBuildTool::Make => make_script(name, version, module),
     };
     format!(
-        "{SAY}k=$(uname -r)\nfor c in make gcc; do command -v $c >/dev/null || say {UNAVAILABLE} \
-         \"$c is not on this host; wish the packages make and gcc\"; done\n[ -e \
-         \"/lib/modules/$k/build/Makefile\" ] || say {MISSING} \"the headers of the running kernel \
-         $k are not on this host; wish the package linux-headers-$k (Debian) or kernel-devel-$k \
-         (Red Hat)\"\n{build}"
+        "{SAY}k=$(uname -r)\n\
+         for c in make gcc; do command -v $c >/dev/null || say {UNAVAILABLE} \"$c is not on this \
+         host; wish the packages make and gcc\"; done\n\
+         [ -e \"/lib/modules/$k/build/Makefile\" ] || say {MISSING} \"the headers of the running \
+         kernel $k are not on this host; wish the package linux-headers-$k (Debian) or \
+         kernel-devel-$k (Red Hat)\"\n\
+         {build}"
     )
 }
 
 fn dkms_script(name: &str, version: &str) -> String {
     format!(
         "command -v dkms >/dev/null || say {UNAVAILABLE} 'dkms is not on this host; wish the \
-         package dkms'\nn={name}; v={version}\n[ -f \"/usr/src/$n-$v/dkms.conf\" ] || say \
-         {MISSING} \"the source has no dkms.conf; give it in dkms_conf\"\nd() {{ dkms \"$@\" -m \
-         \"$n\" -v \"$v\" </dev/null; }}\n[ -n \"$(d status)\" ] || d add || say 1 \"dkms did not \
-         take the source of $n $v\"\nif ! d build --force -k \"$k\"; \
-         then\nl=\"/var/lib/dkms/$n/$v/build/make.log\"; tail -n 40 \"$l\" >&2\nsay 1 \"$n $v does \
-         not build for $k: $({CAUSE} \"$l\" 2>/dev/null)\"\nfi\nd install --force -k \"$k\" || say \
-         1 \"$n $v was built but not installed for $k\"\n",
+         package dkms'\n\
+         n={name}; v={version}\n\
+         [ -f \"/usr/src/$n-$v/dkms.conf\" ] || say {MISSING} \"the source has no dkms.conf; give \
+         it in dkms_conf\"\n\
+         d() {{ dkms \"$@\" -m \"$n\" -v \"$v\" </dev/null; }}\n\
+         [ -n \"$(d status)\" ] || d add || say 1 \"dkms did not take the source of $n $v\"\n\
+         if ! d build --force -k \"$k\"; then\n\
+         l=\"/var/lib/dkms/$n/$v/build/make.log\"; tail -n 40 \"$l\" >&2\n\
+         say 1 \"$n $v does not build for $k: $({CAUSE} \"$l\" 2>/dev/null)\"\n\
+         fi\n\
+         d install --force -k \"$k\" || say 1 \"$n $v was built but not installed for $k\"\n",
         name = quote_for_shell(name),
         version = quote_for_shell(version),
     )
@@ -157,12 +177,16 @@ fn dkms_script(name: &str, version: &str) -> String {
 
 fn make_script(name: &str, version: &str, module: &str) -> String {
     format!(
-        "s={folder}\nmake -C \"/lib/modules/$k/build\" M=\"$s\" modules </dev/null \
-         >\"$s/railwright.log\" 2>&1 || {{\ntail -n 40 \"$s/railwright.log\" >&2\nsay 1 \"the \
-         module does not build for $k: $({CAUSE} \"$s/railwright.log\")\"\n}}\nf=$(find \"$s\" \
-         -name {file} | head -n 1); [ -n \"$f\" ] || say 1 \"the build made no \
-         \"{file}\np=\"/lib/modules/$k/\"{place}; mkdir -p \"${{p%/*}}\" && cp \"$f\" \"$p\" && \
-         depmod -a \"$k\"\n",
+        "s={folder}\n\
+         make -C \"/lib/modules/$k/build\" M=\"$s\" modules </dev/null >\"$s/railwright.log\" 2>&1 \
+         || {{\n\
+         tail -n 40 \"$s/railwright.log\" >&2\n\
+         say 1 \"the module does not build for $k: $({CAUSE} \"$s/railwright.log\")\"\n\
+         }}\n\
+         f=$(find \"$s\" -name {file} | head -n 1); [ -n \"$f\" ] || say 1 \"the build made no \
+         \"{file}\n\
+         p=\"/lib/modules/$k/\"{place}; mkdir -p \"${{p%/*}}\" && cp \"$f\" \"$p\" && depmod -a \
+         \"$k\"\n",
         folder = quote_for_shell(&source_folder(name, version)),
         file = quote_for_shell(&format!("{module}.ko")),
         place = quote_for_shell(&plain_place(module)),
@@ -172,11 +196,15 @@ fn make_script(name: &str, version: &str, module: &str) -> String {
 /// Takes the module out of DKMS or of /lib/modules, for every kernel, and removes its source.
 pub fn remove_script(name: &str, version: &str, module: &str) -> String {
     format!(
-        "{SAY}n={name}; v={version}\nif command -v dkms >/dev/null && [ -n \"$(dkms status -m \
-         \"$n\" -v \"$v\" </dev/null)\" ]; then\ndkms remove -m \"$n\" -v \"$v\" --all </dev/null \
-         || say 1 \"dkms did not give up $n $v\"\nfi\nfor f in /lib/modules/*/{place}; do [ ! -f \
-         \"$f\" ] || {{ k=${{f#/lib/modules/}}; d=${{f%/*}}; rm -f \"$f\"; rmdir \"$d\" \
-         \"${{d%/*}}\" 2>/dev/null; depmod -a \"${{k%%/*}}\"; }}; done\nrm -rf {folder} {record}\n",
+        "{SAY}n={name}; v={version}\n\
+         if command -v dkms >/dev/null && [ -n \"$(dkms status -m \"$n\" -v \"$v\" </dev/null)\" \
+         ]; then\n\
+         dkms remove -m \"$n\" -v \"$v\" --all </dev/null || say 1 \"dkms did not give up $n $v\"\n\
+         fi\n\
+         for f in /lib/modules/*/{place}; do [ ! -f \"$f\" ] || {{ k=${{f#/lib/modules/}}; \
+         d=${{f%/*}}; rm -f \"$f\"; rmdir \"$d\" \"${{d%/*}}\" 2>/dev/null; depmod -a \
+         \"${{k%%/*}}\"; }}; done\n\
+         rm -rf {folder} {record}\n",
         name = quote_for_shell(name),
         version = quote_for_shell(version),
         place = quote_for_shell(&plain_place(module)),

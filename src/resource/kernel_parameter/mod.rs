@@ -178,65 +178,24 @@ impl ResourceKind for KernelParameter {
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let parameter = parse_kernel_parameter(&wish.body);
-        let (path, content) = (drop_in(&parameter), drop_in_content(&parameter));
-        let (boot, own) = (Boot::of(answers), FileState::at(&path, answers));
+        let boot = Boot::of(answers);
+        let own = FileState::at(&drop_in(&parameter), answers);
         let planes = KernelParameterPlanes::of(&parameter, &boot);
         let before = json!({
-            "persisted": planes.persisted, "next_boot": planes.next_boot, "running": planes.running, "drop_in": own.remember(),
+            "persisted": planes.persisted,
+            "next_boot": planes.next_boot,
+            "running": planes.running,
+            "drop_in": own.remember(),
         });
         let mut assessment = Assessment {
             before,
             ..Assessment::default()
         };
         let wanted = token_reading(&parameter.token());
-        let attribute = planes.attribute([wanted.clone(), wanted.clone(), wanted.clone()]);
+        let attribute = planes.attribute([wanted.clone(), wanted.clone(), wanted]);
         set_reboot_and_transaction(&attribute, &mut assessment);
-        let differs = |plane| attribute.differences().iter().any(|(p, ..)| *p == plane);
-        let (persisted, next_boot) = (differs(Plane::Persisted), differs(Plane::NextBoot));
-        match &boot {
-            Ok(Boot {
-                loader: BootLoaderKind::Grubby,
-                ..
-            }) if next_boot && parameter.needs_quotes() => {
-                let why = "grubby writes a value without quotes, and GRUB ends a word at a blank \
-                           and at each of `;&|<>{}`: set it by hand";
-                assessment.refusal = Some(why.to_owned());
-                assessment.needs_reboot = false;
-            }
-            Ok(Boot {
-                loader: BootLoaderKind::Grubby,
-                ..
-            }) if next_boot => {
-                assessment.actions.push(Action::SetKernelArgument {
-                    argument: parameter.token(),
-                    present: true,
-                });
-            }
-            Ok(Boot {
-                loader: BootLoaderKind::None,
-                ..
-            }) if !attribute.differences().is_empty() => {
-                let why = "no boot loader that railwright knows (GRUB with update-grub, or grubby) \
-                           is on this host";
-                assessment.refusal = Some(why.to_owned());
-                assessment.needs_reboot = false;
-            }
-            Ok(boot) if persisted => {
-                let later = boot.persisted_with(Some((&path, &content)));
-                if find_parameter_reading(&parameter, &later) != wanted {
-                    assessment.refusal = Some(format!(
-                        "a file below /etc/default/grub.d that is read after {path} sets {} \
-                         otherwise; change it first",
-                        parameter.name
-                    ));
-                }
-                assessment.actions = vec![
-                    build_config_file_action(&path, content),
-                    Action::UpdateBootLoader,
-                ];
-            }
-            Ok(_) if next_boot => assessment.actions.push(Action::UpdateBootLoader),
-            _ => {}
+        if let Ok(boot) = &boot {
+            plan_parameter_change(&parameter, boot, &attribute, &mut assessment);
         }
         assessment.attributes.insert("value".to_owned(), attribute);
         assessment
@@ -284,6 +243,58 @@ impl ResourceKind for KernelParameter {
     fn after_kinds(&self) -> &'static [&'static str] {
         &["package"]
     }
+}
+
+/// Plans what makes a parameter persist and come with the next boot, where it does not.
+fn plan_parameter_change(
+    parameter: &CommandLineParameter,
+    boot: &Boot,
+    attribute: &Attribute,
+    assessment: &mut Assessment,
+) {
+    let differences = attribute.differences();
+    let differs = |plane| differences.iter().any(|(p, ..)| *p == plane);
+    let next_boot = differs(Plane::NextBoot);
+    match boot.loader {
+        BootLoaderKind::Grubby if next_boot && parameter.needs_quotes() => {
+            let why = "grubby writes a value without quotes, and GRUB ends a word at a blank and \
+                       at each of `;&|<>{}`: set it by hand";
+            assessment.refusal = Some(why.to_owned());
+            assessment.needs_reboot = false;
+        }
+        BootLoaderKind::Grubby if next_boot => {
+            assessment.actions.push(Action::SetKernelArgument {
+                argument: parameter.token(),
+                present: true,
+            });
+        }
+        BootLoaderKind::None if !differences.is_empty() => {
+            let why = "no boot loader that railwright knows (GRUB with update-grub, or grubby) is \
+                       on this host";
+            assessment.refusal = Some(why.to_owned());
+            assessment.needs_reboot = false;
+        }
+        _ if differs(Plane::Persisted) => plan_drop_in(parameter, boot, assessment),
+        _ if next_boot => assessment.actions.push(Action::UpdateBootLoader),
+        _ => {}
+    }
+}
+
+/// Writes our drop-in, unless a file that is read after it would win.
+fn plan_drop_in(parameter: &CommandLineParameter, boot: &Boot, assessment: &mut Assessment) {
+    let (path, content) = (drop_in(parameter), drop_in_content(parameter));
+    let later = boot.persisted_with(Some((&path, &content)));
+    if find_parameter_reading(parameter, &later) != token_reading(&parameter.token()) {
+        assessment.refusal = Some(format!(
+            "a file below /etc/default/grub.d that is read after {path} sets {} otherwise; change \
+             it first",
+            parameter.name
+        ));
+    }
+    assessment.actions = vec![
+        build_config_file_action(&path, content),
+        Action::UpdateBootLoader,
+    ];
 }
 
 /// What the planes come to without us: as it was before, or, where somebody else has set the
@@ -363,9 +374,14 @@ mod tests {
 
     fn boot(running: &str, default: &str, next: &str) -> String {
         format!(
-            "running\t{running}\nloader\tgrub\ndefault\t/etc/default/grub\nset\tGRUB_CMDLINE_LINUX_DEFAULT=\"{default}\"\nmenu\tset \
-             default=\"0\"\nmenu\tmenuentry 'Debian' {{\nmenu\t\tlinux /vmlinuz root=/dev/vda1 ro \
-             {next}\nmenu\t}}\n"
+            "running\t{running}\n\
+             loader\tgrub\n\
+             default\t/etc/default/grub\n\
+             set\tGRUB_CMDLINE_LINUX_DEFAULT=\"{default}\"\n\
+             menu\tset default=\"0\"\n\
+             menu\tmenuentry 'Debian' {{\n\
+             menu\t\tlinux /vmlinuz root=/dev/vda1 ro {next}\n\
+             menu\t}}\n"
         )
     }
 
@@ -376,8 +392,9 @@ mod tests {
             value: None,
         });
         let own = format!(
-            "default\t{path}\nset\tGRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT \
-             iommu=pt\"\nmenu\tset"
+            "default\t{path}\n\
+             set\tGRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT iommu=pt\"\n\
+             menu\tset"
         );
         boot.replacen("menu\tset", &own, 1)
     }
@@ -505,9 +522,11 @@ mod tests {
     #[test]
     fn grubby_keeps_the_entries_on_the_red_hat_family() {
         // `grubby --info=DEFAULT` of Rocky 9
-        let out = "running\tBOOT_IMAGE=(hd0,gpt2)/vmlinuz \
-                   ro\nloader\tgrubby\ngrubby\tindex=0\ngrubby\targs=\"ro \
-                   crashkernel=1G-4G:192M\"\ngrubby\troot=\"UUID=1\"\n";
+        let out = "running\tBOOT_IMAGE=(hd0,gpt2)/vmlinuz ro\n\
+                   loader\tgrubby\n\
+                   grubby\tindex=0\n\
+                   grubby\targs=\"ro crashkernel=1G-4G:192M\"\n\
+                   grubby\troot=\"UUID=1\"\n";
         let assessment = assess(out);
         assert_eq!(
             assessment.actions,

@@ -10,20 +10,28 @@ use railwright_base::quote::quote_for_shell;
 pub fn read_script() -> String {
     [
         OPEN,
-        "printf 'running\\t%s\\n' \"$(cat \"$R/proc/cmdline\")\"\nl=none\nfor b in \"$R/usr/sbin\" \
-         \"$R/usr/bin\" \"$R/sbin\"; do\nif [ -x \"$b/grubby\" ]; then l=grubby; break; elif [ -x \
-         \"$b/update-grub\" ]; then l=grub; fi\ndone\nprintf 'loader\\t%s\\n' \"$l\"\nif [ \"$l\" \
-         = grubby ] && [ -z \"$R\" ]; then only grubby --info=DEFAULT | sed 's/^/grubby\\t/'; \
-         fi\nfor f in \"$R/etc/default/grub\" \"$R\"/etc/default/grub.d/*.cfg; do\n! has \"$f\" || \
-         { printf 'default\\t%s\\n' \"${f#\"$R\"}\"; get \"$f\" | sed -n 's/^[[:space:]]*\\(export \
-         \\)\\{0,1\\}\\(GRUB_CMDLINE_LINUX\\)/set\\t\\2/p'; }\ndone\nfor f in \
-         \"$R/boot/grub/grub.cfg\" \"$R/boot/grub2/grub.cfg\"; do\n! has \"$f\" || get \"$f\" | \
-         sed -n -e '/^[[:space:]]*set default=/s/^/menu\\t/p' -e '/^[[:space:]]*menuentry \
-         /s/^/menu\\t/p' -e '/^[[:space:]]*submenu /s/^/menu\\t/p' -e '/^[[:space:]]*function \
-         /s/^/menu\\t/p' -e '/^[[:space:]]*linux/s/^/menu\\t/p' -e \
-         '/^[[:space:]]*}[[:space:]]*$/s/^/menu\\t/p'\ndone\nfor f in \"$R/boot/grub/grubenv\" \
-         \"$R/boot/grub2/grubenv\"; do ! has \"$f\" || get \"$f\" | sed -n \
-         's/^saved_entry=/saved\\t/p'; done\nexit 0\n",
+        "printf 'running\\t%s\\n' \"$(cat \"$R/proc/cmdline\")\"\n\
+         l=none\n\
+         for b in \"$R/usr/sbin\" \"$R/usr/bin\" \"$R/sbin\"; do\n\
+         if [ -x \"$b/grubby\" ]; then l=grubby; break; elif [ -x \"$b/update-grub\" ]; then \
+         l=grub; fi\n\
+         done\n\
+         printf 'loader\\t%s\\n' \"$l\"\n\
+         if [ \"$l\" = grubby ] && [ -z \"$R\" ]; then only grubby --info=DEFAULT | sed \
+         's/^/grubby\\t/'; fi\n\
+         for f in \"$R/etc/default/grub\" \"$R\"/etc/default/grub.d/*.cfg; do\n\
+         ! has \"$f\" || { printf 'default\\t%s\\n' \"${f#\"$R\"}\"; get \"$f\" | sed -n \
+         's/^[[:space:]]*\\(export \\)\\{0,1\\}\\(GRUB_CMDLINE_LINUX\\)/set\\t\\2/p'; }\n\
+         done\n\
+         for f in \"$R/boot/grub/grub.cfg\" \"$R/boot/grub2/grub.cfg\"; do\n\
+         ! has \"$f\" || get \"$f\" | sed -n -e '/^[[:space:]]*set default=/s/^/menu\\t/p' -e \
+         '/^[[:space:]]*menuentry /s/^/menu\\t/p' -e '/^[[:space:]]*submenu /s/^/menu\\t/p' -e \
+         '/^[[:space:]]*function /s/^/menu\\t/p' -e '/^[[:space:]]*linux/s/^/menu\\t/p' -e \
+         '/^[[:space:]]*}[[:space:]]*$/s/^/menu\\t/p'\n\
+         done\n\
+         for f in \"$R/boot/grub/grubenv\" \"$R/boot/grub2/grubenv\"; do ! has \"$f\" || get \
+         \"$f\" | sed -n 's/^saved_entry=/saved\\t/p'; done\n\
+         exit 0\n",
     ]
     .concat()
 }
@@ -50,9 +58,10 @@ pub fn list_boot_access_needs() -> Vec<RootAccessNeed> {
 /// Has the boot loader's configuration made anew.
 pub fn update_script() -> String {
     format!(
-        "{SAY}if command -v update-grub >/dev/null; then update-grub </dev/null\nelif command -v \
-         grub2-mkconfig >/dev/null; then grub2-mkconfig -o /boot/grub2/grub.cfg </dev/null\nelse \
-         say {UNAVAILABLE} 'neither update-grub nor grub2-mkconfig is on this host'; fi\n"
+        "{SAY}if command -v update-grub >/dev/null; then update-grub </dev/null\n\
+         elif command -v grub2-mkconfig >/dev/null; then grub2-mkconfig -o /boot/grub2/grub.cfg \
+         </dev/null\n\
+         else say {UNAVAILABLE} 'neither update-grub nor grub2-mkconfig is on this host'; fi\n"
     )
 }
 

@@ -78,60 +78,23 @@ impl JobPod {
     pub fn of(pod: &Value) -> Self {
         // Whoever reads a pod shows it: nothing of it acts on a terminal.
         let text = |pointer: &str| {
-            one_line(
-                pod.pointer(pointer)
-                    .and_then(Value::as_str)
-                    .unwrap_or_default(),
-                NAME_LIMIT,
-            )
-        };
-        let list = |pointer: &str| {
-            pod.pointer(pointer)
-                .and_then(Value::as_array)
-                .map(Vec::as_slice)
-                .unwrap_or_default()
-        };
-        let condition = |kind: &str, status: &str| {
-            list("/status/conditions")
-                .iter()
-                .find(|one| one["type"] == kind && one["status"] == status)
+            let text = pod.pointer(pointer).and_then(Value::as_str);
+            one_line(text.unwrap_or_default(), NAME_LIMIT)
         };
         let statuses = || {
-            list("/status/initContainerStatuses")
+            list_at(pod, "/status/initContainerStatuses")
                 .iter()
-                .chain(list("/status/containerStatuses"))
+                .chain(list_at(pod, "/status/containerStatuses"))
         };
-        let said = |of: &Value| {
-            one_line(
-                &[
-                    extract_text_field(of, "reason"),
-                    extract_text_field(of, "message"),
-                ]
-                .join(" "),
-                TEXT_LIMIT,
-            )
-        };
-        let is_why = |waiting: &&Value| {
-            !matches!(
-                extract_text_field(waiting, "reason"),
-                "PodInitializing" | "ContainerCreating" | ""
-            )
-        };
-        let labels = pod.pointer("/metadata/labels");
         JobPod {
             name: text("/metadata/name"),
             uid: text("/metadata/uid"),
             node: Some(text("/spec/nodeName")).filter(|node| !node.is_empty()),
             address: text("/status/podIP").parse().ok(),
             phase: text("/status/phase"),
-            ready: condition("Ready", "True").is_some(),
-            role: ROLES.iter().find_map(|label| {
-                Some(one_line(
-                    &labels?.get(*label)?.as_str()?.to_lowercase(),
-                    NAME_LIMIT,
-                ))
-            }),
-            container: list("/spec/containers")
+            ready: find_condition(pod, "Ready", "True").is_some(),
+            role: find_role(pod),
+            container: list_at(pod, "/spec/containers")
                 .first()
                 .map(|one| one_line(extract_text_field(one, "name"), NAME_LIMIT))
                 .unwrap_or_default(),
@@ -140,13 +103,51 @@ impl JobPod {
                 .sum(),
             waits: statuses()
                 .filter_map(|one| one.pointer("/state/waiting"))
-                .find(is_why)
-                .map(said),
-            unscheduled: condition("PodScheduled", "False").map(said),
+                .find(|waiting| is_stuck(waiting))
+                .map(describe_reason),
+            unscheduled: find_condition(pod, "PodScheduled", "False").map(describe_reason),
             ended: find_pod_termination(pod, statuses()),
             asks: compute_extended_requests(pod),
         }
     }
+}
+
+fn list_at<'v>(pod: &'v Value, pointer: &str) -> &'v [Value] {
+    pod.pointer(pointer)
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
+}
+
+fn find_condition<'v>(pod: &'v Value, kind: &str, status: &str) -> Option<&'v Value> {
+    list_at(pod, "/status/conditions")
+        .iter()
+        .find(|one| one["type"] == kind && one["status"] == status)
+}
+
+fn find_role(pod: &Value) -> Option<String> {
+    let labels = pod.pointer("/metadata/labels")?;
+    let role = ROLES
+        .iter()
+        .find_map(|label| labels.get(*label)?.as_str())?;
+    Some(one_line(&role.to_lowercase(), NAME_LIMIT))
+}
+
+/// Whether a container waits for more than its turn.
+fn is_stuck(waiting: &Value) -> bool {
+    !matches!(
+        extract_text_field(waiting, "reason"),
+        "PodInitializing" | "ContainerCreating" | ""
+    )
+}
+
+/// Reason and message of a state or a condition, in one line.
+fn describe_reason(of: &Value) -> String {
+    let words = [
+        extract_text_field(of, "reason"),
+        extract_text_field(of, "message"),
+    ];
+    one_line(&words.join(" "), TEXT_LIMIT)
 }
 
 fn extract_text_field<'v>(value: &'v Value, name: &str) -> &'v str {

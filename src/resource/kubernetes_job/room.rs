@@ -71,7 +71,7 @@ impl Room {
         Some((node.to_owned(), asks))
     }
 
-    /// The same of a node that was told.
+    /// Adds what a pod asks to what is used of its node; nothing for a node that is not known.
     pub fn uses(&mut self, node: &str, asks: BTreeMap<String, u64>) {
         let Some(entry) = self.nodes.get_mut(node) else {
             return;

@@ -70,7 +70,11 @@ impl ApplySetMembers {
         let list =
             |all: &BTreeSet<String>| all.iter().map(String::as_str).collect::<Vec<_>>().join(",");
         let tooling = concat!("railwright/", env!("CARGO_PKG_VERSION"));
-        let annotations = json!({ TOOLING: tooling, KINDS: list(&self.kinds), NAMESPACES: list(&self.namespaces) });
+        let annotations = json!({
+            TOOLING: tooling,
+            KINDS: list(&self.kinds),
+            NAMESPACES: list(&self.namespaces),
+        });
         (json!({ ID: compute_applyset_id(parent) }), annotations)
     }
 }

@@ -1,8 +1,9 @@
 //! What an earlier wish left behind: its own fields, as the server wrote them, whether or not they
 //! differ from what is there now.
 
+use super::ownership::{MANAGER, find_field_managers};
 use super::paths::{self, FieldDifference};
-use super::{DesiredObject, MANAGER, find_field_managers, set_presence_attribute};
+use super::{DesiredObject, set_presence_attribute};
 use crate::{Assessment, Attribute, Plane, Reading};
 use serde_json::Value;
 

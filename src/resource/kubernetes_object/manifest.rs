@@ -77,21 +77,20 @@ pub fn parse_object_name(manifest: &Value) -> Option<ObjectName> {
     })
 }
 
+const FIELDS: [&str; 8] = [
+    "manifest",
+    "content",
+    "adopt",
+    "replace",
+    "ready",
+    "disturbs",
+    "known_after",
+    "cluster",
+];
+
 /// All that is wrong with a body.
 pub fn check_object_body(body: &Value) -> Vec<BodyError> {
-    let mut fields = Fields::of(
-        body,
-        &[
-            "manifest",
-            "content",
-            "adopt",
-            "replace",
-            "ready",
-            "disturbs",
-            "known_after",
-            "cluster",
-        ],
-    );
+    let mut fields = Fields::of(body, &FIELDS);
     fields.flag("adopt");
     super::replace::check_replace_field(&mut fields, body);
     fields.resource("known_after");
@@ -105,44 +104,11 @@ pub fn check_object_body(body: &Value) -> Vec<BodyError> {
             Some(help.to_owned()),
         );
     }
-    let below = if body.get("content").is_some() {
-        None
-    } else {
-        Some("/manifest")
-    };
     match parse_manifest(body) {
         Err(message) => fields.error("", message, None),
         Ok(manifest) => {
-            let at = |pointer: &str| {
-                below.map_or("/content".to_owned(), |below| format!("{below}{pointer}"))
-            };
-            let is_set = parse_object_name(&manifest)
-                .is_some_and(|object| object.kind_and_group() == "DaemonSet.apps");
-            if !is_set && body.pointer("/ready/nodes").is_some() {
-                fields.error(
-                    "/ready/nodes",
-                    "only a DaemonSet is ready on so many nodes",
-                    Some("leave `nodes` out".to_owned()),
-                );
-            }
-            let never = parse_object_name(&manifest).and_then(|object| {
-                super::replace::explain_replace_prohibition(&object.kind_and_group())
-            });
-            if let Some(why) = never.filter(|_| super::replace::is_allowed(body)) {
-                fields.error(
-                    "/replace",
-                    format!("an object of this kind is never deleted to be made anew: {why}"),
-                    None,
-                );
-            }
-            for (pointer, message, help) in check_manifest(&manifest) {
-                let known = if manifest.pointer(pointer).is_some() {
-                    pointer
-                } else {
-                    ""
-                };
-                fields.error(&at(known), message, help);
-            }
+            check_fields_for_kind(&mut fields, body, &manifest);
+            add_manifest_errors(&mut fields, body, &manifest);
         }
     }
     fields
@@ -152,114 +118,144 @@ pub fn check_object_body(body: &Value) -> Vec<BodyError> {
         .collect()
 }
 
+/// Checks the fields beside the manifest that only some kinds take.
+fn check_fields_for_kind(fields: &mut Fields<'_>, body: &Value, manifest: &Value) {
+    let kind = parse_object_name(manifest).map(|object| object.kind_and_group());
+    if kind.as_deref() != Some("DaemonSet.apps") && body.pointer("/ready/nodes").is_some() {
+        fields.error(
+            "/ready/nodes",
+            "only a DaemonSet is ready on so many nodes",
+            Some("leave `nodes` out".to_owned()),
+        );
+    }
+    let never = kind.and_then(|kind| super::replace::explain_replace_prohibition(&kind));
+    if let Some(why) = never.filter(|_| super::replace::is_allowed(body)) {
+        fields.error(
+            "/replace",
+            format!("an object of this kind is never deleted to be made anew: {why}"),
+            None,
+        );
+    }
+}
+
+/// Notes what is wrong with the manifest where the body has it: at its place in the map, or at the
+/// text of a template as a whole.
+fn add_manifest_errors(fields: &mut Fields<'_>, body: &Value, manifest: &Value) {
+    let is_template = body.get("content").is_some();
+    for (pointer, message, help) in check_manifest(manifest) {
+        let known = if manifest.pointer(pointer).is_some() {
+            pointer
+        } else {
+            ""
+        };
+        let at = if is_template {
+            "/content".to_owned()
+        } else {
+            format!("/manifest{known}")
+        };
+        fields.error(&at, message, help);
+    }
+}
+
 /// Where, what is wrong, and what would be right.
 pub type Problem = (&'static str, String, Option<String>);
 
 fn check_manifest(manifest: &Value) -> Vec<Problem> {
     let mut out: Vec<Problem> = Vec::new();
+    check_identity(manifest, &mut out);
+    check_object_name(manifest, &mut out);
+    check_namespace(manifest, &mut out);
+    out.extend(super::labels::check_labels_and_annotations(manifest));
+    check_kind(manifest, &mut out);
+    out
+}
+
+fn text_at<'v>(manifest: &'v Value, pointer: &str) -> &'v str {
+    manifest
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+/// Checks what every object has, and what only the server writes.
+fn check_identity(manifest: &Value, out: &mut Vec<Problem>) {
     for (pointer, name) in [
         ("/apiVersion", "apiVersion"),
         ("/kind", "kind"),
         ("/metadata/name", "metadata.name"),
     ] {
-        if manifest
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .is_none_or(str::is_empty)
-        {
-            out.push((
-                pointer,
-                format!("`{name}` must be a text that is not empty"),
-                None,
-            ));
+        if text_at(manifest, pointer).is_empty() {
+            let message = format!("`{name}` must be a text that is not empty");
+            out.push((pointer, message, None));
         }
     }
-    for pointer in OF_THE_SERVER
-        .into_iter()
-        .filter(|pointer| manifest.pointer(pointer).is_some())
-    {
-        let name = pointer[1..].replace('/', ".");
-        out.push((
-            pointer,
-            format!("`{name}` is written by the server alone"),
-            Some("leave it out".to_owned()),
-        ));
+    for pointer in OF_THE_SERVER {
+        if manifest.pointer(pointer).is_some() {
+            let name = pointer[1..].replace('/', ".");
+            let message = format!("`{name}` is written by the server alone");
+            out.push((pointer, message, Some("leave it out".to_owned())));
+        }
     }
-    if let Some(name) = manifest
-        .pointer("/metadata/name")
-        .and_then(Value::as_str)
-        .filter(|name| !name.is_empty() && !is_name(manifest, name))
-    {
-        out.push((
-            "/metadata/name",
-            format!("the API server takes no object named `{name}`"),
-            Some(NAME_HELP.to_owned()),
-        ));
+}
+
+fn check_object_name(manifest: &Value, out: &mut Vec<Problem>) {
+    let name = text_at(manifest, "/metadata/name");
+    if !name.is_empty() && !is_name(manifest, name) {
+        let message = format!("the API server takes no object named `{name}`");
+        out.push(("/metadata/name", message, Some(NAME_HELP.to_owned())));
     }
-    if let Some(namespace) = manifest
-        .pointer("/metadata/namespace")
-        .filter(|value| !value.as_str().is_some_and(is_label))
-    {
-        out.push((
-            "/metadata/namespace",
-            format!("the API server takes no namespace named {namespace}"),
-            Some(LABEL_HELP.to_owned()),
-        ));
+}
+
+fn check_namespace(manifest: &Value, out: &mut Vec<Problem>) {
+    let namespace = manifest.pointer("/metadata/namespace");
+    if let Some(namespace) = namespace.filter(|value| !value.as_str().is_some_and(is_label)) {
+        let message = format!("the API server takes no namespace named {namespace}");
+        out.push(("/metadata/namespace", message, Some(LABEL_HELP.to_owned())));
     }
-    let is_in_one = parse_object_name(manifest)
+    let is_missing = parse_object_name(manifest)
         .is_some_and(|object| object.namespace.is_none() && known_kinds::is_namespaced(&object));
-    if is_in_one {
-        let kind = manifest
-            .get("kind")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+    if is_missing {
+        let kind = text_at(manifest, "/kind");
         let message = format!("objects of the kind {kind} are in a namespace, and none is named");
-        out.push((
-            "/metadata/namespace",
-            message,
-            Some("name it: `metadata: { name: ..., namespace: default }`".to_owned()),
-        ));
+        let help = "name it: `metadata: { name: ..., namespace: default }`";
+        out.push(("/metadata/namespace", message, Some(help.to_owned())));
     }
-    out.extend(super::labels::check_labels_and_annotations(manifest));
-    let text = |pointer: &str| {
-        manifest
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
+}
+
+/// Checks what is taken of some kinds only: no secrets, no lock of a run, and texts alone in a
+/// ConfigMap.
+fn check_kind(manifest: &Value, out: &mut Vec<Problem>) {
+    let problem = |pointer, message: &str, help: &str| -> Problem {
+        (pointer, message.to_owned(), Some(help.to_owned()))
     };
-    if text("/kind") == "Secret" {
-        let help = "make it by other means, and name it in the object that uses it";
-        out.push((
+    match text_at(manifest, "/kind") {
+        "Secret" => out.push(problem(
             "/kind",
-            "a Secret would stand in plans and recordings for all to read".to_owned(),
-            Some(help.to_owned()),
-        ));
-    }
-    if text("/kind") == "Lease"
-        && text("/metadata/namespace") == "kube-system"
-        && text("/metadata/name").starts_with("railwright-")
-    {
-        out.push((
-            "/metadata/name",
-            "this is the lock of a run".to_owned(),
-            Some("give it another name".to_owned()),
-        ));
-    }
-    if text("/kind") == "ConfigMap" {
-        let texts = manifest
-            .get("data")
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten();
-        for (key, _) in texts.filter(|(_, value)| !value.is_string()) {
-            out.push((
-                "/data",
-                format!("`data.{key}` must be a text: the values of a ConfigMap are"),
-                Some("quote it".to_owned()),
+            "a Secret would stand in plans and recordings for all to read",
+            "make it by other means, and name it in the object that uses it",
+        )),
+        "Lease"
+            if text_at(manifest, "/metadata/namespace") == "kube-system"
+                && text_at(manifest, "/metadata/name").starts_with("railwright-") =>
+        {
+            out.push(problem(
+                "/metadata/name",
+                "this is the lock of a run",
+                "give it another name",
             ));
         }
+        "ConfigMap" => {
+            let data = manifest.get("data").and_then(Value::as_object);
+            for (key, value) in data.into_iter().flatten() {
+                if !value.is_string() {
+                    let message =
+                        format!("`data.{key}` must be a text: the values of a ConfigMap are");
+                    out.push(problem("/data", &message, "quote it"));
+                }
+            }
+        }
+        _ => {}
     }
-    out
 }
 
 const NAME_HELP: &str =
@@ -461,8 +457,9 @@ mod tests {
 
     #[test]
     fn a_template_is_yaml_of_one_object() {
-        let text = json!({ "content": "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: \
-                                       { name: a, namespace: b }\n" });
+        let text = json!({ "content": "apiVersion: apps/v1\n\
+                                       kind: DaemonSet\n\
+                                       metadata: { name: a, namespace: b }\n" });
         let name = parse_object_name(&parse_manifest(&text).unwrap()).unwrap();
         assert_eq!(
             (name.to_string().as_str(), name.group(), name.version()),

@@ -11,8 +11,10 @@
 
 pub mod access;
 pub mod applyset;
+mod diff;
 mod disturbs;
 pub mod exec;
+pub mod fields_of_others;
 pub mod finalizers;
 pub mod known_kinds;
 pub mod labels;
@@ -38,24 +40,18 @@ pub use self::ownership::{MANAGER, MEMBERSHIP, build_cluster_object_name, part_o
 
 use self::access::ApiVerb;
 use self::looks::{LiveObject, looked_at};
-use self::ownership::{
-    FieldManager, add_ownership_marks, find_field_managers, is_adopted, is_mark, is_ours,
-    taken_over,
-};
-use self::paths::FieldDifference;
+use self::ownership::{add_ownership_marks, taken_over};
 use self::precondition::ObjectPrecondition;
-use self::preview::ObjectPreview;
 use self::readiness::{Readiness, ReadinessCriteria};
-use self::replace::ReplacementReason;
-use self::request::{KubernetesRead, NO_KIND, ObjectName};
+use self::request::{KubernetesRead, ObjectName};
 use super::kind::NotReadyReason;
 use super::{
-    Action, Assessment, Attribute, BodyError, DesiredResource, Lacking, Plane, Read, ReadResults,
-    Reading, ResourceKind,
+    Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
+    ResourceKind,
 };
 use railwright_base::TargetKind;
 use railwright_base::text::one_line;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// What a host would answer to a question for an API server, or do of an action for one: nothing
 /// reaches it.
@@ -174,8 +170,10 @@ impl ResourceKind for KubernetesObject {
             return assessment;
         };
         match read_live_object(&asked, answers) {
-            LiveObject::Is(object) => diff_live_object(&asked, &object, answers, &mut assessment),
-            LiveObject::Absent => diff_missing_object(&asked, answers, &mut assessment),
+            LiveObject::Is(object) => {
+                diff::diff_live_object(&asked, &object, answers, &mut assessment)
+            }
+            LiveObject::Absent => diff::diff_missing_object(&asked, answers, &mut assessment),
             LiveObject::Unknown(reason) => set_presence_attribute(
                 &mut assessment,
                 Reading::is("present"),
@@ -279,7 +277,7 @@ struct DesiredObject {
     adopts: bool,
     /// Deleted and made anew where a field changes that never changes.
     replaces: bool,
-    /// The same where one of these fields changes, though the server takes the change.
+    /// Fields whose change takes a new object too, though the server lets them change.
     made_once: Vec<String>,
     /// Where `adopt` and `replace` are said.
     beside: &'static str,
@@ -327,8 +325,9 @@ impl DesiredObject {
         })
     }
 
-    /// The same of an object that we took over earlier. It is asked as its wish says; see
-    /// [`ObjectPreview::of_one_taken_over`].
+    /// The wish for an object that we took over earlier, where it no longer says so itself. The
+    /// server is asked for a preview of the wish as it is; see
+    /// [`preview::ObjectPreview::of_one_taken_over`].
     fn taken_over(&self) -> Self {
         DesiredObject {
             manifest: taken_over(self.manifest.clone()),
@@ -419,230 +418,7 @@ fn set_presence_attribute(assessment: &mut Assessment, wanted: Reading, found: R
     );
 }
 
-fn diff_missing_object(asked: &DesiredObject, answers: &ReadResults, assessment: &mut Assessment) {
-    set_presence_attribute(assessment, Reading::is("present"), Reading::Absent);
-    asked.readiness(None, assessment);
-    assessment.before = json!({ "existed": asked.adopts });
-    assessment.actions = asked.apply_and_wait(ObjectPrecondition::Absent);
-    let not_previewed = match preview::read_object_preview(asked, answers) {
-        ObjectPreview::Is(_) => return,
-        ObjectPreview::Refused(refusal) => {
-            Err(format_server_refusal(&asked.object, &refusal.told()))
-        }
-        ObjectPreview::Unknown(reason)
-            if answers.get(&asked.preview()).is_none() || reason.contains(preview::NO_DRY_RUN) =>
-        {
-            Ok(reason)
-        }
-        ObjectPreview::Unknown(reason) => Err(format!(
-            "whether the API server takes {} is not known: {reason}; mend what keeps it from \
-             answering a dry run, then plan again",
-            asked.object
-        )),
-        ObjectPreview::NotAllowed(reason) => Ok(reason),
-        ObjectPreview::NotYet(said) => {
-            let no_kind = matches!(answers.output(&asked.live()), Ok((NO_KIND, _)));
-            assessment.lacks = Some(Lacking {
-                what: place::describe_prerequisite(&asked.object, no_kind),
-                said,
-            });
-            return;
-        }
-    };
-    match not_previewed {
-        Ok(why) => assessment
-            .attributes
-            .values_mut()
-            .for_each(|attribute| attribute.by = Some(format!("not previewed: {why}"))),
-        Err(refusal) => {
-            assessment.refusal = Some(refusal);
-            assessment.actions.clear();
-        }
-    }
-}
-
-fn format_server_refusal(object: &ObjectName, message: &str) -> String {
-    format!("the API server does not take {object}: {message}")
-}
-
-/// A wish and its preview, where the object was taken over earlier: that stays so.
-fn keep_adoption(
-    asked: &DesiredObject,
-    previewed: ObjectPreview,
-    is_adopted: bool,
-) -> (DesiredObject, ObjectPreview) {
-    let keeps = is_adopted && !asked.adopts;
-    (
-        if keeps {
-            asked.taken_over()
-        } else {
-            asked.clone()
-        },
-        previewed.of_one_taken_over(keeps),
-    )
-}
-
-fn diff_live_object(
-    asked: &DesiredObject,
-    object: &Value,
-    answers: &ReadResults,
-    assessment: &mut Assessment,
-) {
-    set_presence_attribute(assessment, Reading::is("present"), Reading::is("present"));
-    let ours = is_ours(object, &asked.cluster);
-    let (asked, previewed) = &keep_adoption(
-        asked,
-        preview::read_object_preview(asked, answers),
-        ours && is_adopted(object),
-    );
-    let adopts = asked.adopts;
-    assessment.before = json!({ "existed": !ours || adopts });
-    if object.pointer("/metadata/deletionTimestamp").is_some() {
-        let how = finalizers::describe_deletion(object);
-        assessment.refusal = Some(format!(
-            "{} is {how}; a plan makes it anew once it is gone",
-            asked.object
-        ));
-        set_presence_attribute(
-            assessment,
-            Reading::is("present"),
-            Reading::is("being deleted"),
-        );
-        return;
-    }
-    let found = manifest::without_servers_part(object);
-    let mut anew = None;
-    let (fields, note) = match previewed {
-        ObjectPreview::Is(preview) => (
-            paths::diff_fields(&manifest::without_servers_part(preview), &found, false),
-            None,
-        ),
-        ObjectPreview::NotAllowed(_) | ObjectPreview::NotYet(_) => (
-            paths::diff_fields(&asked.manifest, &found, true),
-            Some("not previewed"),
-        ),
-        ObjectPreview::Refused(refusal) => {
-            let fields = paths::diff_fields(&asked.manifest, &found, true);
-            match refusal.is_only_of_fields_that_never_change() {
-                true if ours && asked.replaces && !adopts => {
-                    anew = Some(ReplacementReason::NeverChanges)
-                }
-                true => {
-                    assessment.refusal =
-                        Some(replace::format_replace_advice(asked, &refusal.told(), ours))
-                }
-                false => {
-                    assessment.refusal = Some(format_server_refusal(&asked.object, &refusal.told()))
-                }
-            }
-            (fields, Some("not previewed"))
-        }
-        ObjectPreview::Unknown(reason) => {
-            return set_presence_attribute(
-                assessment,
-                Reading::is("present"),
-                Reading::Unknown(reason.clone()),
-            );
-        }
-    };
-    // What is as wished needs nobody's leave, and no mark of ours.
-    let fields: Vec<FieldDifference> = fields
-        .into_iter()
-        .filter(|field| ours || adopts || !is_mark(field))
-        .collect();
-    asked.readiness(Some(object), assessment);
-    if fields.is_empty() && assessment.refusal.is_none() {
-        assessment.actions = asked
-            .wait()
-            .filter(|_| !assessment.is_met())
-            .into_iter()
-            .collect();
-        return;
-    }
-    let mut theirs: Vec<String> = Vec::new();
-    for field in &fields {
-        let others: Vec<FieldManager> = find_field_managers(object, &field.path)
-            .into_iter()
-            .filter(|holder| holder.manager != MANAGER)
-            .collect();
-        theirs.extend(
-            others
-                .first()
-                .map(|holder| format!("{} ({})", field.shown, holder.manager)),
-        );
-        assessment.attributes.insert(
-            field.shown.clone(),
-            build_field_attribute(field, others.first(), note),
-        );
-    }
-    if !ours && !adopts && assessment.refusal.is_none() {
-        assessment.refusal = Some(never_ours(asked, object, &theirs));
-    }
-    anew = anew.or_else(|| replace::of_changes(asked, &fields, assessment));
-    match anew {
-        Some(because) => replace::plan_replacement(
-            asked,
-            ObjectPrecondition::for_deletion(object),
-            because,
-            assessment,
-        ),
-        None => {
-            pods::record_pod_disruption(asked, &fields, assessment);
-            assessment.actions = asked.apply_and_wait(ObjectPrecondition::of(object));
-        }
-    }
-}
-
-/// What is said of an object that others made, who set these fields.
-fn never_ours(asked: &DesiredObject, object: &Value, theirs: &[String]) -> String {
-    let who = if theirs.is_empty() {
-        String::new()
-    } else {
-        format!(", and others set {}", theirs.join(", "))
-    };
-    match release_of(object) {
-        Some(release) => {
-            format!(
-                "it belongs to the release {} of Helm{who}: own the release (`helm_release`), not \
-                 its objects",
-                one_line(release, 60)
-            )
-        }
-        None => format!(
-            "it was never ours{who}; `adopt: true` {} takes it over",
-            asked.beside
-        ),
-    }
-}
-
-/// The release of Helm that made it (helm/helm: pkg/action/validate.go).
-fn release_of(object: &Value) -> Option<&str> {
-    object
-        .pointer("/metadata/annotations")?
-        .get("meta.helm.sh/release-name")?
-        .as_str()
-}
-
-fn build_field_attribute(
-    field: &FieldDifference,
-    holder: Option<&FieldManager>,
-    note: Option<&str>,
-) -> Attribute {
-    let reading = |value: &Option<Value>| value.clone().map_or(Reading::Absent, Reading::Is);
-    let by = holder.map(FieldManager::told);
-    let by = match (by, note) {
-        (Some(by), Some(note)) => Some(format!("{by}, {note}")),
-        (by, note) => by.or_else(|| note.map(str::to_owned)),
-    };
-    Attribute {
-        by,
-        ..Attribute::in_plane(
-            Plane::Persisted,
-            reading(&field.wanted),
-            reading(&field.found),
-        )
-    }
-}
-
+#[cfg(test)]
+mod recreation_tests;
 #[cfg(test)]
 mod tests;

@@ -235,8 +235,8 @@ pub fn add_ownership_marks(mut manifest: Value, cluster: &str, adopts: bool) -> 
     manifest
 }
 
-/// The same of what was taken over, whatever its wish says of that by now: who forgets it deletes
-/// what stood there before us.
+/// The manifest with the mark of what was taken over, whatever its wish says of that by now: who
+/// forgets it deletes what stood there before us.
 pub fn taken_over(mut manifest: Value) -> Value {
     if let Some(labels) = manifest
         .pointer_mut("/metadata/labels")

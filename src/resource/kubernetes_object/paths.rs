@@ -72,43 +72,40 @@ fn leaves_below(
         .as_str()
         .filter(|_| before.is_empty())
         .and_then(parse_inner_json);
-    let items: Vec<(FieldPathStep, &Value)> = match (value, &inner) {
-        (_, Some(inner)) => {
-            return leaves_below(
-                inner,
-                &mut Vec::new(),
-                &format!("{}: ", format_field_path(path)),
-                out,
-            );
-        }
-        (Value::Object(map), _) if !map.is_empty() => map
+    if let Some(inner) = inner {
+        let before = format!("{}: ", format_field_path(path));
+        return leaves_below(&inner, &mut Vec::new(), &before, out);
+    }
+    let items: Vec<(FieldPathStep, &Value)> = match value {
+        Value::Object(map) if !map.is_empty() => map
             .iter()
-            .map(|(name, value)| (FieldPathStep::Field(name.clone()), value))
+            .map(|(name, value)| (new_field_step(name), value))
             .collect(),
-        (Value::Array(list), _) if list.iter().any(Value::is_object) => list
+        Value::Array(list) if list.iter().any(Value::is_object) => list
             .iter()
             .enumerate()
-            .map(|(index, item)| {
-                (
-                    FieldPathStep::Item {
-                        index,
-                        item: item.clone(),
-                    },
-                    item,
-                )
-            })
+            .map(|(index, item)| (new_item_step(index, item), item))
             .collect(),
         _ => {
-            return out.push((
-                format!("{before}{}", format_field_path(path)),
-                value.clone(),
-            ));
+            let name = format!("{before}{}", format_field_path(path));
+            return out.push((name, value.clone()));
         }
     };
     for (step, value) in items {
         path.push(step);
         leaves_below(value, path, before, out);
         path.pop();
+    }
+}
+
+fn new_field_step(name: &str) -> FieldPathStep {
+    FieldPathStep::Field(name.to_owned())
+}
+
+fn new_item_step(index: usize, item: &Value) -> FieldPathStep {
+    FieldPathStep::Item {
+        index,
+        item: item.clone(),
     }
 }
 
@@ -148,48 +145,40 @@ fn every_below(
         let found = found.and_then(Value::as_str).and_then(parse_inner_json);
         return every_below(&text, found.as_ref(), (path, &mut Some(Vec::new())), out);
     }
-    let below: Vec<(FieldPathStep, &Value, Option<&Value>)> = match wanted {
-        Value::Object(map) => map
-            .iter()
-            .map(|(name, value)| {
-                (
-                    FieldPathStep::Field(name.clone()),
-                    value,
-                    found.and_then(|found| found.get(name)),
-                )
-            })
-            .collect(),
-        Value::Array(list) if list.iter().any(Value::is_object) => {
-            let others = found.and_then(Value::as_array);
-            let of = |(index, item): (usize, &Value)| match KEYS
-                .into_iter()
-                .find(|key| is_key(key, list))
-            {
-                Some(key) => {
-                    others.and_then(|all| all.iter().find(|other| other.get(key) == item.get(key)))
-                }
-                None => others.and_then(|all| all.get(index)),
-            };
-            list.iter()
-                .enumerate()
-                .map(|(index, item)| {
-                    (
-                        FieldPathStep::Item {
-                            index,
-                            item: item.clone(),
-                        },
-                        item,
-                        of((index, item)),
-                    )
-                })
-                .collect()
-        }
-        _ => return,
-    };
-    for (step, wanted, found) in below {
+    for (step, wanted, found) in pair_children(wanted, found) {
         inner.as_mut().unwrap_or(path).push(step);
         every_below(wanted, found, (path, inner), out);
         inner.as_mut().unwrap_or(path).pop();
+    }
+}
+
+/// The fields of a map or the items of a list of maps, each with what `found` has in its place:
+/// items by a field that names them, or else by their places.
+fn pair_children<'v>(
+    wanted: &'v Value,
+    found: Option<&'v Value>,
+) -> Vec<(FieldPathStep, &'v Value, Option<&'v Value>)> {
+    match wanted {
+        Value::Object(map) => {
+            let other = |name: &String| found.and_then(|found| found.get(name));
+            map.iter()
+                .map(|(name, value)| (new_field_step(name), value, other(name)))
+                .collect()
+        }
+        Value::Array(list) if list.iter().any(Value::is_object) => {
+            let key = KEYS.into_iter().find(|key| is_key(key, list));
+            let others = found.and_then(Value::as_array).map(Vec::as_slice);
+            let others = others.unwrap_or_default();
+            let other = |index: usize, item: &Value| match key {
+                Some(key) => others.iter().find(|other| other.get(key) == item.get(key)),
+                None => others.get(index),
+            };
+            list.iter()
+                .enumerate()
+                .map(|(index, item)| (new_item_step(index, item), item, other(index, item)))
+                .collect()
+        }
+        _ => Vec::new(),
     }
 }
 
@@ -228,45 +217,31 @@ impl FieldDiffWalk {
         names.sort();
         names.dedup();
         for name in names {
-            self.step(
-                FieldPathStep::Field(name.clone()),
-                wanted.get(name),
-                found.get(name),
-            );
+            self.step(new_field_step(name), wanted.get(name), found.get(name));
         }
     }
 
     /// Items are paired by a field that names them; lists without one are compared as a whole.
     fn lists(&mut self, wanted: &[Value], found: &[Value]) {
-        let Some(key) = KEYS
+        let key = KEYS
             .into_iter()
-            .find(|key| is_key(key, wanted) && is_key(key, found))
-        else {
-            return if wanted.len() == found.len()
-                && wanted.iter().chain(found).all(Value::is_object)
-            {
-                for (index, (wanted, found)) in wanted.iter().zip(found).enumerate() {
-                    self.step(
-                        FieldPathStep::Item {
-                            index,
-                            item: found.clone(),
-                        },
-                        Some(wanted),
-                        Some(found),
-                    );
-                }
-            } else {
-                self.note(
-                    Some(&Value::Array(wanted.to_vec())),
-                    Some(&Value::Array(found.to_vec())),
-                );
-            };
-        };
-        let keys = |items: &[Value]| {
-            items
-                .iter()
-                .filter_map(|item| item.get(key).cloned())
-                .collect::<Vec<_>>()
+            .find(|key| is_key(key, wanted) && is_key(key, found));
+        if let Some(key) = key {
+            return self.keyed_lists(key, wanted, found);
+        }
+        let all_maps = wanted.iter().chain(found).all(Value::is_object);
+        if wanted.len() != found.len() || !all_maps {
+            return self.note_lists(wanted.to_vec(), found.to_vec());
+        }
+        for (index, (wanted, found)) in wanted.iter().zip(found).enumerate() {
+            self.step(new_item_step(index, found), Some(wanted), Some(found));
+        }
+    }
+
+    fn keyed_lists(&mut self, key: &str, wanted: &[Value], found: &[Value]) {
+        let keys = |items: &[Value]| -> Vec<Value> {
+            let keys = items.iter().filter_map(|item| item.get(key).cloned());
+            keys.collect()
         };
         let (in_order, as_found) = (keys(wanted), keys(found));
         // The order of containers and of variables counts.
@@ -274,33 +249,21 @@ impl FieldDiffWalk {
             && in_order.len() == as_found.len()
             && in_order.iter().all(|name| as_found.contains(name))
         {
-            self.note(Some(&Value::Array(in_order)), Some(&Value::Array(as_found)));
+            self.note_lists(in_order, as_found);
         }
         for (index, item) in wanted.iter().enumerate() {
             let other = found.iter().find(|other| other.get(key) == item.get(key));
-            self.step(
-                FieldPathStep::Item {
-                    index,
-                    item: item.clone(),
-                },
-                Some(item),
-                other,
-            );
+            self.step(new_item_step(index, item), Some(item), other);
         }
-        for (index, item) in found
-            .iter()
-            .enumerate()
-            .filter(|(_, item)| !wanted.iter().any(|other| other.get(key) == item.get(key)))
-        {
-            self.step(
-                FieldPathStep::Item {
-                    index,
-                    item: item.clone(),
-                },
-                None,
-                Some(item),
-            );
+        for (index, item) in found.iter().enumerate() {
+            if !wanted.iter().any(|other| other.get(key) == item.get(key)) {
+                self.step(new_item_step(index, item), None, Some(item));
+            }
         }
+    }
+
+    fn note_lists(&mut self, wanted: Vec<Value>, found: Vec<Value>) {
+        self.note(Some(&Value::Array(wanted)), Some(&Value::Array(found)));
     }
 
     /// Two texts that are JSON: only what they say counts. Texts that say the same in other words
@@ -385,9 +348,9 @@ fn format_field_path(path: &[FieldPathStep]) -> String {
     out
 }
 
-/// `1000m` and `1`, `1Ki` and `1024`: the server writes a quantity in its own way
+/// True where both are the same number, written as a number or as a quantity (`1000m` and `1`,
+/// `1Ki` and `1024`): the server writes a quantity in its own way
 /// (kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity).
-/// True where both are the same number, written as a number or as a quantity (`1000m`, `1`).
 pub fn is_same_quantity(one: &Value, other: &Value) -> bool {
     let number = |value: &Value| match value {
         Value::Number(number) => number.as_f64(),

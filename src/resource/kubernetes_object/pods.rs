@@ -23,7 +23,10 @@ pub fn end_with(object: &ObjectName) -> bool {
 
 /// How many pods fewer there are to be; none where it is not said.
 fn count_removed_pods(fields: &[FieldDifference]) -> u64 {
-    let is_count = |field: &&FieldDifference| matches!(field.path.last(), Some(FieldPathStep::Field(name)) if name == "replicas");
+    let is_count = |field: &&FieldDifference| match field.path.last() {
+        Some(FieldPathStep::Field(name)) => name == "replicas",
+        _ => false,
+    };
     let number = |value: &Option<Value>| value.as_ref().and_then(Value::as_u64);
     fields
         .iter()

@@ -2,6 +2,7 @@
 //! wish allows it: of fields that the server never lets change, and of fields whose change the
 //! object's controller takes without a word and leaves what runs as it is.
 
+use super::diff::format_server_refusal;
 use super::paths::{FieldDifference, FieldPathStep};
 use super::precondition::ObjectPrecondition;
 use super::{DesiredObject, NEVER_REMOVED, pods};
@@ -94,7 +95,7 @@ pub fn explain_replace_prohibition(kind: &str) -> Option<&'static str> {
 
 /// What is said of a refusal that a replacement would mend.
 pub fn format_replace_advice(asked: &DesiredObject, message: &str, ours: bool) -> String {
-    let refused = super::format_server_refusal(&asked.object, message);
+    let refused = format_server_refusal(&asked.object, message);
     match ours
         && !asked.adopts
         && explain_replace_prohibition(&asked.object.kind_and_group()).is_none()

@@ -3,6 +3,7 @@
 use super::access::Right;
 use super::exec::{Exec, PodExec};
 use crate::node_field::NodeField;
+use railwright_base::Digest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -116,8 +117,8 @@ pub enum KubernetesRead {
     /// request for an object. Exit 0 and an `exec::Ran` as JSON; `ABSENT` the agent has no pod
     /// there that runs, `NOT_SAID`.
     Exec(Box<Exec>),
-    /// The same in one pod that is named. Exit 0 and an `exec::Ran` as JSON; `ABSENT` it is not
-    /// there or does not run, `NOT_SAID`.
+    /// What a program says, run in one pod that is named. Exit 0 and an `exec::Ran` as JSON;
+    /// `ABSENT` it is not there or does not run, `NOT_SAID`.
     PodExec(Box<PodExec>),
     /// Whether we are allowed something. Exit 0 we are, `REFUSED` we are not; `NOT_SAID`.
     Access(Right),
@@ -199,42 +200,19 @@ impl KubernetesRead {
 
     /// The key under which the answer is kept.
     pub fn key(&self) -> String {
-        let place = |namespace: &Option<String>| namespace.as_deref().unwrap_or("-").to_owned();
-        let path = |object: &ObjectName| {
-            format!(
-                "{}/{}/{}/{}",
-                object.api_version,
-                object.kind,
-                place(&object.namespace),
-                object.name
-            )
-        };
         match self {
-            KubernetesRead::Object(object) => format!("kubernetes_object:{}", path(object)),
+            KubernetesRead::Object(object) => {
+                format!("kubernetes_object:{}", format_object_path(object))
+            }
             KubernetesRead::Preview { object, manifest } => {
-                format!(
-                    "kubernetes_preview:{}:{}",
-                    path(object),
-                    railwright_base::Digest::of_bytes(manifest.as_bytes()).short()
-                )
+                let digest = Digest::of_bytes(manifest.as_bytes());
+                let path = format_object_path(object);
+                format!("kubernetes_preview:{path}:{}", digest.short())
             }
             KubernetesRead::Kind(object) => {
                 format!("kubernetes_kind:{}/{}", object.api_version, object.kind)
             }
-            KubernetesRead::Access(Right {
-                namespace,
-                group,
-                resource,
-                name,
-                verb,
-            }) => {
-                let name = name.as_deref().unwrap_or("*");
-                format!(
-                    "kubernetes_access:{} {group}/{resource}/{}/{name}",
-                    verb.word(),
-                    place(namespace)
-                )
-            }
+            KubernetesRead::Access(right) => format_access_key(right),
             KubernetesRead::Nodes => "kubernetes_nodes".to_owned(),
             KubernetesRead::NodeField(NodeField::Label { key }) => {
                 format!("kubernetes_node_label:{key}")
@@ -250,13 +228,11 @@ impl KubernetesRead {
                 kind,
                 namespace,
             } => {
-                format!(
-                    "kubernetes_states:{api_version}/{kind}/{}",
-                    namespace.as_deref().unwrap_or("-")
-                )
+                let place = format_namespace(namespace);
+                format!("kubernetes_states:{api_version}/{kind}/{place}")
             }
             KubernetesRead::Troubles { object, .. } => {
-                format!("kubernetes_troubles:{}", path(object))
+                format!("kubernetes_troubles:{}", format_object_path(object))
             }
             KubernetesRead::Jobs {
                 api_version,
@@ -276,4 +252,27 @@ impl KubernetesRead {
             } => format!("kubernetes_log:{namespace}/{pod}/{container}"),
         }
     }
+}
+
+fn format_namespace(namespace: &Option<String>) -> &str {
+    namespace.as_deref().unwrap_or("-")
+}
+
+fn format_object_path(object: &ObjectName) -> String {
+    let place = format_namespace(&object.namespace);
+    format!(
+        "{}/{}/{place}/{}",
+        object.api_version, object.kind, object.name
+    )
+}
+
+fn format_access_key(right: &Right) -> String {
+    format!(
+        "kubernetes_access:{} {}/{}/{}/{}",
+        right.verb.word(),
+        right.group,
+        right.resource,
+        format_namespace(&right.namespace),
+        right.name.as_deref().unwrap_or("*")
+    )
 }

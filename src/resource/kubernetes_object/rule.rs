@@ -43,7 +43,7 @@ impl RbacRule {
     }
 }
 
-/// The same rights in as few rules as say nothing more.
+/// Folds rights into as few rules as can be that allow nothing more.
 pub fn build_rbac_rules(rights: impl IntoIterator<Item = (Right, String)>) -> Vec<RbacRule> {
     type Kind = (Option<String>, String, String);
     type Verbs = BTreeSet<ApiVerb>;

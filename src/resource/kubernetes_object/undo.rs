@@ -1,9 +1,10 @@
 //! Taking an object back: only what we made is deleted, by its UID; what was there before us stays,
 //! without our marks.
 
-use super::ownership::{is_adopted, is_ours};
+use super::fields_of_others::list_foreign_fields;
+use super::ownership::{MANAGER, is_adopted, is_ours};
 use super::precondition::ObjectPrecondition;
-use super::request::NO_KIND;
+use super::request::{NO_KIND, ObjectName};
 use super::{
     DesiredObject, LiveObject, NEVER_REMOVED, OBJECT, finalizers, parse_desired_object, pods,
     read_live_object, set_presence_attribute,
@@ -34,7 +35,8 @@ fn reason_to_stay(asked: &DesiredObject, was_there: bool, ours: bool) -> Option<
     }
 }
 
-/// What takes back an object that was applied.
+/// Plans how an object that was applied is taken back: it is deleted where we made it, and else
+/// stays, without our marks.
 pub(super) fn plan_object_undo(
     last_applied: &DesiredResource,
     before: &Value,
@@ -47,72 +49,86 @@ pub(super) fn plan_object_undo(
     let Some(asked) = parse_desired_object(last_applied) else {
         return assessment;
     };
-    let object = match read_live_object(&asked, answers) {
-        LiveObject::Absent if is_unserved(&asked, answers) => {
-            let reason = format!(
-                "the server does not serve {} {}; where its definition is gone for good, so is the \
-                 object: railwright state forget",
-                asked.object.api_version, asked.object.kind
-            );
-            set_presence_attribute(&mut assessment, Reading::Absent, Reading::Unknown(reason));
+    let object = match find_object_to_undo(&asked, answers) {
+        Ok(object) => object,
+        Err(found) => {
+            set_presence_attribute(&mut assessment, Reading::Absent, found);
             return assessment;
         }
-        LiveObject::Absent => {
-            set_presence_attribute(&mut assessment, Reading::Absent, Reading::Absent);
-            return assessment;
-        }
-        LiveObject::Unknown(reason) => {
-            set_presence_attribute(&mut assessment, Reading::Absent, Reading::Unknown(reason));
-            return assessment;
-        }
-        LiveObject::Is(object) => object,
     };
     let ours = is_ours(&object, &asked.cluster);
     let was_there = before.get("existed").and_then(Value::as_bool) != Some(false)
         || asked.adopts
         || is_adopted(&object);
-    if let Some(why) = reason_to_stay(&asked, was_there, ours) {
-        assessment.stays = true;
-        assessment
-            .residue
-            .push(format!("{} stays as it is: {why}", asked.object));
-        if was_there && ours {
-            let attribute =
-                Attribute::in_plane(Plane::Persisted, Reading::Absent, Reading::is("ours"));
-            assessment.attributes.insert(MARKS.to_owned(), attribute);
-            let precondition = ObjectPrecondition::of(&object);
-            assessment.actions = vec![Action::UnmarkObject {
-                object: asked.object,
-                precondition,
-            }];
+    match reason_to_stay(&asked, was_there, ours) {
+        Some(why) => {
+            assessment.stays = true;
+            assessment
+                .residue
+                .push(format!("{} stays as it is: {why}", asked.object));
+            if was_there && ours {
+                plan_unmarking(asked.object, &object, &mut assessment);
+            }
         }
-        return assessment;
+        None => plan_deletion(asked, &object, &mut assessment),
     }
+    assessment
+}
+
+/// The object that is there. The error is what is found in its place.
+fn find_object_to_undo(asked: &DesiredObject, answers: &ReadResults) -> Result<Value, Reading> {
+    match read_live_object(asked, answers) {
+        LiveObject::Is(object) => Ok(object),
+        LiveObject::Unknown(reason) => Err(Reading::Unknown(reason)),
+        LiveObject::Absent if is_unserved(asked, answers) => Err(Reading::Unknown(format!(
+            "the server does not serve {} {}; where its definition is gone for good, so is the \
+             object: railwright state forget",
+            asked.object.api_version, asked.object.kind
+        ))),
+        LiveObject::Absent => Err(Reading::Absent),
+    }
+}
+
+fn plan_unmarking(name: ObjectName, object: &Value, assessment: &mut Assessment) {
+    let attribute = Attribute::in_plane(Plane::Persisted, Reading::Absent, Reading::is("ours"));
+    assessment.attributes.insert(MARKS.to_owned(), attribute);
+    assessment.actions = vec![Action::UnmarkObject {
+        object: name,
+        precondition: ObjectPrecondition::of(object),
+    }];
+}
+
+/// Plans the deletion of an object, or waits for one that is being deleted already.
+fn plan_deletion(asked: DesiredObject, object: &Value, assessment: &mut Assessment) {
+    let name = asked.object;
     let gone = Action::Await {
-        until: format!("{} is gone", asked.object),
+        until: format!("{name} is gone"),
         within_s: GONE_WITHIN_S,
     };
     if object.pointer("/metadata/deletionTimestamp").is_some() {
-        let found = Reading::is(finalizers::describe_deletion(&object));
+        let found = Reading::is(finalizers::describe_deletion(object));
         let attribute =
             Attribute::in_plane(Plane::Persisted, Reading::Absent, found).that_settles();
         assessment.attributes.insert(OBJECT.to_owned(), attribute);
         assessment.actions = vec![gone];
-        return assessment;
+        return;
     }
-    set_presence_attribute(&mut assessment, Reading::Absent, Reading::is("present"));
-    if pods::end_with(&asked.object) {
+    set_presence_attribute(assessment, Reading::Absent, Reading::is("present"));
+    for field in list_foreign_fields(object, &asked.manifest, |manager| manager != MANAGER) {
+        let attribute = Attribute {
+            by: Some(field.manager.told()),
+            ..Attribute::in_plane(Plane::Persisted, Reading::Absent, Reading::Is(field.value))
+        };
+        assessment.attributes.insert(field.shown, attribute);
+    }
+    if pods::end_with(&name) {
         assessment.disruption = Disruption::Restart;
-        assessment.interrupts = vec![format!("pods of {} end", asked.object)];
+        assessment.interrupts = vec![format!("pods of {name} end")];
     }
-    let precondition = ObjectPrecondition::for_deletion(&object);
-    assessment.actions = vec![
-        Action::DeleteObject {
-            object: asked.object,
-            precondition,
-            anew: false,
-        },
-        gone,
-    ];
-    assessment
+    let delete = Action::DeleteObject {
+        object: name,
+        precondition: ObjectPrecondition::for_deletion(object),
+        anew: false,
+    };
+    assessment.actions = vec![delete, gone];
 }

@@ -42,48 +42,7 @@ fn format_own_stanza_path(netdev: &str) -> String {
 pub fn parse_ifupdown_view(netdev: &str, sections: &[Section<'_>]) -> Option<ManagedLinkView> {
     let query = find_section(sections, "ifquery").filter(|section| section.code() == Some(0))?;
     let own = find_section(sections, "interfaces-own").map(Section::text);
-    let own_path = format_own_stanza_path(netdev);
-    let mut stanzas = Stanzas::default();
-    let mut set_up = false;
-    for section in sections
-        .iter()
-        .filter(|section| section.word == "interfaces")
-    {
-        let mut inside = false;
-        for line in &section.lines {
-            let words: Vec<&str> = line.split_whitespace().collect();
-            let names_it = words.iter().skip(1).any(|word| *word == netdev);
-            match (
-                words.first().copied().unwrap_or_default(),
-                section.rest == own_path,
-            ) {
-                ("mtu", false) if inside => stanzas.mtu_at.extend(
-                    words
-                        .get(1)
-                        .and_then(|m| m.parse().ok())
-                        .map(|m| (section.rest.to_owned(), m)),
-                ),
-                ("mtu", _) => {}
-                ("iface", _) => {
-                    inside = words.get(1) == Some(&netdev);
-                    stanzas
-                        .names
-                        .extend(words.get(1).map(|name| (*name).to_owned()));
-                }
-                ("source" | "source-directory", _) => {
-                    inside = false;
-                    stanzas.reads_folder |=
-                        words.iter().skip(1).any(|word| reads_folder(word, netdev));
-                }
-                (word, ours) => {
-                    inside = false;
-                    let here = names_it && (word == "auto" || (word.starts_with("allow-")));
-                    set_up |= here;
-                    stanzas.set_up_elsewhere |= here && !ours;
-                }
-            }
-        }
-    }
+    let (stanzas, set_up) = parse_stanzas(netdev, sections);
     let merged = PersistedLinkSettings {
         up: Some(set_up),
         ..parse_ifquery_output(query)
@@ -105,6 +64,47 @@ pub fn parse_ifupdown_view(netdev: &str, sections: &[Section<'_>]) -> Option<Man
         own,
         handle: Handle::Ifupdown(stanzas),
     })
+}
+
+/// The stanzas of all files, and whether any line, ours included, sets the netdev up at boot.
+fn parse_stanzas(netdev: &str, sections: &[Section<'_>]) -> (Stanzas, bool) {
+    let own_path = format_own_stanza_path(netdev);
+    let mut stanzas = Stanzas::default();
+    let mut set_up = false;
+    for section in sections.iter().filter(|part| part.word == "interfaces") {
+        let is_ours = section.rest == own_path;
+        let mut inside = false;
+        for line in &section.lines {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let word = words.first().copied().unwrap_or_default();
+            let rest = words.get(1..).unwrap_or_default();
+            if word != "mtu" {
+                inside = word == "iface" && rest.first() == Some(&netdev);
+            }
+            match word {
+                "mtu" if inside && !is_ours => {
+                    let mtu = rest.first().and_then(|mtu| mtu.parse().ok());
+                    let at = mtu.map(|mtu| (section.rest.to_owned(), mtu));
+                    stanzas.mtu_at.extend(at);
+                }
+                "mtu" => {}
+                "iface" => {
+                    let name = rest.first().map(|name| (*name).to_owned());
+                    stanzas.names.extend(name);
+                }
+                "source" | "source-directory" => {
+                    stanzas.reads_folder |= rest.iter().any(|word| reads_folder(word, netdev));
+                }
+                word => {
+                    let sets_up =
+                        (word == "auto" || word.starts_with("allow-")) && rest.contains(&netdev);
+                    set_up |= sets_up;
+                    stanzas.set_up_elsewhere |= sets_up && !is_ours;
+                }
+            }
+        }
+    }
+    (stanzas, set_up)
 }
 
 /// `source` takes a pattern, `source-directory` only names of letters, digits, `_` and `-`
@@ -276,14 +276,27 @@ mod tests {
     use crate::sections::parse_sections;
 
     /// ifquery and grep of Debian 12 on a file with an `mtu` of its own.
-    const ANSWER: &str = "== ifquery 0\n|mtu: 9000\n|address: 10.0.0.2\n|netmask: \
-                          255.255.255.0\n|address: 10.0.0.1\n|mtu: 1500\n|netmask: \
-                          255.255.255.0\n|address: fd00::1\n|netmask: 64\n\n== interfaces \
-                          /etc/network/interfaces\n|source /etc/network/interfaces.d/*\n|auto \
-                          ens1\n|iface ens1 inet static\n|    mtu 1500\n|iface ens10 inet \
-                          static\n|    mtu 1400\n\n== interfaces \
-                          /etc/network/interfaces.d/90-railwright-ens1\n|iface ens1 inet manual\n|    \
-                          mtu 9000\n";
+    const ANSWER: &str = "== ifquery 0\n\
+                          |mtu: 9000\n\
+                          |address: 10.0.0.2\n\
+                          |netmask: 255.255.255.0\n\
+                          |address: 10.0.0.1\n\
+                          |mtu: 1500\n\
+                          |netmask: 255.255.255.0\n\
+                          |address: fd00::1\n\
+                          |netmask: 64\n\
+                          \n\
+                          == interfaces /etc/network/interfaces\n\
+                          |source /etc/network/interfaces.d/*\n\
+                          |auto ens1\n\
+                          |iface ens1 inet static\n\
+                          |    mtu 1500\n\
+                          |iface ens10 inet static\n\
+                          |    mtu 1400\n\
+                          \n\
+                          == interfaces /etc/network/interfaces.d/90-railwright-ens1\n\
+                          |iface ens1 inet manual\n\
+                          |    mtu 9000\n";
 
     #[test]
     fn an_mtu_in_another_stanza_is_changed_where_it_stands() {

@@ -12,6 +12,7 @@ pub mod netplan;
 pub mod network_manager;
 pub mod networkd;
 pub mod owner;
+mod persisted_layers;
 pub mod state;
 mod undo;
 
@@ -182,7 +183,7 @@ impl ResourceKind for Link {
     }
 }
 
-/// The same reading in all attributes that the wish judges.
+/// One reading for all attributes that the wish judges.
 fn build_uniform_attributes(
     body: &LinkBody,
     persisted: &Reading,

@@ -229,11 +229,24 @@ mod tests {
 
     #[test]
     fn our_file_is_told_apart_from_the_merged_view() {
-        let answer = "== netplan-get 0\n|network:\n|  version: 2\n|  ethernets:\n|    rail0:\n|      \
-                      mtu: 9000\n|      addresses:\n|      - \"10.0.0.1/24\"\n|      - \
-                      \"10.0.0.2/24\":\n|          label: x\n\n== netplan-own 600 root root \
-                      /etc/netplan/90-railwright-ens1.yaml\n|network:\n|  ethernets:\n|    \
-                      \"rail0\":\n|      mtu: 9000\n|      addresses:\n|      - \"10.0.0.2/24\"\n";
+        let answer = "== netplan-get 0\n\
+                      |network:\n\
+                      |  version: 2\n\
+                      |  ethernets:\n\
+                      |    rail0:\n\
+                      |      mtu: 9000\n\
+                      |      addresses:\n\
+                      |      - \"10.0.0.1/24\"\n\
+                      |      - \"10.0.0.2/24\":\n\
+                      |          label: x\n\
+                      \n\
+                      == netplan-own 600 root root /etc/netplan/90-railwright-ens1.yaml\n\
+                      |network:\n\
+                      |  ethernets:\n\
+                      |    \"rail0\":\n\
+                      |      mtu: 9000\n\
+                      |      addresses:\n\
+                      |      - \"10.0.0.2/24\"\n";
         let view = parse_netplan_view("rail0", &parse_sections(answer)).unwrap();
         assert_eq!(
             (

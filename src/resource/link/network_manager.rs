@@ -211,8 +211,18 @@ pub fn plan_new_connection(
         .map(|mtu| format!("mtu={mtu}\n"))
         .unwrap_or_default();
     let text = format!(
-        "# Written by railwright; a change by hand is \
-         drift.\n[connection]\nid=railwright-{netdev}\ntype=ethernet\ninterface-name={netdev}\n\n[ethernet]\n{mtu}\n[ipv4]\n{}\n[ipv6]\n{}",
+        "# Written by railwright; a change by hand is drift.\n\
+         [connection]\n\
+         id=railwright-{netdev}\n\
+         type=ethernet\n\
+         interface-name={netdev}\n\
+         \n\
+         [ethernet]\n\
+         {mtu}\n\
+         [ipv4]\n\
+         {}\n\
+         [ipv6]\n\
+         {}",
         render_address_family(intent, true),
         render_address_family(intent, false),
     );
@@ -242,10 +252,13 @@ fn render_address_family(intent: &DesiredLinkSettings, is_ipv4: bool) -> String 
 /// active; what is active is applied again.
 pub fn reload_script(netdev: &str) -> String {
     format!(
-        "set -eu\nnmcli connection reload\nc=$(nmcli -g GENERAL.CONNECTION device show {device} || \
-         :)\nif [ -e {path} ] && [ \"$c\" != {ours} ]; then\nnmcli --wait 30 connection up {ours} \
-         || [ \"$(cat /sys/class/net/{device}/carrier 2>/dev/null)\" != 1 ]\nelif [ -n \"$c\" ] && \
-         [ \"$c\" != -- ]; then nmcli device reapply {device}; fi\n",
+        "set -eu\n\
+         nmcli connection reload\n\
+         c=$(nmcli -g GENERAL.CONNECTION device show {device} || :)\n\
+         if [ -e {path} ] && [ \"$c\" != {ours} ]; then\n\
+         nmcli --wait 30 connection up {ours} || [ \"$(cat /sys/class/net/{device}/carrier \
+         2>/dev/null)\" != 1 ]\n\
+         elif [ -n \"$c\" ] && [ \"$c\" != -- ]; then nmcli device reapply {device}; fi\n",
         device = quote_for_shell(netdev),
         path = quote_for_shell(&adopted_path(netdev)),
         ours = quote_for_shell(&format!("railwright-{netdev}")),
@@ -350,40 +363,17 @@ pub fn plan_connection_restore(
             below: None,
         }];
     }
+    let mut keys = Vec::new();
+    keys.extend(intent.mtu.map(|_| connection.mtu_key()));
+    keys.extend(intent.up.map(|_| "connection.autoconnect"));
     let mut settings = BTreeMap::new();
-    let mut old = |key: &str| {
-        before
-            .settings
-            .get(key)
-            .map(|value| settings.insert(key.to_owned(), value.clone()))
-    };
-    if intent.mtu.is_some() {
-        old(connection.mtu_key());
-    }
-    if intent.up.is_some() {
-        old("connection.autoconnect");
+    for key in keys {
+        if let Some(value) = before.settings.get(key) {
+            settings.insert(key.to_owned(), value.clone());
+        }
     }
     for family in ["ipv4", "ipv6"] {
-        let ours: Vec<_> = intent
-            .addresses
-            .iter()
-            .filter(|address| !before.values.addresses.contains(address))
-            .collect();
-        let mut list: Vec<IpNet> = connection
-            .addresses(family)
-            .into_iter()
-            .filter(|address| !ours.contains(&address))
-            .collect();
-        if intent.exclusive {
-            list = before
-                .settings
-                .get(&format!("{family}.addresses"))
-                .map_or(list, |text| {
-                    text.split(',')
-                        .filter_map(|a| a.trim().parse().ok())
-                        .collect()
-                });
-        }
+        let list = list_restored_addresses(family, connection, before, intent);
         let key = format!("{family}.method");
         if list.is_empty()
             && let Some(method) = before.settings.get(&key)
@@ -403,6 +393,30 @@ pub fn plan_connection_restore(
     }
 }
 
+/// The addresses of the connection without those that we added. Where no others were allowed, those
+/// of before us.
+fn list_restored_addresses(
+    family: &str,
+    connection: &NetworkManagerConnection,
+    before: &PriorLinkSettings,
+    intent: &DesiredLinkSettings,
+) -> Vec<IpNet> {
+    if intent.exclusive
+        && let Some(text) = before.settings.get(&format!("{family}.addresses"))
+    {
+        return text
+            .split(',')
+            .filter_map(|address| address.trim().parse().ok())
+            .collect();
+    }
+    let is_ours = |address: &IpNet| {
+        intent.addresses.contains(address) && !before.values.addresses.contains(address)
+    };
+    let mut list = connection.addresses(family);
+    list.retain(|address| !is_ours(address));
+    list
+}
+
 /// `nmcli connection modify` with all settings in one call, so that they are checked together.
 pub fn modify_script(uuid: &str, settings: &BTreeMap<String, String>) -> String {
     let words = settings
@@ -419,12 +433,22 @@ mod tests {
     use super::*;
     use crate::sections::parse_sections;
 
-    const ANSWER: &str = "== nm-device 644 root root \
-                          /run/NetworkManager/devices/3\n|[device]\n|managed=true\n|connection-uuid=a9a181c3-23e5\n\n== \
-                          nm-connection \
-                          0\n|connection.uuid:a9a181c3-23e5\n|connection.type:802-3-ethernet\n|connection.autoconnect:yes\n|802-3-ethernet.mtu:auto\n|ipv4.method:manual\n|ipv4.addresses:10.0.0.1/24, \
-                          10.0.0.9/24\n|ipv6.method:link-local\n|ipv6.addresses:\n\n== nm-file \
-                          /etc/NetworkManager/system-connections/rail: 0.nmconnection\n";
+    const ANSWER: &str = "== nm-device 644 root root /run/NetworkManager/devices/3\n\
+                          |[device]\n\
+                          |managed=true\n\
+                          |connection-uuid=a9a181c3-23e5\n\
+                          \n\
+                          == nm-connection 0\n\
+                          |connection.uuid:a9a181c3-23e5\n\
+                          |connection.type:802-3-ethernet\n\
+                          |connection.autoconnect:yes\n\
+                          |802-3-ethernet.mtu:auto\n\
+                          |ipv4.method:manual\n\
+                          |ipv4.addresses:10.0.0.1/24, 10.0.0.9/24\n\
+                          |ipv6.method:link-local\n\
+                          |ipv6.addresses:\n\
+                          \n\
+                          == nm-file /etc/NetworkManager/system-connections/rail: 0.nmconnection\n";
 
     #[test]
     fn a_connection_is_changed_only_where_it_differs() {

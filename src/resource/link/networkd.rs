@@ -352,17 +352,30 @@ mod tests {
     use crate::sections::parse_sections;
 
     const ANSWER: &str = "== networkd 644 systemd-network systemd-network \
-                          /run/systemd/netif/links/3\n|ADMIN_STATE=configured\n|NETWORK_FILE=/etc/systemd/network/10-ens1.network\n\n== \
-                          network-file 644 root root \
-                          /etc/systemd/network/10-ens1.network\n|[Match]\n|Name=ens1\n|[Network]\n|Address=10.0.0.1/24\n\n== \
-                          network-drop-in 644 root root \
-                          /etc/systemd/network/10-ens1.network.d/90-railwright.conf\n|[Link]\n|MTUBytes=9000\n";
+                          /run/systemd/netif/links/3\n\
+                          |ADMIN_STATE=configured\n\
+                          |NETWORK_FILE=/etc/systemd/network/10-ens1.network\n\
+                          \n\
+                          == network-file 644 root root /etc/systemd/network/10-ens1.network\n\
+                          |[Match]\n\
+                          |Name=ens1\n\
+                          |[Network]\n\
+                          |Address=10.0.0.1/24\n\
+                          \n\
+                          == network-drop-in 644 root root \
+                          /etc/systemd/network/10-ens1.network.d/90-railwright.conf\n\
+                          |[Link]\n\
+                          |MTUBytes=9000\n";
 
     #[test]
     fn a_later_drop_in_wins_and_ours_is_told_apart() {
         let text = format!(
-            "{ANSWER}\n== network-drop-in 644 root root \
-             /etc/systemd/network/10-ens1.network.d/99-hand.conf\n|[Link]\n|MTUBytes=4K\n|[Network]\n|Address=10.0.0.9\n"
+            "{ANSWER}\n\
+             == network-drop-in 644 root root /etc/systemd/network/10-ens1.network.d/99-hand.conf\n\
+             |[Link]\n\
+             |MTUBytes=4K\n\
+             |[Network]\n\
+             |Address=10.0.0.9\n"
         );
         let view = parse_networkd_view("ens1", &parse_sections(&text)).unwrap();
         assert_eq!(

@@ -46,7 +46,7 @@ pub struct ManagedLinkView {
     pub manager: NetworkManagerKind,
     /// Everything that the next boot applies, our file included.
     pub merged: PersistedLinkSettings,
-    /// The same without our file.
+    /// What the next boot would apply if our file were not there.
     pub others: PersistedLinkSettings,
     /// The text of our own file.
     pub own: Option<String>,
@@ -139,7 +139,7 @@ pub fn decode_netdev_owner(answers: &ReadResults, netdev: &str) -> Result<Owner,
     owner_in(&sections::parse_sections(out), netdev)
 }
 
-/// The same from the parts of an answer.
+/// Who owns the netdev, from the parts of an answer.
 pub fn owner_in(sections: &[Section<'_>], netdev: &str) -> Result<Owner, String> {
     let found = match networkd::rendered_by_netplan(sections)
         .or_else(|| network_manager::rendered_by_netplan(sections))
@@ -347,8 +347,10 @@ pub fn reload_script(netdev: &str, manager: NetworkManagerKind) -> String {
         NetworkManagerKind::Networkd => networkd::RELOAD.to_owned(),
         NetworkManagerKind::NetworkManager => network_manager::reload_script(netdev),
         NetworkManagerKind::Netplan => format!(
-            "set -eu\nnetplan generate\nif [ -d /run/NetworkManager/devices ]; then nmcli \
-             connection reload; fi\n{}",
+            "set -eu\n\
+             netplan generate\n\
+             if [ -d /run/NetworkManager/devices ]; then nmcli connection reload; fi\n\
+             {}",
             networkd::RELOAD
         ),
         NetworkManagerKind::Ifupdown => format!("ifquery {} >/dev/null\n", quote_for_shell(netdev)),

@@ -248,11 +248,21 @@ mod tests {
 
     #[test]
     fn decodes_what_a_host_said() {
-        let out = "ifindex=5\nmtu=9000\nflags=0x1003\noperstate=up\ncarrier=1\nspeed=100000\nlower=eth0 \
-                   9000\nupper=eth0.100.5 1500\nip=1\naddr=5: eth0.100    inet 10.0.0.1/24 brd \
-                   10.0.0.255 scope global eth0.100\\       valid_lft forever\naddr=5: eth0.100    \
-                   inet 10.9.0.1 peer 10.9.0.2/32 scope global eth0.100\naddr=5: eth0.100    inet6 \
-                   fe80::1/64 scope link \\       valid_lft forever\nkind=vlan\nmax_mtu=65535\n";
+        let out = "ifindex=5\n\
+                   mtu=9000\n\
+                   flags=0x1003\n\
+                   operstate=up\n\
+                   carrier=1\n\
+                   speed=100000\n\
+                   lower=eth0 9000\n\
+                   upper=eth0.100.5 1500\n\
+                   ip=1\n\
+                   addr=5: eth0.100    inet 10.0.0.1/24 brd 10.0.0.255 scope global eth0.100\\       \
+                   valid_lft forever\n\
+                   addr=5: eth0.100    inet 10.9.0.1 peer 10.9.0.2/32 scope global eth0.100\n\
+                   addr=5: eth0.100    inet6 fe80::1/64 scope link \\       valid_lft forever\n\
+                   kind=vlan\n\
+                   max_mtu=65535\n";
         let mut answers = ReadResults::default();
         let read = Read::Link {
             netdev: "eth0.100".to_owned(),

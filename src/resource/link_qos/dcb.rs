@@ -189,65 +189,51 @@ pub fn build_dcb_commands(netdev: &str, wanted: &Settings, now: &Settings) -> Ve
         let head = [object, verb, "dev", netdev].map(str::to_owned);
         all.push(head.into_iter().chain(words).collect());
     };
-    if let Some(ets) = wanted
-        .ets
-        .as_ref()
-        .filter(|ets| now.ets.as_ref() != Some(ets))
+    if let Some(ets) = &wanted.ets
+        && now.ets.as_ref() != Some(ets)
     {
         add("ets", "set", ets_words(ets));
     }
-    if let Some(dscp) = wanted
-        .dscp
-        .as_ref()
-        .filter(|dscp| now.dscp.as_ref() != Some(dscp))
+    if let Some(dscp) = &wanted.dscp
+        && now.dscp.as_ref() != Some(dscp)
     {
         let nothing = BTreeMap::new();
         let found = now.dscp.as_ref().unwrap_or(&nothing);
-        let words = |map: &mut dyn Iterator<Item = (&u8, &u8)>| -> Vec<String> {
-            let pairs: Vec<String> = map
-                .map(|(code, priority)| format!("{code}:{priority}"))
-                .collect();
-            if pairs.is_empty() {
-                pairs
-            } else {
-                [vec!["dscp-prio".to_owned()], pairs].concat()
-            }
-        };
-        let set = words(
-            &mut dscp
-                .iter()
-                .filter(|(code, priority)| found.get(code) != Some(priority)),
-        );
-        let gone = words(&mut found.iter().filter(|(code, _)| !dscp.contains_key(code)));
+        let set = dscp
+            .iter()
+            .filter(|(code, priority)| found.get(code) != Some(priority));
+        let gone = found.iter().filter(|(code, _)| !dscp.contains_key(code));
         // what is new first: when the last entry goes, mlx5 falls back to trusting the VLAN tag
-        for (verb, list) in [("replace", set), ("del", gone)] {
-            if !list.is_empty() {
-                add("app", verb, list);
+        for (verb, words) in [("replace", dscp_words(set)), ("del", dscp_words(gone))] {
+            if !words.is_empty() {
+                add("app", verb, words);
             }
         }
     }
-    if let Some(pfc) = wanted
-        .pfc
-        .as_ref()
-        .filter(|pfc| now.pfc.as_ref() != Some(pfc))
+    if let Some(pfc) = &wanted.pfc
+        && now.pfc.as_ref() != Some(pfc)
     {
-        let on = pfc.iter().map(|priority| format!("{priority}:on"));
-        add(
-            "pfc",
-            "set",
-            ["prio-pfc".to_owned(), "all:off".to_owned()]
-                .into_iter()
-                .chain(on)
-                .collect(),
-        );
+        let mut words = vec!["prio-pfc".to_owned(), "all:off".to_owned()];
+        words.extend(pfc.iter().map(|priority| format!("{priority}:on")));
+        add("pfc", "set", words);
     }
-    if let Some(metres) = wanted
-        .cable_length_m
-        .filter(|metres| now.cable_length_m != Some(*metres))
+    if let Some(metres) = wanted.cable_length_m
+        && now.cable_length_m != Some(metres)
     {
         add("pfc", "set", vec!["delay".to_owned(), metres.to_string()]);
     }
     all
+}
+
+/// `dscp-prio 26:3 48:6`; nothing for a map without entries.
+fn dscp_words<'a>(map: impl Iterator<Item = (&'a u8, &'a u8)>) -> Vec<String> {
+    let mut words: Vec<String> = map
+        .map(|(code, priority)| format!("{code}:{priority}"))
+        .collect();
+    if !words.is_empty() {
+        words.insert(0, "dscp-prio".to_owned());
+    }
+    words
 }
 
 fn ets_words(ets: &Ets) -> Vec<String> {
@@ -292,7 +278,7 @@ pub fn set_script(commands: &[Vec<String>]) -> String {
         .collect()
 }
 
-/// The same, to be run now.
+/// The calls of `set_script` for the running system, where one that fails by a race is tried again.
 pub fn set_now_script(commands: &[Vec<String>]) -> String {
     format!("{AGAIN}{}", set_script(commands))
 }
@@ -314,57 +300,48 @@ pub fn decode_script(text: &str) -> Settings {
             .split_whitespace()
             .map(|word| word.trim_matches('\''))
             .collect();
-        let pairs = |from: &str| -> BTreeMap<u8, &str> {
-            let rest = words.iter().skip_while(|word| **word != from).skip(1);
-            rest.map_while(|word| word.split_once(':'))
-                .filter_map(|(key, value)| Some((key.parse().ok()?, value)))
-                .collect()
-        };
         match words.get(..3) {
             Some(["dcb", "pfc", "set"]) if words.contains(&"delay") => {
-                all.cable_length_m = words.last().and_then(|metres| metres.parse().ok())
+                all.cable_length_m = words.last().and_then(|metres| metres.parse().ok());
             }
             Some(["dcb", "pfc", "set"]) => {
-                all.pfc = Some(
-                    pairs("prio-pfc")
-                        .into_iter()
-                        .filter(|(_, on)| *on == "on")
-                        .map(|(priority, _)| priority)
-                        .collect(),
-                )
+                let priorities = pairs_after(&words, "prio-pfc").into_iter();
+                let on = priorities.filter(|(_, word)| *word == "on");
+                all.pfc = Some(on.map(|(priority, _)| priority).collect());
             }
             Some(["dcb", "app", "replace"]) => {
-                all.dscp = pairs("dscp-prio")
+                all.dscp = pairs_after(&words, "dscp-prio")
                     .into_iter()
                     .map(|(code, priority)| Some((code, priority.parse().ok()?)))
-                    .collect()
+                    .collect();
             }
-            Some(["dcb", "ets", "set"]) => {
-                let numbers = |name: &str| {
-                    pairs(name)
-                        .into_values()
-                        .map(|v| v.parse().ok())
-                        .collect::<Option<Vec<u8>>>()?
-                        .try_into()
-                        .ok()
-                };
-                let words = pairs("tc-tsa")
-                    .into_values()
-                    .map(str::to_owned)
-                    .collect::<Vec<_>>()
-                    .try_into()
-                    .ok();
-                all.ets = (|| {
-                    Some(Ets {
-                        prio_tc: numbers("prio-tc")?,
-                        tsa: words?,
-                        bandwidth: numbers("tc-bw")?,
-                    })
-                })();
-            }
+            Some(["dcb", "ets", "set"]) => all.ets = decode_ets(&words),
             Some(["ethtool", "-A", _]) => all.pause = Some(words.contains(&"on")),
             _ => {}
         }
     }
     all
+}
+
+/// The pairs `KEY:VALUE` after a word of a command, up to the next word that is none.
+fn pairs_after<'a>(words: &[&'a str], from: &str) -> BTreeMap<u8, &'a str> {
+    let rest = words.iter().skip_while(|word| **word != from).skip(1);
+    rest.map_while(|word| word.split_once(':'))
+        .filter_map(|(key, value)| Some((key.parse().ok()?, value)))
+        .collect()
+}
+
+fn decode_ets(words: &[&str]) -> Option<Ets> {
+    let numbers = |name: &str| -> Option<[u8; 8]> {
+        let values = pairs_after(words, name).into_values();
+        let list: Option<Vec<u8>> = values.map(|value| value.parse().ok()).collect();
+        list?.try_into().ok()
+    };
+    let tsa = pairs_after(words, "tc-tsa").into_values();
+    let tsa: Vec<String> = tsa.map(str::to_owned).collect();
+    Some(Ets {
+        prio_tc: numbers("prio-tc")?,
+        tsa: tsa.try_into().ok()?,
+        bandwidth: numbers("tc-bw")?,
+    })
 }

@@ -4,7 +4,7 @@
 use super::settings::{Ets, Settings};
 use crate::sections::Section;
 use railwright_base::quote::sh_words;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What `mlnx_qos -i NETDEV` said; `None` when it did not answer (it prints a traceback for NICs of
 /// others).
@@ -12,80 +12,100 @@ pub fn parse_mlnx_qos_settings(section: &Section<'_>, wanted: &Settings) -> Opti
     if section.code() != Some(0) {
         return None;
     }
-    let mut settings = Settings::default();
-    let mut map = BTreeMap::new();
-    let mut trusts_dscp = false;
-    let (mut prio_tc, mut tsa, mut bandwidth) = (
-        [0u8; 8],
-        std::array::from_fn(|_| "vendor".to_owned()),
-        [0u8; 8],
-    );
-    let mut class = 0usize;
-    for line in section.lines.iter().map(|line| line.trim()) {
+    let mut answer = MlnxQosAnswer::default();
+    for line in &section.lines {
+        answer.read_line(line.trim())?;
+    }
+    let MlnxQosAnswer {
+        mut settings,
+        ets,
+        mut dscp,
+        trusts_dscp,
+        ..
+    } = answer;
+    settings.ets = Some(ets);
+    // while the VLAN tag is trusted, the map has no effect
+    let desired = wanted.dscp.as_ref().filter(|_| trusts_dscp);
+    dscp.retain(|code, _| desired.is_some_and(|desired| desired.contains_key(code)));
+    settings.dscp = Some(dscp);
+    Some(settings)
+}
+
+/// The answer of `mlnx_qos`, while it is read line by line.
+struct MlnxQosAnswer {
+    settings: Settings,
+    ets: Ets,
+    dscp: BTreeMap<u8, u8>,
+    trusts_dscp: bool,
+    /// The traffic class that the lines are about.
+    class: u8,
+}
+
+impl Default for MlnxQosAnswer {
+    fn default() -> Self {
+        MlnxQosAnswer {
+            settings: Settings::default(),
+            ets: Ets {
+                prio_tc: [0; 8],
+                tsa: std::array::from_fn(|_| "vendor".to_owned()),
+                bandwidth: [0; 8],
+            },
+            dscp: BTreeMap::new(),
+            trusts_dscp: false,
+            class: 0,
+        }
+    }
+}
+
+impl MlnxQosAnswer {
+    /// `None` where a line names a traffic class that there is none of.
+    fn read_line(&mut self, line: &str) -> Option<()> {
         let mut words = line.split_whitespace();
         match words.next().unwrap_or_default() {
             "Cable" => {
-                settings.cable_length_m = words.last().and_then(|metres| metres.parse().ok())
+                self.settings.cable_length_m = words.last().and_then(|metres| metres.parse().ok());
             }
-            "Priority" => trusts_dscp = line.ends_with("dscp"),
-            "enabled" => {
-                settings.pfc = Some(
-                    (0u8..8)
-                        .zip(words)
-                        .filter(|(_, flag)| *flag == "1")
-                        .map(|(priority, _)| priority)
-                        .collect(),
-                )
-            }
+            "Priority" => self.trusts_dscp = line.ends_with("dscp"),
+            "enabled" => self.settings.pfc = Some(list_enabled_priorities(words)),
             "tc:" => {
-                class = words
+                let class = words
                     .next()
-                    .and_then(|word| word.parse().ok())
+                    .and_then(|word| word.parse::<u8>().ok())
                     .filter(|class| *class < 8)?;
-                tsa[class] = find_value_after(line, "tsa:")
+                self.class = class;
+                self.ets.tsa[usize::from(class)] = find_value_after(line, "tsa:")
                     .unwrap_or("vendor")
                     .to_owned();
-                bandwidth[class] = find_value_after(line, "bw:")
+                self.ets.bandwidth[usize::from(class)] = find_value_after(line, "bw:")
                     .and_then(|share| share.trim_end_matches('%').parse().ok())
                     .unwrap_or(0);
             }
             "priority:" => {
-                if let Some(priority) = words
-                    .next()
-                    .and_then(|word| word.parse::<usize>().ok())
-                    .filter(|priority| *priority < 8)
-                {
-                    prio_tc[priority] = class as u8;
+                let priority = words.next().and_then(|word| word.parse::<usize>().ok());
+                if let Some(place) = priority.and_then(|at| self.ets.prio_tc.get_mut(at)) {
+                    *place = self.class;
                 }
             }
-            word => map.extend(
-                word.strip_prefix("prio:")
-                    .and_then(|priority| priority.parse::<u8>().ok())
-                    .into_iter()
-                    .flat_map(|priority| parse_dscp_codes(line, priority)),
-            ),
+            word => {
+                let priority = word
+                    .strip_prefix("prio:")
+                    .and_then(|text| text.parse().ok());
+                if let Some(priority) = priority {
+                    self.dscp.extend(parse_dscp_codes(line, priority));
+                }
+            }
         }
+        Some(())
     }
-    settings.ets = Some(Ets {
-        prio_tc,
-        tsa,
-        bandwidth,
-    });
-    // while the VLAN tag is trusted, the map has no effect
-    let is_wanted = |code: &u8| {
-        wanted
-            .dscp
-            .as_ref()
-            .is_some_and(|dscp| dscp.contains_key(code))
-    };
-    settings.dscp = Some(if trusts_dscp {
-        map.into_iter()
-            .filter(|(code, _)| is_wanted(code))
-            .collect()
-    } else {
-        BTreeMap::new()
-    });
-    Some(settings)
+}
+
+/// `0 0 0 1 0 0 0 0`: a flag for each priority.
+fn list_enabled_priorities<'a>(flags: impl Iterator<Item = &'a str>) -> BTreeSet<u8> {
+    (0u8..8)
+        .zip(flags)
+        .filter(|(_, flag)| *flag == "1")
+        .map(|(priority, _)| priority)
+        .collect()
 }
 
 fn find_value_after<'a>(line: &'a str, key: &str) -> Option<&'a str> {
@@ -197,13 +217,7 @@ pub fn decode_script(text: &str) -> Settings {
                 .ok()
         };
         if let Some(list) = behind("--pfc") {
-            all.pfc = Some(
-                (0u8..8)
-                    .zip(list.split(','))
-                    .filter(|(_, on)| *on == "1")
-                    .map(|(priority, _)| priority)
-                    .collect(),
-            );
+            all.pfc = Some(list_enabled_priorities(list.split(',')));
         }
         if let Some(metres) = behind("--cable_len") {
             all.cable_length_m = metres.parse().ok();

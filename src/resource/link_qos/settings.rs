@@ -195,55 +195,22 @@ fn parse_eight_values<T: Clone>(
 
 /// Adds all that is wrong with the settings of a body.
 pub fn check_qos_settings(fields: &mut Fields<'_>) {
-    let range = |value: &Value, most: u64| value.as_u64().is_some_and(|number| number <= most);
     let pfc = fields.get("pfc");
-    if pfc.is_some_and(|pfc| {
-        !pfc.as_array()
-            .is_some_and(|list| list.iter().all(|priority| range(priority, 7)))
-    }) {
+    if pfc.is_some_and(|pfc| !is_priority_list(pfc)) {
         fields.error(
             "/pfc",
             "`pfc` must be a list of priorities from 0 to 7",
             Some("such as [3]; [] switches it off".to_owned()),
         );
     }
-    let entry = |(code, priority): (&String, &Value)| {
-        code.parse::<u8>().is_ok_and(|code| code < 64) && range(priority, 7)
-    };
-    if fields
-        .get("dscp")
-        .is_some_and(|dscp| !dscp.as_object().is_some_and(|map| map.iter().all(entry)))
-    {
+    if fields.get("dscp").is_some_and(|dscp| !is_dscp_map(dscp)) {
         fields.error(
             "/dscp",
             "`dscp` must map code points 0 to 63 to priorities 0 to 7",
             Some("such as { 26: 3, 48: 6 }".to_owned()),
         );
     }
-    if let Some(ets) = fields.get("ets") {
-        match ets.as_object() {
-            None => fields.error(
-                "/ets",
-                "`ets` must be a mapping",
-                Some("known: prio_tc, tsa, bandwidth".to_owned()),
-            ),
-            Some(map) => {
-                for key in map
-                    .keys()
-                    .filter(|key| !matches!(key.as_str(), "prio_tc" | "tsa" | "bandwidth"))
-                {
-                    fields.error(
-                        &format!("/ets/{key}"),
-                        format!("`{key}` is not a field of ets"),
-                        Some("known: prio_tc, tsa, bandwidth".to_owned()),
-                    );
-                }
-                if let Err((pointer, message)) = ets_of(ets) {
-                    fields.error(pointer, message, None);
-                }
-            }
-        }
-    }
+    check_ets(fields);
     fields.flag("pause");
     fields.number("cable_length_m", 1..=CABLE_LENGTH_MAX_M);
     let any_pfc = pfc
@@ -255,5 +222,47 @@ pub fn check_qos_settings(fields: &mut Fields<'_>) {
             "PFC and global pause exclude each other",
             Some("leave `pause` out: PFC switches it off".to_owned()),
         );
+    }
+}
+
+fn is_priority(value: &Value) -> bool {
+    value.as_u64().is_some_and(|number| number <= 7)
+}
+
+fn is_priority_list(value: &Value) -> bool {
+    value
+        .as_array()
+        .is_some_and(|list| list.iter().all(is_priority))
+}
+
+fn is_dscp_map(value: &Value) -> bool {
+    let is_entry = |(code, priority): (&String, &Value)| {
+        code.parse::<u8>().is_ok_and(|code| code < 64) && is_priority(priority)
+    };
+    value
+        .as_object()
+        .is_some_and(|map| map.iter().all(is_entry))
+}
+
+fn check_ets(fields: &mut Fields<'_>) {
+    let help = || Some("known: prio_tc, tsa, bandwidth".to_owned());
+    let Some(ets) = fields.get("ets") else {
+        return;
+    };
+    let Some(map) = ets.as_object() else {
+        fields.error("/ets", "`ets` must be a mapping", help());
+        return;
+    };
+    for key in map.keys() {
+        if !matches!(key.as_str(), "prio_tc" | "tsa" | "bandwidth") {
+            fields.error(
+                &format!("/ets/{key}"),
+                format!("`{key}` is not a field of ets"),
+                help(),
+            );
+        }
+    }
+    if let Err((pointer, message)) = ets_of(ets) {
+        fields.error(pointer, message, None);
     }
 }

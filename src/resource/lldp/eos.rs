@@ -18,8 +18,9 @@ pub fn render_eos_lldp_script() -> String {
         )
     };
     format!(
-        "{SHELL}if ! command -v FastCli >/dev/null 2>&1; then printf '\\n== lldpctl 127\\n'; \
-         else\n{}{}fi\necho; echo '== end'\n",
+        "{SHELL}if ! command -v FastCli >/dev/null 2>&1; then printf '\\n== lldpctl 127\\n'; else\n\
+         {}{}fi\n\
+         echo; echo '== end'\n",
         ask("interfaces", "show interfaces description"),
         ask("neighbors", "show lldp neighbors detail"),
     )

@@ -16,7 +16,7 @@ pub enum RenameEffect {
     Loses(String),
 }
 
-/// The same from the answer; the error fits after "unknown:".
+/// What a new name does to the configuration of a netdev. The error fits after "unknown:".
 pub fn predict_rename_effect(
     old: &str,
     new: &str,

@@ -239,30 +239,23 @@ fn diff_netdev_name(
     found: &NetdevNameFacts<'_>,
     netdev: &NetdevIdentity,
 ) -> Assessment {
-    let wanted = Reading::is(extract_desired_name(wish));
+    let desired = extract_desired_name(wish);
+    let wanted = Reading::is(desired);
     let (own, content) = (found.own(), render_link_file(wish, found));
     let elsewhere = found.named_elsewhere();
     let is_so_elsewhere = elsewhere
         .as_ref()
-        .is_some_and(|(_, other)| other == extract_desired_name(wish));
-    let persisted = match &own {
-        _ if is_so_elsewhere => wanted.clone(),
-        Some(text) if *text == content => wanted.clone(),
-        Some(text) => {
-            let said = text
-                .lines()
-                .find_map(|line| line.strip_prefix("Name="))
-                .filter(|said| *said != extract_desired_name(wish));
-            Reading::is(said.map_or_else(|| "changed".to_owned(), |said| one_line(said, 40)))
-        }
-        None => Reading::Absent,
+        .is_some_and(|(_, other)| other == desired);
+    let persisted = if is_so_elsewhere {
+        wanted.clone()
+    } else {
+        read_link_file_name(own.as_deref(), &content, desired)
     };
     let is_written = persisted == wanted;
     let stale = found
         .ram_disks()
-        .find(|(_, is_newer)| !is_newer)
-        .map(|(path, _)| path)
-        .filter(|_| !is_so_elsewhere);
+        .find(|(_, is_newer)| !is_newer && !is_so_elsewhere)
+        .map(|(path, _)| path);
     let next_boot = match (is_written, stale) {
         (true, None) => wanted.clone(),
         (true, Some(disk)) => Reading::is(format!(
@@ -272,17 +265,10 @@ fn diff_netdev_name(
         )),
         (false, _) => Reading::is(netdev.name.as_str()),
     };
+    let running = Reading::is(netdev.name.as_str());
+    let attribute = in_planes(&wanted, persisted, running, next_boot);
     let mut assessment = Assessment {
-        attributes: [(
-            "name".to_owned(),
-            in_planes(
-                &wanted,
-                persisted,
-                Reading::is(netdev.name.as_str()),
-                next_boot,
-            ),
-        )]
-        .into(),
+        attributes: [("name".to_owned(), attribute)].into(),
         before: json!({ "running": netdev.name, "own": own }),
         ..Assessment::default()
     };
@@ -290,24 +276,29 @@ fn diff_netdev_name(
         return assessment;
     }
     assessment.refusal = find_rename_obstacle(wish, found, netdev, elsewhere);
-    if assessment.refusal.is_none() && netdev.name != extract_desired_name(wish) {
-        check_rename_effect(
-            &netdev.name,
-            extract_desired_name(wish),
-            found,
-            &mut assessment,
-        );
+    if assessment.refusal.is_none() && netdev.name != desired {
+        check_rename_effect(&netdev.name, desired, found, &mut assessment);
     }
     if assessment.refusal.is_none() {
-        plan_rename_actions(
-            wish,
-            found,
-            content,
-            (is_written, stale.is_some()),
-            &mut assessment,
-        );
+        let states = (is_written, stale.is_some());
+        plan_rename_actions(wish, found, content, states, &mut assessment);
     }
     assessment
+}
+
+/// The name that our file gives. A file that is not ours to the letter says itself which.
+fn read_link_file_name(own: Option<&str>, content: &str, desired: &str) -> Reading {
+    let Some(text) = own else {
+        return Reading::Absent;
+    };
+    if text == content {
+        return Reading::is(desired);
+    }
+    let said = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Name="))
+        .filter(|said| *said != desired);
+    Reading::is(said.map_or_else(|| "changed".to_owned(), |said| one_line(said, 40)))
 }
 
 /// What stands in the way of the name.
@@ -436,6 +427,7 @@ fn plan_netdev_name_undo(
         }
     };
     let found = parse_netdev_name_facts(out);
+    let desired = extract_desired_name(wish);
     let earlier = before.get("own").and_then(Value::as_str);
     let own = found.own();
     let shown = |text: Option<&str>| text.map_or(Reading::Absent, Reading::is);
@@ -444,46 +436,40 @@ fn plan_netdev_name_undo(
     let old = before
         .get("running")
         .and_then(Value::as_str)
-        .filter(|old| *old != extract_desired_name(wish) && is_netdev(old));
-    let is_ours = found.netdevs.iter().any(|netdev| {
-        netdev.is(extract_device_address(wish)) && netdev.name == extract_desired_name(wish)
-    });
+        .filter(|old| *old != desired && is_netdev(old));
+    let is_ours = found
+        .netdevs
+        .iter()
+        .any(|netdev| netdev.is(extract_device_address(wish)) && netdev.name == desired);
     if let Some(old) = old {
-        attribute = attribute.and(
-            Plane::Running,
-            Reading::is(old),
-            Reading::is(if is_ours {
-                extract_desired_name(wish)
-            } else {
-                old
-            }),
-        );
+        let running = Reading::is(if is_ours { desired } else { old });
+        attribute = attribute.and(Plane::Running, Reading::is(old), running);
     }
-    let differs = own.as_deref() != earlier;
     assessment.attributes.insert("name".to_owned(), attribute);
     assessment.needs_reboot = old.is_some() && is_ours;
     if let Some(old) = old.filter(|_| is_ours) {
-        check_rename_effect(extract_desired_name(wish), old, &found, &mut assessment);
+        check_rename_effect(desired, old, &found, &mut assessment);
     }
     if assessment.refusal.is_some() {
         return assessment;
     }
-    match earlier {
-        Some(text) if differs => assessment.actions.push(owner::own_file(
-            &build_link_file_path(extract_desired_name(wish)),
-            "0644",
-            text.to_owned(),
-        )),
-        None if differs => assessment.actions.push(Action::RemoveFile {
-            path: build_link_file_path(extract_desired_name(wish)),
-            below: None,
-        }),
-        _ => {}
+    let differs = own.as_deref() != earlier;
+    if differs {
+        let restore = build_link_file_restore(desired, earlier);
+        assessment.actions.push(restore);
     }
     if (differs || assessment.needs_reboot) && found.ram_disks().next().is_some() {
         assessment.actions.push(Action::UpdateInitialRamDisks);
     }
     assessment
+}
+
+fn build_link_file_restore(desired: &str, earlier: Option<&str>) -> Action {
+    let path = build_link_file_path(desired);
+    match earlier {
+        Some(text) => owner::own_file(&path, "0644", text.to_owned()),
+        None => Action::RemoveFile { path, below: None },
+    }
 }
 
 #[cfg(test)]

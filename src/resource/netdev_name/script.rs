@@ -72,8 +72,8 @@ pub fn list_naming_access_needs() -> Vec<RootAccessNeed> {
 pub fn update_script() -> String {
     format!(
         "{SAY}if command -v update-initramfs >/dev/null; then update-initramfs -u -k all \
-         </dev/null\nelif command -v dracut >/dev/null; then dracut --force --regenerate-all \
-         </dev/null\nelse say {UNAVAILABLE} 'neither update-initramfs nor dracut is on this host'; \
-         fi\n"
+         </dev/null\n\
+         elif command -v dracut >/dev/null; then dracut --force --regenerate-all </dev/null\n\
+         else say {UNAVAILABLE} 'neither update-initramfs nor dracut is on this host'; fi\n"
     )
 }

@@ -129,60 +129,23 @@ impl ResourceKind for NodeAllocatable {
 /// Which nodes give how much, each wrong one at its place.
 fn check_amounts(body: &Value, fields: &mut Fields) {
     let times = body.get("times").and_then(Value::as_u64).unwrap_or(1);
-    let amount = |fields: &mut Fields, pointer: &str, amount: &Value| {
-        if amount.as_u64().is_none_or(|amount| amount == 0) {
-            let message = format!(
-                "{} is no amount of devices",
-                one_line(&amount.to_string(), 40)
-            );
-            fields.error(
-                pointer,
-                message,
-                Some("a whole number of at least 1, without quotes and units: 1000".to_owned()),
-            );
-        } else if amount
-            .as_u64()
-            .is_some_and(|amount| amount.saturating_mul(times) > MOST)
-        {
-            fields.error(
-                pointer,
-                format!("{amount} is more than any node gives"),
-                Some(format!("at most {MOST}, `times` included")),
-            );
-        }
-    };
-    let node = |fields: &mut Fields, pointer: &str, name: Option<&str>| {
-        if !name.is_some_and(manifest::is_subdomain) {
-            let message = format!(
-                "the API server knows no node named `{}`",
-                one_line(name.unwrap_or("(no text)"), 80)
-            );
-            fields.error(
-                pointer,
-                message,
-                Some(
-                    "small letters, digits, `-` and `.`: as kubectl get nodes prints it".to_owned(),
-                ),
-            );
-        }
-    };
     match (
         fields.get("amounts"),
         fields.get("nodes"),
         fields.get("amount"),
     ) {
         (Some(Value::Object(amounts)), None, None) if !amounts.is_empty() => {
-            for (name, value) in amounts {
+            for (name, amount) in amounts {
                 let pointer = format!("/amounts/{}", name.replace('~', "~0").replace('/', "~1"));
-                node(fields, &pointer, Some(name));
-                amount(fields, &pointer, value);
+                check_node_name(&pointer, Some(name), fields);
+                check_amount(&pointer, amount, times, fields);
             }
         }
-        (None, Some(Value::Array(nodes)), Some(each)) if !nodes.is_empty() => {
+        (None, Some(Value::Array(nodes)), Some(amount)) if !nodes.is_empty() => {
             for (index, name) in nodes.iter().enumerate() {
-                node(fields, &format!("/nodes/{index}"), name.as_str());
+                check_node_name(&format!("/nodes/{index}"), name.as_str(), fields);
             }
-            amount(fields, "/amount", each);
+            check_amount("/amount", amount, times, fields);
         }
         _ => {
             let help = "{ nodes: [gpu-001], amount: 1000 }, or { amounts: \
@@ -194,6 +157,36 @@ fn check_amounts(body: &Value, fields: &mut Fields) {
             );
         }
     }
+}
+
+fn check_amount(pointer: &str, amount: &Value, times: u64, fields: &mut Fields) {
+    let number = amount.as_u64().unwrap_or(0);
+    if number == 0 {
+        let message = format!(
+            "{} is no amount of devices",
+            one_line(&amount.to_string(), 40)
+        );
+        let help = "a whole number of at least 1, without quotes and units: 1000";
+        fields.error(pointer, message, Some(help.to_owned()));
+    } else if number.saturating_mul(times) > MOST {
+        fields.error(
+            pointer,
+            format!("{amount} is more than any node gives"),
+            Some(format!("at most {MOST}, `times` included")),
+        );
+    }
+}
+
+fn check_node_name(pointer: &str, name: Option<&str>, fields: &mut Fields) {
+    if name.is_some_and(manifest::is_subdomain) {
+        return;
+    }
+    let message = format!(
+        "the API server knows no node named `{}`",
+        one_line(name.unwrap_or("(no text)"), 80)
+    );
+    let help = "small letters, digits, `-` and `.`: as kubectl get nodes prints it";
+    fields.error(pointer, message, Some(help.to_owned()));
 }
 
 /// How much each node has to give: `nodes` with one `amount`, or `amounts` by node, each so many

@@ -155,28 +155,7 @@ fn no_text(body: &Value) -> Option<(&'static str, &Value)> {
 /// All that is wrong with a body.
 pub fn check_node_field_body(sort: NodeFieldKind, body: &Value) -> Vec<BodyError> {
     let mut fields = Fields::of(body, sort.fields());
-    let (key, word) = (sort.key(), sort.word());
-    if let Some(text) = fields.text(key, true).filter(|text| !is_key(text)) {
-        let message = format!(
-            "the API server takes no {word} with the key {}",
-            Value::from(text)
-        );
-        fields.error(&format!("/{key}"), message, Some(KEY_HELP.to_owned()));
-    }
-    if let Some(text) = fields
-        .text(key, false)
-        .filter(|text| sort == NodeFieldKind::Label && OF_THE_KUBELET.contains(text))
-    {
-        let message = format!(
-            "the label {} is the kubelet's own: each sets it anew when it starts",
-            Value::from(text)
-        );
-        fields.error(
-            "/label",
-            message,
-            Some("choose a key of your own".to_owned()),
-        );
-    }
+    check_key(sort, &mut fields);
     if sort == NodeFieldKind::Taint
         && fields.text("effect", true).is_some()
         && parse_taint_effect(body).is_none()
@@ -213,32 +192,57 @@ pub fn check_node_field_body(sort: NodeFieldKind, body: &Value) -> Vec<BodyError
             "no node is named",
             Some("leave the resource out: `when`".to_owned()),
         ),
-        (Some(values), _) => {
-            let at = if body.get("values").is_some() {
-                "/values"
-            } else {
-                "/value"
-            };
-            if let Some(value) = values.values().find(|value| !is_value(value)) {
-                let message = format!(
-                    "the API server takes no {word} with the value {}",
-                    Value::from(value.as_str())
-                );
-                fields.error(at, message, Some(VALUE_HELP.to_owned()));
-            }
-            if let Some(node) = values.keys().find(|node| !is_subdomain(node)) {
-                let at = if body.get("values").is_some() {
-                    "/values"
-                } else {
-                    "/nodes"
-                };
-                fields.error(
-                    at,
-                    format!("no node can be named {}", Value::from(node.as_str())),
-                    None,
-                );
-            }
-        }
+        (Some(values), _) => check_values_by_node(sort, &values, &mut fields),
     }
     fields.finish()
+}
+
+fn check_key(sort: NodeFieldKind, fields: &mut Fields<'_>) {
+    let key = sort.key();
+    if let Some(text) = fields.text(key, true).filter(|text| !is_key(text)) {
+        let message = format!(
+            "the API server takes no {} with the key {}",
+            sort.word(),
+            Value::from(text)
+        );
+        fields.error(&format!("/{key}"), message, Some(KEY_HELP.to_owned()));
+    }
+    if let Some(text) = fields
+        .text(key, false)
+        .filter(|text| sort == NodeFieldKind::Label && OF_THE_KUBELET.contains(text))
+    {
+        let message = format!(
+            "the label {} is the kubelet's own: each sets it anew when it starts",
+            Value::from(text)
+        );
+        fields.error(
+            "/label",
+            message,
+            Some("choose a key of your own".to_owned()),
+        );
+    }
+}
+
+/// Checks the first value and the first node that the API server would not take.
+fn check_values_by_node(
+    sort: NodeFieldKind,
+    values: &BTreeMap<String, String>,
+    fields: &mut Fields<'_>,
+) {
+    let (of_value, of_node) = match fields.get("values") {
+        Some(_) => ("/values", "/values"),
+        None => ("/value", "/nodes"),
+    };
+    if let Some(value) = values.values().find(|value| !is_value(value)) {
+        let message = format!(
+            "the API server takes no {} with the value {}",
+            sort.word(),
+            Value::from(value.as_str())
+        );
+        fields.error(of_value, message, Some(VALUE_HELP.to_owned()));
+    }
+    if let Some(node) = values.keys().find(|node| !is_subdomain(node)) {
+        let message = format!("no node can be named {}", Value::from(node.as_str()));
+        fields.error(of_node, message, None);
+    }
 }

@@ -117,7 +117,11 @@ impl NodeField {
         value: Option<&str>,
         mark: Option<&NodeOwnershipAnnotation>,
     ) -> Value {
-        let metadata = json!({ "resourceVersion": node.pointer("/metadata/resourceVersion"), "annotations": { build_ownership_annotation_name(self): mark.map(NodeOwnershipAnnotation::text) } });
+        let annotation = build_ownership_annotation_name(self);
+        let metadata = json!({
+            "resourceVersion": node.pointer("/metadata/resourceVersion"),
+            "annotations": { annotation: mark.map(NodeOwnershipAnnotation::text) },
+        });
         let mut patch = json!({ "metadata": metadata });
         match self {
             NodeField::Label { key } => patch["metadata"]["labels"] = json!({ key: value }),
@@ -136,7 +140,7 @@ impl NodeField {
         }
     }
 
-    /// The same in a sentence: a taint as kubectl writes one.
+    /// The field with this value, for a sentence: a taint as kubectl writes one.
     pub fn shown(&self, value: &str) -> String {
         match self {
             NodeField::Label { .. } => value.to_owned(),

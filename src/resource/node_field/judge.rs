@@ -272,67 +272,32 @@ fn build_diff_from_cases(asked: &NodeFieldRequest, cases: &Cases) -> Assessment 
     let field = &asked.field;
     let mut assessment = Assessment::default();
     let (mut edits, mut refusals): (Vec<NodeEdit>, Vec<String>) = (Vec::new(), Vec::new());
-    let value = |value: &Option<String>| {
-        value
-            .as_ref()
-            .map_or(Reading::Absent, |value| Reading::is(field.value(value)))
-    };
-    let mut attributes = BTreeMap::new();
-    let mut put = |name: String, wanted: Reading, found: Reading, by: Option<String>| {
-        attributes.insert(
-            name,
-            Attribute {
-                by,
-                ..Attribute::in_plane(Plane::Persisted, wanted, found)
-            },
-        );
-    };
     for (case, (names, last)) in cases {
         let set = shorten_node_set(&nodeset::fold_node_set(names));
-        let set_by = |by: &Option<String>| by.as_ref().map(|by| format!("{SET_BY}{by} at {last}"));
         let nodes: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let (name, attribute) = build_case_attribute(field, case, &set, last);
+        assessment.attributes.insert(name, attribute);
         match case {
-            NodeFieldCase::Field {
-                wanted,
-                found,
-                by,
-                change,
-            } => {
-                put(set, value(wanted), value(found), set_by(by));
+            NodeFieldCase::Field { change, .. } => {
                 edits.extend(change.iter().map(|change| NodeEdit {
                     nodes: nodes.clone(),
                     change: change.clone(),
-                }));
+                }))
             }
-            NodeFieldCase::Mark { value: now, by } => {
-                put(
-                    format!("mark on {set}"),
-                    Reading::Absent,
-                    Reading::is("ours"),
-                    None,
-                );
-                let stays = now.as_ref().map(|now| field.shown(now));
-                let who = by
-                    .as_ref()
-                    .map_or_else(|| "somebody else".to_owned(), Clone::clone);
-                assessment.residue.extend(stays.map(|now| {
-                    format!("{set}: {} stays, which {who} set since", one_line(&now, 80))
+            NodeFieldCase::Mark { value, by } => {
+                let who = by.as_deref().unwrap_or("somebody else");
+                assessment.residue.extend(value.as_ref().map(|now| {
+                    let now = one_line(&field.shown(now), 80);
+                    format!("{set}: {now} stays, which {who} set since")
                 }));
-                edits.push(NodeEdit {
-                    nodes,
-                    change: NodeFieldChange {
-                        old: now.clone(),
-                        new: now.clone(),
-                        mark: None,
-                    },
-                });
+                let change = NodeFieldChange {
+                    old: value.clone(),
+                    new: value.clone(),
+                    mark: None,
+                };
+                edits.push(NodeEdit { nodes, change });
             }
-            NodeFieldCase::Theirs {
-                wanted,
-                found,
-                by,
-                why,
-            } => {
+            NodeFieldCase::Theirs { found, by, why, .. } => {
                 let is = found.as_ref().map_or_else(
                     || "absent".to_owned(),
                     |found| one_line(&field.shown(found), 80),
@@ -342,11 +307,9 @@ fn build_diff_from_cases(asked: &NodeFieldRequest, cases: &Cases) -> Assessment 
                     .map(|by| format!(", which {by} set"))
                     .unwrap_or_default();
                 refusals.push(format!("{set}: {is}{by_whom}; {why}"));
-                put(set, value(&Some(wanted.clone())), value(found), set_by(by));
             }
         }
     }
-    assessment.attributes = attributes;
     if !refusals.is_empty() {
         assessment.refusal = Some(format!(
             "{}; `{}` takes it over",
@@ -361,6 +324,40 @@ fn build_diff_from_cases(asked: &NodeFieldRequest, cases: &Cases) -> Assessment 
         }];
     }
     assessment
+}
+
+/// The attribute of a case, by its name. `last` is the time of the last change of one of the nodes.
+fn build_case_attribute(
+    field: &NodeField,
+    case: &NodeFieldCase,
+    set: &str,
+    last: &str,
+) -> (String, Attribute) {
+    let (wanted, found, by) = match case {
+        NodeFieldCase::Field {
+            wanted, found, by, ..
+        } => (wanted.as_ref(), found, by),
+        NodeFieldCase::Theirs {
+            wanted, found, by, ..
+        } => (Some(wanted), found, by),
+        NodeFieldCase::Mark { .. } => {
+            let attribute =
+                Attribute::in_plane(Plane::Persisted, Reading::Absent, Reading::is("ours"));
+            return (format!("mark on {set}"), attribute);
+        }
+    };
+    let read_value = |value: Option<&String>| {
+        value.map_or(Reading::Absent, |value| Reading::is(field.value(value)))
+    };
+    let attribute = Attribute {
+        by: by.as_ref().map(|by| format!("{SET_BY}{by} at {last}")),
+        ..Attribute::in_plane(
+            Plane::Persisted,
+            read_value(wanted),
+            read_value(found.as_ref()),
+        )
+    };
+    (set.to_owned(), attribute)
 }
 
 /// Pods that do not tolerate a taint that evicts end at once, on all its nodes.

@@ -133,8 +133,10 @@ pub fn remove_script(names: &[String]) -> String {
 }
 
 /// Reads the lists anew, of one of our repositories (so that a stranger's broken one does not stop
-/// us) or of all. One of ours beside which apt reads no list any more is taken away again: two
-/// files that give one repository two keys stop apt as a whole.
+/// us) or of all. One of ours beside which apt reads no list any more gives way to the one whose
+/// lists were read last (`.save`, which apt passes over), or is taken away again: two files that
+/// give one repository two keys stop apt as a whole. Which of them does, a folder of links tells,
+/// so that whatever kills this leaves a source there.
 pub fn refresh_script(repository: Option<&str>) -> String {
     let Some(name) = repository else {
         return format!("{}apt update || verdict\n", render_apt_functions());
@@ -142,16 +144,21 @@ pub fn refresh_script(repository: Option<&str>) -> String {
     let source = quote_for_shell(&crate::package_repository::apt_sources_path(name));
     format!(
         r#"{}f={source}
-lists() {{ LC_ALL=C apt-get indextargets </dev/null 2>"$1" >/dev/null; }}
-if [ -f "$f" ] && ! lists "$e"; then
- mv -f "$f" "$f.railwright-aside"
- if lists "$o"; then
-  rm -f "$f.railwright-aside"
-  say 1 "another file names this repository to apt, with another key; ours was taken away again, since apt reads neither: $(sed -n 's/^E: //p' "$e" | head -n 1)"
+lists() {{ LC_ALL=C apt-get "$@" indextargets </dev/null 2>"$e" >/dev/null; }}
+if [ -f "$f" ] && ! lists; then
+ m=$(sed -n 's/^E: //p' "$e" | head -n 1)
+ d=$(mktemp -d); trap 'rm -rf "$e" "$o" "$d"' EXIT
+ for s in "${{f%/*}}"/*; do [ "$s" = "$f" ] || ln -s "$s" "$d"; done
+ if lists -o Dir::Etc::sourceparts="$d"; then
+  w='ours was taken away again'
+  if [ -f "$f.save" ] && ln -s "$f.save" "$d/${{f##*/}}" && lists -o Dir::Etc::sourceparts="$d"; then
+   w='ours of before was put back'; mv -f "$f.save" "$f"; cp -p "$f" "$f.save"
+  else rm -f "$f"; fi
+  say 1 "another file names this repository to apt, with another key; $w, since apt reads neither: $m"
  fi
- mv -f "$f.railwright-aside" "$f"
 fi
 apt update -o Dir::Etc::sourcelist="$f" -o Dir::Etc::sourceparts=- -o APT::Get::List-Cleanup=0 || verdict
+cp -p "$f" "$f.save" || say 1 "$f.save could not be written"
 "#,
         render_apt_functions()
     )

@@ -61,36 +61,26 @@ fn build_persisted_attribute(wanted: Reading, found: Reading) -> Attribute {
 fn judge_present(wish: &DesiredResource, found: &FoundPackage, assessment: &mut Assessment) {
     let name = wish.text("name").unwrap_or_default();
     let version = wish.text("version");
-    let mut attribute =
-        |name: &str, attribute| assessment.attributes.insert(name.to_owned(), attribute);
-    attribute(
-        "state",
-        build_persisted_attribute(Reading::is("installed"), state_reading(found)),
-    );
+    let hold = read_flag_field(&wish.body, "hold");
+    record_state(Reading::is("installed"), state_reading(found), assessment);
     if let Some(version) = version {
         let there = found
             .version()
             .filter(|_| found.is(version))
             .unwrap_or(version);
-        attribute(
-            "version",
+        assessment.attributes.insert(
+            "version".to_owned(),
             build_persisted_attribute(Reading::is(there), version_reading(found)),
         );
     }
-    let hold = read_flag_field(&wish.body, "hold");
     if let Some(hold) = hold {
-        attribute(
-            "hold",
+        assessment.attributes.insert(
+            "hold".to_owned(),
             build_persisted_attribute(Reading::is(hold), hold_reading(found)),
         );
     }
     let wrong_version =
         found.version().is_none() || version.is_some_and(|wanted| !found.is(wanted));
-    let hold_action = |hold| Action::HoldPackages {
-        manager: found.manager,
-        names: vec![name.to_owned()],
-        hold,
-    };
     if wrong_version {
         if found.held && hold.is_none() {
             let there = found.version().unwrap_or("its version");
@@ -100,7 +90,8 @@ fn judge_present(wish: &DesiredResource, found: &FoundPackage, assessment: &mut 
             ));
         }
         if found.held {
-            assessment.actions.push(hold_action(false));
+            let release = build_hold_action(found.manager, name, false);
+            assessment.actions.push(release);
         }
         let packages = vec![PackageVersion {
             name: name.to_owned(),
@@ -112,10 +103,19 @@ fn judge_present(wish: &DesiredResource, found: &FoundPackage, assessment: &mut 
         });
     }
     let held_after = found.held && !wrong_version;
-    if hold.is_some_and(|hold| hold != held_after) {
-        assessment.actions.push(hold_action(hold == Some(true)));
+    if let Some(hold) = hold.filter(|hold| *hold != held_after) {
+        let change = build_hold_action(found.manager, name, hold);
+        assessment.actions.push(change);
     }
     assessment.residue = list_package_residue(found);
+}
+
+fn build_hold_action(manager: PackageManager, name: &str, hold: bool) -> Action {
+    Action::HoldPackages {
+        manager,
+        names: vec![name.to_owned()],
+        hold,
+    }
 }
 
 /// What undoing would leave: what the package made, and what the manager pulled in for it.
@@ -137,25 +137,18 @@ fn list_package_residue(found: &FoundPackage) -> Vec<String> {
 
 fn judge_absent(wish: &DesiredResource, found: &FoundPackage, assessment: &mut Assessment) {
     let name = wish.text("name").unwrap_or_default();
-    assessment.attributes.insert(
-        "state".to_owned(),
-        build_persisted_attribute(Reading::Absent, state_reading(found)),
-    );
+    record_state(Reading::Absent, state_reading(found), assessment);
     if state_reading(found) == Reading::Absent {
         return;
     }
-    let names = || vec![name.to_owned()];
     if found.held && read_flag_field(&wish.body, "hold").is_none() {
         assessment.refusal = Some(format!(
             "{name} is held at its version; say `hold: false` beside `state: absent` to decide"
         ));
     }
     if found.held {
-        assessment.actions.push(Action::HoldPackages {
-            manager: found.manager,
-            names: names(),
-            hold: false,
-        });
+        let release = build_hold_action(found.manager, name, false);
+        assessment.actions.push(release);
     }
     if !found.beside.is_empty() {
         let beside = found.beside.join(", ");
@@ -166,16 +159,13 @@ fn judge_absent(wish: &DesiredResource, found: &FoundPackage, assessment: &mut A
     }
     assessment.actions.push(Action::RemovePackages {
         manager: found.manager,
-        names: names(),
+        names: vec![name.to_owned()],
     });
 }
 
 fn set_unknown_state(reason: &str, assessment: &mut Assessment) {
     let found = Reading::Unknown(reason.to_owned());
-    assessment.attributes.insert(
-        "state".to_owned(),
-        build_persisted_attribute(Reading::is("installed"), found),
-    );
+    record_state(Reading::is("installed"), found, assessment);
     assessment.refusal = (reason == NO_MANAGER).then(|| reason.to_owned());
 }
 
@@ -300,31 +290,16 @@ impl ResourceKind for Package {
 }
 
 fn undo_to(name: &str, earlier: &FoundPackage, now: &FoundPackage, assessment: &mut Assessment) {
-    let names = || vec![name.to_owned()];
-    let hold = |hold| Action::HoldPackages {
-        manager: now.manager,
-        names: names(),
-        hold,
-    };
-    assessment.attributes.insert(
-        "state".to_owned(),
-        build_persisted_attribute(state_reading(earlier), state_reading(now)),
-    );
+    record_state(state_reading(earlier), state_reading(now), assessment);
     match &earlier.state {
         PackageState::NotInstalled { .. } if now.left && now.version().is_some() => {
-            assessment.attributes.insert(
-                "state".to_owned(),
-                build_persisted_attribute(state_reading(now), state_reading(now)),
-            );
+            record_state(state_reading(now), state_reading(now), assessment);
             assessment.residue.push(format!(
                 "{name} stays as a dependency of other packages and goes with them"
             ));
         }
         PackageState::NotInstalled { .. } if !now.beside.is_empty() => {
-            assessment.attributes.insert(
-                "state".to_owned(),
-                build_persisted_attribute(state_reading(now), state_reading(now)),
-            );
+            record_state(state_reading(now), state_reading(now), assessment);
             assessment.residue.push(format!(
                 "{name} stays: it is installed in several versions, and which of them came with us \
                  is not known"
@@ -334,55 +309,71 @@ fn undo_to(name: &str, earlier: &FoundPackage, now: &FoundPackage, assessment: &
             if state_reading(now) != Reading::Absent =>
         {
             if now.held {
-                assessment.actions.push(hold(false));
+                let release = build_hold_action(now.manager, name, false);
+                assessment.actions.push(release);
             }
             assessment.actions.push(Action::ReleasePackages {
                 manager: now.manager,
-                names: names(),
+                names: vec![name.to_owned()],
                 purge: !configuration_left,
             });
             assessment.residue = list_package_residue(earlier);
         }
         PackageState::Installed { version } => {
-            assessment.attributes.insert(
-                "version".to_owned(),
-                build_persisted_attribute(Reading::is(version.as_str()), version_reading(now)),
-            );
-            assessment.attributes.insert(
-                "hold".to_owned(),
-                build_persisted_attribute(Reading::is(earlier.held), hold_reading(now)),
-            );
-            let other = now.version() != Some(version);
-            if other && now.held {
-                assessment.actions.push(hold(false));
-            }
-            if !other && !now.beside.is_empty() {
-                assessment.residue.push(format!(
-                    "{name} {} stays beside it: dnf keeps several versions",
-                    now.beside.join(", ")
-                ));
-            }
-            if other {
-                let packages = vec![PackageVersion {
-                    name: name.to_owned(),
-                    version: Some(version.clone()),
-                }];
-                assessment.actions.push(Action::InstallPackages {
-                    manager: now.manager,
-                    packages,
-                });
-            }
-            if earlier.held != (now.held && !other) {
-                assessment.actions.push(hold(earlier.held));
-            }
+            restore_installed_version(name, version, earlier.held, now, assessment);
         }
         // nobody wants a half-configured package back
-        _ => {
-            assessment.attributes.insert(
-                "state".to_owned(),
-                build_persisted_attribute(state_reading(now), state_reading(now)),
-            );
-        }
+        _ => record_state(state_reading(now), state_reading(now), assessment),
+    }
+}
+
+fn record_state(wanted: Reading, found: Reading, assessment: &mut Assessment) {
+    assessment
+        .attributes
+        .insert("state".to_owned(), build_persisted_attribute(wanted, found));
+}
+
+/// Installs the version of before over another one, and holds it where it was held. A version that
+/// dnf keeps beside it stays.
+fn restore_installed_version(
+    name: &str,
+    version: &str,
+    was_held: bool,
+    now: &FoundPackage,
+    assessment: &mut Assessment,
+) {
+    assessment.attributes.insert(
+        "version".to_owned(),
+        build_persisted_attribute(Reading::is(version), version_reading(now)),
+    );
+    assessment.attributes.insert(
+        "hold".to_owned(),
+        build_persisted_attribute(Reading::is(was_held), hold_reading(now)),
+    );
+    let other = now.version() != Some(version);
+    if other && now.held {
+        let release = build_hold_action(now.manager, name, false);
+        assessment.actions.push(release);
+    }
+    if !other && !now.beside.is_empty() {
+        assessment.residue.push(format!(
+            "{name} {} stays beside it: dnf keeps several versions",
+            now.beside.join(", ")
+        ));
+    }
+    if other {
+        let packages = vec![PackageVersion {
+            name: name.to_owned(),
+            version: Some(version.to_owned()),
+        }];
+        assessment.actions.push(Action::InstallPackages {
+            manager: now.manager,
+            packages,
+        });
+    }
+    if was_held != (now.held && !other) {
+        let hold = build_hold_action(now.manager, name, was_held);
+        assessment.actions.push(hold);
     }
 }
 

@@ -49,15 +49,22 @@ pub fn read_script(names: &[String]) -> String {
     let names = sh_words(names.iter().map(String::as_str));
     format!(
         "{OPEN}if [ -d \"$R/var/lib/dpkg\" ] && command -v dpkg-query >/dev/null; then printf \
-         'manager\\tapt\\n'\nif [ -z \"${{dpkg_said+x}}\" ]; then {dpkg}\nelse set -f; IFS='\n'; \
-         for p in {names}; do for l in $dpkg_said; do case $l in *\"\t$p\t\"*) printf '%s\\n' \
-         \"$l\" ;; esac; done; done; fi\nelif command -v rpm >/dev/null && {{ command -v dnf || \
-         command -v yum; }} >/dev/null; then printf 'manager\\tdnf\\n'\nrpm ${{R:+--root}} \
-         ${{R:+\"$R\"}} -q --qf 'rpm\\t%{{NAME}}\\t%{{EPOCH}}:%{{VERSION}}-%{{RELEASE}}\\n' \
-         {names} | grep '^rpm\t'\nfor f in \"$R/etc/dnf/plugins/versionlock.list\" \
-         \"$R/etc/yum/pluginconf.d/versionlock.list\"; do\n! has \"$f\" || get \"$f\" | sed -n \
-         's/^\\([^#!]..*\\)$/lock\\t\\1/p'\ndone\nelse printf 'manager\\tnone\\n'; fi\n[ ! -r \
-         \"$R{left}\" ] || sed 's/^/left\t/' \"$R{left}\"\nexit 0\n",
+         'manager\\tapt\\n'\n\
+         if [ -z \"${{dpkg_said+x}}\" ]; then {dpkg}\n\
+         else set -f; IFS='\n\
+         '; for p in {names}; do for l in $dpkg_said; do case $l in *\"\t$p\t\"*) printf '%s\\n' \
+         \"$l\" ;; esac; done; done; fi\n\
+         elif command -v rpm >/dev/null && {{ command -v dnf || command -v yum; }} >/dev/null; \
+         then printf 'manager\\tdnf\\n'\n\
+         rpm ${{R:+--root}} ${{R:+\"$R\"}} -q --qf \
+         'rpm\\t%{{NAME}}\\t%{{EPOCH}}:%{{VERSION}}-%{{RELEASE}}\\n' {names} | grep '^rpm\t'\n\
+         for f in \"$R/etc/dnf/plugins/versionlock.list\" \
+         \"$R/etc/yum/pluginconf.d/versionlock.list\"; do\n\
+         ! has \"$f\" || get \"$f\" | sed -n 's/^\\([^#!]..*\\)$/lock\\t\\1/p'\n\
+         done\n\
+         else printf 'manager\\tnone\\n'; fi\n\
+         [ ! -r \"$R{left}\" ] || sed 's/^/left\t/' \"$R{left}\"\n\
+         exit 0\n",
         dpkg = dpkg_script(&names),
         left = left_path(),
     )

@@ -121,8 +121,10 @@ impl<'a> DesiredRepository<'a> {
             read_text_list_field(self.body, "architectures"),
         );
         let mut out = format!(
-            "# Written by railwright; a change by hand is drift.\nTypes: deb\nURIs: {}\nSuites: \
-             {}\n",
+            "# Written by railwright; a change by hand is drift.\n\
+             Types: deb\n\
+             URIs: {}\n\
+             Suites: {}\n",
             self.url, self.suite
         );
         if !components.is_empty() {
@@ -158,8 +160,14 @@ impl<'a> DesiredRepository<'a> {
             .map(|priority| format!("priority={priority}\n"))
             .unwrap_or_default();
         format!(
-            "# Written by railwright; a change by hand is \
-             drift.\n[railwright-{name}]\nname=railwright-{name}\nbaseurl={url}\nenabled=1\ngpgcheck=1\ngpgkey=file://{key}\n{priority}",
+            "# Written by railwright; a change by hand is drift.\n\
+             [railwright-{name}]\n\
+             name=railwright-{name}\n\
+             baseurl={url}\n\
+             enabled=1\n\
+             gpgcheck=1\n\
+             gpgkey=file://{key}\n\
+             {priority}",
             name = self.name,
             url = self.url,
         )
@@ -241,6 +249,18 @@ fn check_url(text: &str, errors: &mut Vec<BodyError>) {
     );
 }
 
+fn check_words(pointer: &str, values: &[String], errors: &mut Vec<BodyError>) {
+    for value in values {
+        require_condition(
+            errors,
+            is_word(value, "._/-"),
+            pointer,
+            "this is not one word",
+            "letters, digits, `.`, `-` and `/`",
+        );
+    }
+}
+
 impl ResourceKind for PackageRepository {
     fn name(&self) -> &'static str {
         "package_repository"
@@ -274,31 +294,18 @@ impl ResourceKind for PackageRepository {
                 "`gpg --armor --export KEY`; unsigned repositories are refused",
             );
         }
-        for (field, values) in [
-            (
-                "suite",
-                text("suite").map(str::to_owned).into_iter().collect(),
-            ),
-            ("components", read_text_list_field(body, "components")),
-            ("architectures", read_text_list_field(body, "architectures")),
-        ] {
-            for value in values {
-                require_condition(
-                    &mut errors,
-                    is_word(&value, "._/-"),
-                    &format!("/{field}"),
-                    "this is not one word",
-                    "letters, digits, `.`, `-` and `/`",
-                );
-            }
-        }
+        let suite: Vec<String> = text("suite").map(str::to_owned).into_iter().collect();
+        let components = read_text_list_field(body, "components");
+        let architectures = read_text_list_field(body, "architectures");
+        check_words("/suite", &suite, &mut errors);
+        check_words("/components", &components, &mut errors);
+        check_words("/architectures", &architectures, &mut errors);
         match text("manager") {
             Some("apt") => {
                 let flat = text("suite").is_none_or(|suite| suite.ends_with('/'));
-                let fits = flat == read_text_list_field(body, "components").is_empty();
                 require_condition(
                     &mut errors,
-                    fits,
+                    flat == components.is_empty(),
                     "/components",
                     "a suite needs components, a flat repository (suite `./`) has none",
                     "for example suite: stable, components: [main]",
@@ -480,8 +487,11 @@ mod tests {
             "Package: *\nPin: origin \"10.0.2.2\"\nPin-Priority: 700\n"
         );
         assert_eq!(sources.0, "/etc/apt/sources.list.d/railwright-lab.sources");
-        let lines = "Types: deb\nURIs: http://10.0.2.2:8000/deb\nSuites: stable\nComponents: \
-                     main\nSigned-By: /etc/apt/keyrings/railwright-lab.asc\n";
+        let lines = "Types: deb\n\
+                     URIs: http://10.0.2.2:8000/deb\n\
+                     Suites: stable\n\
+                     Components: main\n\
+                     Signed-By: /etc/apt/keyrings/railwright-lab.asc\n";
         assert_eq!(sources.1.split_once('\n').unwrap().1, lines);
     }
 }

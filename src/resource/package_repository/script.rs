@@ -1,5 +1,6 @@
 //! Where the managers keep what they fetched from a repository, as POSIX sh.
 
+use super::apt_sources_path;
 use crate::action::PackageManager;
 use crate::rights::RootAccessNeed;
 use railwright_base::quote::quote_for_shell;
@@ -47,23 +48,26 @@ pub fn list_repository_access_needs(manager: PackageManager) -> Vec<RootAccessNe
 pub fn read_script(manager: PackageManager, name: &str, url: &str, suite: &str) -> String {
     match manager {
         PackageManager::Apt => format!(
-            "[ -d \"$R/var/lib/apt/lists\" ] || {{ echo 'no manager'; exit 0; \
-             }}\np=\"$R/var/lib/apt/lists/\"{}\nif [ -f \"${{p}}InRelease\" ] || {{ [ -f \
-             \"${{p}}Release\" ] && [ -f \"${{p}}Release.gpg\" ]; }}; then echo fetched; else echo \
-             absent; fi\n",
+            "[ -d \"$R/var/lib/apt/lists\" ] || {{ echo 'no manager'; exit 0; }}\n\
+             p=\"$R/var/lib/apt/lists/\"{}\n\
+             if [ -f \"${{p}}InRelease\" ] || {{ [ -f \"${{p}}Release\" ] && [ -f \
+             \"${{p}}Release.gpg\" ]; }}; then echo fetched; else echo absent; fi\n",
             quote_for_shell(&apt_list_prefix(url, suite))
         ),
         PackageManager::Dnf => format!(
             "[ -d \"$R/etc/yum.repos.d\" ] || [ -d \"$R/etc/dnf\" ] || {{ echo 'no manager'; exit \
-             0; }}\nfor f in \"$R\"/var/cache/dnf/{id}-*/repodata/repomd.xml \
+             0; }}\n\
+             for f in \"$R\"/var/cache/dnf/{id}-*/repodata/repomd.xml \
              \"$R\"/var/cache/libdnf5/{id}-*/repodata/repomd.xml; do [ ! -f \"$f\" ] || {{ echo \
-             fetched; exit 0; }}; done\necho absent\n",
+             fetched; exit 0; }}; done\n\
+             echo absent\n",
             id = quote_for_shell(&format!("railwright-{name}"))
         ),
     }
 }
 
-/// Removes what was fetched, so that nothing of the repository stays behind.
+/// Removes what was fetched and the source that was kept with it, so that nothing of the repository
+/// stays behind.
 pub fn forget_script(manager: PackageManager, name: &str, url: &str, suite: &str) -> String {
     match manager {
         PackageManager::Apt => {
@@ -85,7 +89,8 @@ pub fn forget_script(manager: PackageManager, name: &str, url: &str, suite: &str
                 .iter()
                 .map(|file| format!(" /var/lib/apt/lists/{prefix}{file}"))
                 .collect();
-            format!("rm -f{words}\n")
+            let source = quote_for_shell(&apt_sources_path(name));
+            format!("rm -f {source}.save{words}\n")
         }
         PackageManager::Dnf => {
             let id = quote_for_shell(&format!("railwright-{name}"));

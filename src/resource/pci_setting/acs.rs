@@ -11,8 +11,8 @@ use super::config::{ACS_ALL, ACS_REDIRECT, acs_words, is_address};
 use super::found::{PciBridgeTree, read_bridge_tree};
 use super::script::{self, PciRegister, PciWrite};
 use super::{
-    PersistenceUnit, build_uniform_diff, check_addresses, check_netdevs, parse_name_list,
-    read_persisted_value, refuse_if_unwritable, wait_or_refuse,
+    PersistenceUnit, build_kept_setting_diff, build_uniform_diff, check_addresses, check_netdevs,
+    parse_name_list, refuse_if_unwritable, wait_or_refuse,
 };
 use crate::fields::Fields;
 use crate::host;
@@ -155,18 +155,9 @@ fn diff_acs_control_words(
     } else {
         Reading::is(describe_acs_control_words(&on))
     };
-    let (keeper, mut assessment) = (build_acs_unit(wish), Assessment::default());
+    let keeper = build_acs_unit(wish);
     let kept = keeper.kept(answers);
-    let on_disk = read_persisted_value("acs", &wanted, &keeper, &kept);
-    let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), on_disk).and(
-        Plane::Running,
-        wanted.clone(),
-        found,
-    );
-    assessment.attributes.insert("acs".to_owned(), attribute);
-    assessment
-        .attributes
-        .insert("unit".to_owned(), keeper.attribute(&kept));
+    let mut assessment = build_kept_setting_diff("acs", &wanted, &found, &keeper, &kept);
     assessment.before = json!({ "bridges": words });
     let Ok(kept) = kept else { return assessment };
     if assessment.is_met() || assessment.has_unknown() {

@@ -263,7 +263,7 @@ mod tests {
         assert_eq!((config.max_read_request(), config.acs()), (None, None));
     }
 
-    /// The same NIC of QEMU behind a root port: PCI Express at the end of a chain of eight
+    /// A virtio NIC of QEMU behind a root port: PCI Express at the end of a chain of eight
     /// capabilities.
     #[test]
     fn a_function_of_pci_express_is_read_as_a_kernel_shows_it() {

@@ -327,83 +327,85 @@ fn refuse_if_unwritable(
     !means.can_write()
 }
 
+/// The maximum read request of a NIC as it runs, and what writing it takes.
+struct RunningReadRequest {
+    address: String,
+    size: Reading,
+    means: Means,
+}
+
+/// Reads a NIC that has a maximum read request of its own. The error is the reading of one that has
+/// none, in both planes.
+fn find_running_read_request(
+    wish: &DesiredResource,
+    answers: &ReadResults,
+) -> Result<RunningReadRequest, Reading> {
+    let name = extract_device_name(wish);
+    let (address, is_virtual_function, size, means) = match found::read_pci_device(answers, name) {
+        Err(reason) => return Err(Reading::Unknown(reason)),
+        Ok(FoundDevice::Missing) => return Err(Reading::Absent),
+        Ok(FoundDevice::NotPci) => {
+            return Err(Reading::NotApplicable(format!("{name} is on no PCI bus")));
+        }
+        Ok(FoundDevice::There {
+            address,
+            is_virtual_function,
+            max_read_request,
+            means,
+        }) => (address, is_virtual_function, max_read_request, means),
+    };
+    // the kernel, drivers/pci/probe.c (pci_configure_mps): the field of a virtual function is
+    // reserved
+    if is_virtual_function {
+        return Err(Reading::NotApplicable(format!(
+            "{name} is a virtual function: its physical function decides"
+        )));
+    }
+    let size = match size {
+        Ok(Some(bytes)) => Reading::is(bytes),
+        Ok(None) => {
+            return Err(Reading::NotApplicable(format!(
+                "{name} has no PCI Express capability"
+            )));
+        }
+        Err(reason) => Reading::Unknown(reason),
+    };
+    Ok(RunningReadRequest {
+        address,
+        size,
+        means,
+    })
+}
+
 fn diff_read_request(wish: &DesiredResource, answers: &ReadResults) -> Assessment {
     const NAME: &str = "max_read_request";
     let wanted = Reading::is(extract_read_request_bytes(wish));
-    let (address, found, means) = match found::read_pci_device(answers, extract_device_name(wish)) {
-        Err(reason) => return build_uniform_diff(NAME, &wanted, &Reading::Unknown(reason)),
-        Ok(FoundDevice::Missing) => {
-            let mut assessment = build_uniform_diff(NAME, &wanted, &Reading::Absent);
-            wait_or_refuse(
-                wish,
-                format!("there is no {}", extract_device_name(wish)),
-                &mut assessment,
-            );
+    let running = match find_running_read_request(wish, answers) {
+        Ok(running) => running,
+        Err(reading) => {
+            let mut assessment = build_uniform_diff(NAME, &wanted, &reading);
+            if reading == Reading::Absent {
+                let reason = format!("there is no {}", extract_device_name(wish));
+                wait_or_refuse(wish, reason, &mut assessment);
+            }
             return assessment;
         }
-        Ok(FoundDevice::NotPci) => {
-            let reason = format!("{} is on no PCI bus", extract_device_name(wish));
-            return build_uniform_diff(NAME, &wanted, &Reading::NotApplicable(reason));
-        }
-        // the kernel, drivers/pci/probe.c (pci_configure_mps): the field of a virtual function is
-        // reserved
-        Ok(FoundDevice::There {
-            is_virtual_function: true,
-            ..
-        }) => {
-            let reason = format!(
-                "{} is a virtual function: its physical function decides",
-                extract_device_name(wish)
-            );
-            return build_uniform_diff(NAME, &wanted, &Reading::NotApplicable(reason));
-        }
-        Ok(FoundDevice::There {
-            max_read_request: Ok(None),
-            ..
-        }) => {
-            let reason = format!(
-                "{} has no PCI Express capability",
-                extract_device_name(wish)
-            );
-            return build_uniform_diff(NAME, &wanted, &Reading::NotApplicable(reason));
-        }
-        Ok(FoundDevice::There {
-            max_read_request: Err(reason),
-            address,
-            means,
-            ..
-        }) => (address, Reading::Unknown(reason), means),
-        Ok(FoundDevice::There {
-            max_read_request: Ok(Some(bytes)),
-            address,
-            means,
-            ..
-        }) => (address, Reading::is(bytes), means),
     };
-    let (keeper, mut assessment) = (build_pci_setting_unit(wish), Assessment::default());
+    let keeper = build_pci_setting_unit(wish);
     let kept = keeper.kept(answers);
-    let on_disk = read_persisted_value(NAME, &wanted, &keeper, &kept);
-    let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), on_disk).and(
-        Plane::Running,
-        wanted.clone(),
-        found.clone(),
-    );
-    assessment.attributes.insert(NAME.to_owned(), attribute);
-    assessment
-        .attributes
-        .insert("unit".to_owned(), keeper.attribute(&kept));
-    assessment.before = json!({ "running": found.value() });
+    let mut assessment = build_kept_setting_diff(NAME, &wanted, &running.size, &keeper, &kept);
+    assessment.before = json!({ "running": running.size.value() });
     let Ok(kept) = kept else { return assessment };
     if assessment.is_met()
         || assessment.has_unknown()
-        || refuse_if_unwritable(wish, answers, means, &mut assessment)
+        || refuse_if_unwritable(wish, answers, running.means, &mut assessment)
     {
         return assessment;
     }
     assessment.actions = keeper.write(&kept);
-    if found != wanted {
+    if running.size != wanted {
         assessment.actions.push(write_read_request(
-            &address,
+            &running.address,
             extract_read_request_bytes(wish),
         ));
         assessment.disruption = Disruption::Reload;
@@ -413,6 +415,30 @@ fn diff_read_request(wish: &DesiredResource, answers: &ReadResults) -> Assessmen
         )];
     }
     assessment
+}
+
+/// A setting as it runs and as our unit sets it at boot, and the unit itself.
+fn build_kept_setting_diff(
+    name: &str,
+    wanted: &Reading,
+    running: &Reading,
+    keeper: &PersistenceUnit,
+    kept: &Result<PersistenceUnitFiles, String>,
+) -> Assessment {
+    let on_disk = read_persisted_value(name, wanted, keeper, kept);
+    let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), on_disk).and(
+        Plane::Running,
+        wanted.clone(),
+        running.clone(),
+    );
+    Assessment {
+        attributes: [
+            (name.to_owned(), attribute),
+            ("unit".to_owned(), keeper.attribute(kept)),
+        ]
+        .into(),
+        ..Assessment::default()
+    }
 }
 
 fn write_read_request(address: &str, bytes: u64) -> Action {

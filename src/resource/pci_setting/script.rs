@@ -56,11 +56,11 @@ pub struct PciWrite {
 /// `config WORD FILE` sends a configuration space in a section of its own; `up FOLDER` finds the
 /// PCI function of a device. Holes of a space are many, and `od` says them in one line.
 const SHELL: &str = "config() \
-                     { printf '\\n== config %s\\n' \"$1\"; only cat \"$2\" | od -A x -t x1 | sed 's/^/|/'; }\nup() \
-                     { d=$(cd -P \"$1\" 2>/dev/null && pwd -P); while [ -n \"$d\" ]; do case \
-                     ${d##*/} in *:*:*.[0-7]) return 0 ;; esac; d=${d%/*}; done; return 1; \
-                     }\ncommand -v setpci >/dev/null 2>&1 && echo setpci\nl=; \
-                     { read -r l <\"$R/sys/kernel/security/lockdown\"; } 2>/dev/null && printf \
+                     { printf '\\n== config %s\\n' \"$1\"; only cat \"$2\" | od -A x -t x1 | sed 's/^/|/'; }\n\
+                     up() { d=$(cd -P \"$1\" 2>/dev/null && pwd -P); while [ -n \"$d\" ]; do case \
+                     ${d##*/} in *:*:*.[0-7]) return 0 ;; esac; d=${d%/*}; done; return 1; }\n\
+                     command -v setpci >/dev/null 2>&1 && echo setpci\n\
+                     l=; { read -r l <\"$R/sys/kernel/security/lockdown\"; } 2>/dev/null && printf \
                      'lockdown %s\\n' \"$l\"\n";
 
 /// One function: `setpci` and `lockdown` as they are, its address, and its space. Exit 1 where
@@ -68,12 +68,13 @@ const SHELL: &str = "config() \
 pub fn device_script(device: &str) -> String {
     let folder = build_sysfs_path(device);
     format!(
-        "{OPEN}f=\"$R\"{}; [ -e \"$f\" ] || exit 1\n{SHELL}\
-         up \"$f\"{} || {{ echo none; exit 0; }}\n\
+        "{OPEN}f=\"$R\"{}; [ -e \"$f\" ] || exit 1\n\
+         {SHELL}up \"$f\"{} || {{ echo none; exit 0; }}\n\
          echo \"address ${{d##*/}}\"\n\
          [ -e \"$d/physfn\" ] && echo virtual-function\n\
          c=\"$f\"{}; [ -e \"$c\" ] || c=$d/config\n\
-         config \"${{d##*/}}\" \"$c\"\nexit 0\n",
+         config \"${{d##*/}}\" \"$c\"\n\
+         exit 0\n",
         quote_for_shell(&folder),
         if PciFunctionSelector::of(device).is_netdev() {
             "/device"
@@ -112,16 +113,22 @@ pub fn device_needs(device: &str) -> Vec<RootAccessNeed> {
 /// to somebody, the netdevs, and the space of each bridge.
 pub fn bridges_script() -> String {
     format!(
-        "{OPEN}{SHELL}for f in \"$R\"/sys/bus/pci/devices/*; do\nc=; {{ read -r c <\"$f/class\"; \
-         }} 2>/dev/null || continue\ncase $c in 0x0604*|0x02*|0x03*) ;; *) continue ;; esac\nv=; \
-         {{ read -r v <\"$f/vendor\"; }} 2>/dev/null\np=$(cd -P \"$f\" 2>/dev/null && pwd -P) && \
-         printf 'device %s %s %s\\n' \"$c\" \"$v\" \"${{p#*/sys/devices/}}\"\ndone\nfor f in \
-         \"$R\"/sys/bus/pci/drivers/*vfio*/*:*:*.*; do [ -e \"$f\" ] && p=$(cd -P \"$f\" && pwd \
-         -P) && printf 'passed %s\\n' \"${{p#*/sys/devices/}}\"; done\nfor f in \
-         \"$R\"/sys/class/net/*; do up \"$f/device\" && printf 'netdev %s %s\\n' \"${{f##*/}}\" \
-         \"${{d##*/}}\"; done\nfor f in \"$R\"/sys/bus/pci/devices/*; do\nc=; {{ read -r c \
-         <\"$f/class\"; }} 2>/dev/null || continue\ncase $c in 0x0604*) config \"${{f##*/}}\" \
-         \"$f/config\" ;; esac\ndone\nexit 0\n"
+        "{OPEN}{SHELL}for f in \"$R\"/sys/bus/pci/devices/*; do\n\
+         c=; {{ read -r c <\"$f/class\"; }} 2>/dev/null || continue\n\
+         case $c in 0x0604*|0x02*|0x03*) ;; *) continue ;; esac\n\
+         v=; {{ read -r v <\"$f/vendor\"; }} 2>/dev/null\n\
+         p=$(cd -P \"$f\" 2>/dev/null && pwd -P) && printf 'device %s %s %s\\n' \"$c\" \"$v\" \
+         \"${{p#*/sys/devices/}}\"\n\
+         done\n\
+         for f in \"$R\"/sys/bus/pci/drivers/*vfio*/*:*:*.*; do [ -e \"$f\" ] && p=$(cd -P \"$f\" \
+         && pwd -P) && printf 'passed %s\\n' \"${{p#*/sys/devices/}}\"; done\n\
+         for f in \"$R\"/sys/class/net/*; do up \"$f/device\" && printf 'netdev %s %s\\n' \
+         \"${{f##*/}}\" \"${{d##*/}}\"; done\n\
+         for f in \"$R\"/sys/bus/pci/devices/*; do\n\
+         c=; {{ read -r c <\"$f/class\"; }} 2>/dev/null || continue\n\
+         case $c in 0x0604*) config \"${{f##*/}}\" \"$f/config\" ;; esac\n\
+         done\n\
+         exit 0\n"
     )
 }
 
@@ -149,11 +156,15 @@ pub fn set_script(writes: &[PciWrite]) -> String {
         .collect();
     format!(
         "{SAY}command -v setpci >/dev/null 2>&1 || say {UNAVAILABLE} \"setpci (package pciutils) \
-         is not on the host\"\nr() {{ setpci -s \"$1\" \"$2\" 2>/dev/null; }}\nw() {{\n[ -n \"$(r \
-         \"$1\" \"$2\")\" ] || say {MISSING} \"$1 has no register $2\"\nsetpci -s \"$1\" \
-         \"$2=$3:$4\" || say 1 \"setpci could not write $2 of $1\"\ng=$(r \"$1\" \"$2\"); [ \
-         $((0x${{g:-0}} & 0x$4)) -eq $((0x$3 & 0x$4)) ] || say 1 \"$2 of $1 is $g after the write \
-         of $3: the device or a locked kernel (Secure Boot) keeps it\"\n}}\n{lines}"
+         is not on the host\"\n\
+         r() {{ setpci -s \"$1\" \"$2\" 2>/dev/null; }}\n\
+         w() {{\n\
+         [ -n \"$(r \"$1\" \"$2\")\" ] || say {MISSING} \"$1 has no register $2\"\n\
+         setpci -s \"$1\" \"$2=$3:$4\" || say 1 \"setpci could not write $2 of $1\"\n\
+         g=$(r \"$1\" \"$2\"); [ $((0x${{g:-0}} & 0x$4)) -eq $((0x$3 & 0x$4)) ] || say 1 \"$2 of \
+         $1 is $g after the write of $3: the device or a locked kernel (Secure Boot) keeps it\"\n\
+         }}\n\
+         {lines}"
     )
 }
 
@@ -169,7 +180,8 @@ pub fn keep_read_request(device: &str, bytes: u64, field: u16) -> String {
         }
     };
     format!(
-        "{name}={}\nmax_read_request={bytes}\n\
+        "{name}={}\n\
+         max_read_request={bytes}\n\
          d=$(cd -P {} 2>/dev/null && pwd -P)\n\
          while [ -n \"$d\" ]; do case ${{d##*/}} in *:*:*.[0-7]) break ;; esac; d=${{d%/*}}; done\n\
          [ -n \"$d\" ] || exit 0\n\
@@ -187,8 +199,9 @@ pub fn keep_acs(mode: &str, mask: u16, netdevs: &[String], bridges: &[String]) -
          ECAP_ACS+6.w=0000:{mask:04x}; }}\n"
     );
     let head = format!(
-        "acs={}\nfor f in /sys/bus/pci/drivers/*vfio*/*:*:*.*; do [ ! -e \"$f\" ] || exit 0; \
-         done\n{off}",
+        "acs={}\n\
+         for f in /sys/bus/pci/drivers/*vfio*/*:*:*.*; do [ ! -e \"$f\" ] || exit 0; done\n\
+         {off}",
         quote_for_shell(mode)
     );
     if !bridges.is_empty() {
@@ -199,10 +212,13 @@ pub fn keep_acs(mode: &str, mask: u16, netdevs: &[String], bridges: &[String]) -
     }
     format!(
         "{head}way() {{ d=$(cd -P \"$1\" 2>/dev/null && pwd -P); while [ -n \"$d\" ]; do c=; {{ \
-         read -r c <\"$d/class\"; }} 2>/dev/null\ncase $c in 0x0604*) off \"${{d##*/}}\" ;; esac; \
-         d=${{d%/*}}; done; }}\nfor f in /sys/bus/pci/devices/*; do c=; v=; {{ read -r c \
-         <\"$f/class\"; read -r v <\"$f/vendor\"; }} 2>/dev/null\ncase $c$v in 0x03????0x10de) way \
-         \"$f\" ;; esac; done\nfor n in {}; do way \"/sys/class/net/$n/device\"; done\nexit 0\n",
+         read -r c <\"$d/class\"; }} 2>/dev/null\n\
+         case $c in 0x0604*) off \"${{d##*/}}\" ;; esac; d=${{d%/*}}; done; }}\n\
+         for f in /sys/bus/pci/devices/*; do c=; v=; {{ read -r c <\"$f/class\"; read -r v \
+         <\"$f/vendor\"; }} 2>/dev/null\n\
+         case $c$v in 0x03????0x10de) way \"$f\" ;; esac; done\n\
+         for n in {}; do way \"/sys/class/net/$n/device\"; done\n\
+         exit 0\n",
         sh_words(netdevs.iter().map(String::as_str)),
     )
 }

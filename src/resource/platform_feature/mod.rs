@@ -152,7 +152,7 @@ impl ResourceKind for PlatformFeature {
         Assessment::default()
     }
 
-    /// The same feature: what is said of it does not change what was found.
+    /// One feature of one netdev: what else is said of it does not change what was found.
     fn is_same_wish(&self, applied: &DesiredResource, wish: &DesiredResource) -> bool {
         ["feature", "netdev"]
             .iter()

@@ -219,13 +219,25 @@ mod tests {
 
     #[test]
     fn hardware_and_infiniband_are_told_apart_from_soft_roce() {
-        let out = "== device \
-                   mlx5_0\n|device=0000:c1:00.0\n|node_guid=1070:fd03:0012:3456\n|fw_ver=20.39.2048\n\n== \
-                   port 1\n|state:4: ACTIVE\n|phys_state:5: \
-                   LinkUp\n|link_layer:InfiniBand\n|rate:200 Gb/sec (4X \
-                   HDR)\n|gids/0:fe80:0000:0000:0000:1070:fd03:0012:3456\n\n== rdma \
-                   0\n|[{\"ifname\":\"mlx5_0\",\"port\":1,\"netdev\":\"ib0\"}]\n\n== ibv \
-                   0\n|hca_id:\tmlx5_0\n|\tport:\t1\n|\t\tactive_mtu:\t4096 (5)\n";
+        let out = "== device mlx5_0\n\
+                   |device=0000:c1:00.0\n\
+                   |node_guid=1070:fd03:0012:3456\n\
+                   |fw_ver=20.39.2048\n\
+                   \n\
+                   == port 1\n\
+                   |state:4: ACTIVE\n\
+                   |phys_state:5: LinkUp\n\
+                   |link_layer:InfiniBand\n\
+                   |rate:200 Gb/sec (4X HDR)\n\
+                   |gids/0:fe80:0000:0000:0000:1070:fd03:0012:3456\n\
+                   \n\
+                   == rdma 0\n\
+                   |[{\"ifname\":\"mlx5_0\",\"port\":1,\"netdev\":\"ib0\"}]\n\
+                   \n\
+                   == ibv 0\n\
+                   |hca_id:\tmlx5_0\n\
+                   |\tport:\t1\n\
+                   |\t\tactive_mtu:\t4096 (5)\n";
         let [device] = &parse_rdma_devices(out)[..] else {
             panic!()
         };

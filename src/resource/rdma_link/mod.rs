@@ -163,7 +163,10 @@ fn assess_soft(
     let (Ok(device), Ok(kept)) = (device, kept) else {
         return;
     };
-    assessment.before = json!({ "device": device.map(|device| device.name.clone()), "kept": kept != PersistenceUnitFiles::default() });
+    assessment.before = json!({
+        "device": device.map(|device| device.name.clone()),
+        "kept": kept != PersistenceUnitFiles::default(),
+    });
     if let Some(hardware) = device.filter(|device| !device.is_soft_roce) {
         assessment.refusal = Some(format!(
             "{} already has the hardware RDMA device {}; Soft-RoCE above it would only take its \
@@ -270,9 +273,11 @@ fn plan_rdma_link_undo(
 /// rename takes.
 pub fn add_script(name: &str, link_type: &str, netdev: &str) -> String {
     format!(
-        "set -e\nfor g in /sys/class/infiniband/*/parent; do [ \"$(cat \"$g\" 2>/dev/null)\" = \
-         {netdev} ] && exit 0; done\nrdma link add {} type {} netdev {netdev}\nudevadm settle -t \
-         10 2>/dev/null || :\n",
+        "set -e\n\
+         for g in /sys/class/infiniband/*/parent; do [ \"$(cat \"$g\" 2>/dev/null)\" = {netdev} ] \
+         && exit 0; done\n\
+         rdma link add {} type {} netdev {netdev}\n\
+         udevadm settle -t 10 2>/dev/null || :\n",
         quote_for_shell(name),
         quote_for_shell(link_type),
         netdev = quote_for_shell(netdev)

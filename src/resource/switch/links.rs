@@ -22,11 +22,12 @@ pub fn render_link_state_capture(ports: &BTreeSet<&str>) -> String {
 /// Waits until all of them have one again.
 pub fn render_link_recovery_wait() -> String {
     format!(
-        "t=$(cut -d. -f1 /proc/uptime)\nwhile [ -n \"$was\" ]; do now=\" $(up_of $was | tr '\\n' ' \
-         ') \"; down=\nfor i in $was; do case $now in *\" $i \"*) ;; *) down=\"$down $i\" ;; esac; \
-         done; was=$down; [ -n \"$was\" ] || break\n[ $(($(cut -d. -f1 /proc/uptime) - t)) -lt \
-         {LINK_S} ] || say 1 \"up before the change, and not up again {LINK_S} s after it:$was\"; \
-         sleep 1; done\n"
+        "t=$(cut -d. -f1 /proc/uptime)\n\
+         while [ -n \"$was\" ]; do now=\" $(up_of $was | tr '\\n' ' ') \"; down=\n\
+         for i in $was; do case $now in *\" $i \"*) ;; *) down=\"$down $i\" ;; esac; done; \
+         was=$down; [ -n \"$was\" ] || break\n\
+         [ $(($(cut -d. -f1 /proc/uptime) - t)) -lt {LINK_S} ] || say 1 \"up before the change, \
+         and not up again {LINK_S} s after it:$was\"; sleep 1; done\n"
     )
 }
 
@@ -40,9 +41,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let script = format!(
             "cd {}; say() {{ printf '%s' \"$2\"; exit \"$1\"; }}; sleep() {{ : >after; touch \
-             {after}; }}\ncut() {{ if [ -e after ]; then echo 60; else echo 0; fi; }}\nup_of() {{ \
-             for i do [ ! -e \"${{i##*/}}\" ] || printf '%s\\n' \"$i\"; done; }}\ntouch x \
-             {before}\n{}rm -f {before}\n{}",
+             {after}; }}\n\
+             cut() {{ if [ -e after ]; then echo 60; else echo 0; fi; }}\n\
+             up_of() {{ for i do [ ! -e \"${{i##*/}}\" ] || printf '%s\\n' \"$i\"; done; }}\n\
+             touch x {before}\n\
+             {}rm -f {before}\n\
+             {}",
             folder.path().display(),
             render_link_state_capture(&BTreeSet::from(["swp1", "swp2", "Ethernet3/1"])),
             render_link_recovery_wait()

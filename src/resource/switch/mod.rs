@@ -97,6 +97,8 @@ impl std::fmt::Display for PfcWatchdogSettings {
 #[cfg(test)]
 mod nonsense_tests;
 #[cfg(test)]
+mod restore_tests;
+#[cfg(test)]
 mod test_support;
 #[cfg(test)]
 mod tests;

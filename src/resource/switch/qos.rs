@@ -2,6 +2,7 @@
 //! which priorities are paused instead of dropped, what goes before all others, and what is done
 //! against a pause without end.
 
+use super::PfcWatchdogSettings;
 use super::before::merge_before_values;
 use super::body::{
     Qos, build_switch_reads, check_common_fields, extract_port_name, extract_switch_system,
@@ -11,6 +12,7 @@ use super::judge::{SwitchConfigurations, SwitchDiffBuilder, take_back};
 use crate::{Assessment, BodyError, DesiredResource, Fact, Read, ReadResults, ResourceKind};
 use railwright_base::TargetKind;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// The kind.
 pub struct SwitchQos;
@@ -93,62 +95,17 @@ impl ResourceKind for SwitchQos {
         let said = SwitchConfigurations::of(wish, answers);
         let wanted = Qos::of(&wish.body, extract_switch_system(wish));
         let mut judge = SwitchDiffBuilder::new(wish, &said);
-        let dscps: Vec<(u64, u64)> = wanted
-            .classes
-            .iter()
-            .flat_map(|class| class.dscp.iter().map(|dscp| (*dscp, class.priority)))
-            .collect();
-        judge.attribute(
-            "dscp",
-            format_number_pairs(
-                dscps
-                    .iter()
-                    .map(|(dscp, priority)| (*dscp, Some(*priority))),
-            ),
-            |port| all_known(dscps.iter().map(|(dscp, _)| (*dscp, port.priority(*dscp)))).into(),
-        );
-        let priorities = || {
-            wanted
-                .classes
-                .iter()
-                .map(|class| (class.priority, class.pfc))
-        };
-        judge.attribute(
-            "queue",
-            format_number_pairs(priorities().map(|(priority, _)| (priority, Some(priority)))),
-            |port| {
-                all_known(
-                    priorities()
-                        .map(|(priority, pfc)| (priority, find_agreed_queue(port, priority, pfc))),
-                )
-                .into()
-            },
-        );
-        judge.attribute("pfc", format_number_list(wanted.pfc()), |port| {
-            port.pfc().map(format_number_list).into()
-        });
-        let strict = || {
-            wanted
-                .classes
-                .iter()
-                .filter(|class| class.strict)
-                .map(|class| class.priority)
-        };
-        if strict().next().is_some() {
-            judge.attribute("strict", format_number_list(strict()), |port| {
-                all_strict(port, strict()).map(format_number_list).into()
-            });
-        }
+        add_class_attributes(&mut judge, &wanted);
         if let Some(watchdog) = &wanted.watchdog {
-            let words = |on: Vec<u64>, watchdog: &super::PfcWatchdogSettings| {
+            let format_watchdog = |on: BTreeSet<u64>, watchdog: &PfcWatchdogSettings| {
                 format!("{}: {watchdog}", format_number_list(on))
             };
             judge.attribute(
                 "watchdog",
-                words(wanted.pfc().into_iter().collect(), watchdog),
+                format_watchdog(wanted.pfc(), watchdog),
                 |port| {
                     port.watchdog()
-                        .map(|(on, found)| words(on.into_iter().collect(), &found))
+                        .map(|(on, found)| format_watchdog(on, &found))
                         .into()
                 },
             );
@@ -184,6 +141,37 @@ impl ResourceKind for SwitchQos {
             "watchdog_restoration_ms",
             "watchdog_action",
         ]
+    }
+}
+
+fn add_class_attributes(judge: &mut SwitchDiffBuilder<'_>, wanted: &Qos) {
+    let (mut dscps, mut queues, mut strict) = (Vec::new(), Vec::new(), Vec::new());
+    for class in &wanted.classes {
+        dscps.extend(class.dscp.iter().map(|dscp| (*dscp, Some(class.priority))));
+        queues.push((class.priority, Some(class.priority)));
+        strict.extend(class.strict.then_some(class.priority));
+    }
+    judge.attribute("dscp", format_number_pairs(dscps.iter().copied()), |port| {
+        let found = dscps.iter().map(|(dscp, _)| (*dscp, port.priority(*dscp)));
+        all_known(found).into()
+    });
+    judge.attribute("queue", format_number_pairs(queues.into_iter()), |port| {
+        let found = wanted.classes.iter().map(|class| {
+            let queue = find_agreed_queue(port, class.priority, class.pfc);
+            (class.priority, queue)
+        });
+        all_known(found).into()
+    });
+    judge.attribute("pfc", format_number_list(wanted.pfc()), |port| {
+        port.pfc().map(format_number_list).into()
+    });
+    if !strict.is_empty() {
+        let wanted = format_number_list(strict.iter().copied());
+        judge.attribute("strict", wanted, |port| {
+            all_strict(port, strict.iter().copied())
+                .map(format_number_list)
+                .into()
+        });
     }
 }
 

@@ -182,8 +182,8 @@ impl SwitchSystem {
 
     /// Makes what is of these ports, or of our own making, run again as it was. Where somebody has
     /// saved since, be it we, what runs then is saved anew, so that what others saved with it
-    /// stays; and where that cannot be, the saved file is put back. Where there was none before,
-    /// what is saved since stays, be it others' or ours, and that is told.
+    /// stays. Where that cannot be, all that was saved since stays, be it others' or ours, and that
+    /// is told; a file that is empty or gone is the one from before again.
     pub fn restore_script(self, name: &str, ports: &BTreeSet<String>) -> String {
         let ports = quote_for_shell(
             &ports
@@ -198,87 +198,22 @@ impl SwitchSystem {
             SwitchSystem::Eos => eos::script::restore_script(name, &ports),
         };
         format!(
-            "(\n{runs})\ns=$?; f={saved}; o=$k/{name}.file\nif [ -e \"$k/{name}.absent\" ]; then [ \
-             -e \"$f\" ] || exit $s; else ! cmp -s \"$f\" \"$o\" || exit $s; fi\nif [ -s \"$f\" ]; \
-             then\ncp -a \"$f\" \"$k/{name}.since\" || exit\nif [ \"$s\" = 0 ]; then (\n{save}) && \
-             [ -s \"$f\" ] && exit 0; s=1; fi\nif [ -e \"$k/{name}.absent\" ]; then\ns=1; \
-             o=$k/{name}.since; echo \"nothing was saved before; what is saved since stays, and \
-             the next boot begins with it\"\n! cmp -s \"$f\" \"$o\" || exit $s\nfi\nelif [ -e \
-             \"$k/{name}.absent\" ]; then rm -f \"$f\"; exit $s; fi\ncp -a \"$o\" \"$f.new\" && mv \
-             -f \"$f.new\" \"$f\" || exit\nexit $s\n",
+            "(\n\
+             {runs})\n\
+             s=$?; f={saved}; o=$k/{name}.file\n\
+             if [ -e \"$k/{name}.absent\" ]; then [ -e \"$f\" ] || exit $s; else ! cmp -s \"$f\" \
+             \"$o\" || exit $s; fi\n\
+             if [ -s \"$f\" ]; then\n\
+             o=$k/{name}.since; cp -a \"$f\" \"$o\" || exit\n\
+             if [ \"$s\" = 0 ]; then (\n\
+             {save}) && [ -s \"$f\" ] && exit 0; fi\n\
+             s=1; echo \"what was saved since stays, and the next boot begins with it\"\n\
+             ! cmp -s \"$f\" \"$o\" || exit $s\n\
+             elif [ -e \"$k/{name}.absent\" ]; then rm -f \"$f\"; exit $s; fi\n\
+             cp -a \"$o\" \"$f.new\" && mv -f \"$f.new\" \"$f\" || exit\n\
+             exit $s\n",
             saved = self.saved(),
             save = self.save_script(),
         )
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::os::unix::fs::PermissionsExt as _;
-    use std::process::Command;
-
-    /// EOS with nothing saved before and `saved` since, whose `copy` does this: the exit status of
-    /// the way back, and what is saved then.
-    fn put_back(saved: &str, copy: &str) -> (Option<i32>, Option<String>) {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name).display().to_string();
-        let write = |name: &str, text: &str| std::fs::write(at(name), text).unwrap();
-        std::fs::create_dir(at("kept")).unwrap();
-        write("kept/0", "hostname a\nend\n");
-        write("kept/0.absent", "");
-        write("startup", saved);
-        let (startup, copied) = (
-            quote_for_shell(&at("startup")),
-            "echo 'Copy completed successfully.'",
-        );
-        write(
-            "FastCli",
-            &format!(
-                "#!/bin/sh\nf={startup}; ok() {{ {copied}; }}\ncase $4 in show*) printf 'hostname \
-                 a\\nend\\n' ;; copy*) {copy} ;; esac\n"
-            ),
-        );
-        std::fs::set_permissions(at("FastCli"), std::fs::Permissions::from_mode(0o755)).unwrap();
-        let script = SwitchSystem::Eos
-            .restore_script("0", &["Ethernet1/1".to_owned()].into())
-            .replace(SwitchSystem::Eos.saved(), &startup);
-        let path = format!(
-            "{}:{}",
-            folder.path().display(),
-            std::env::var("PATH").unwrap()
-        );
-        let ended = Command::new("sh")
-            .args(["-c", &script])
-            .env("PATH", path)
-            .env("k", at("kept"))
-            .output()
-            .unwrap();
-        (
-            ended.status.code(),
-            std::fs::read_to_string(at("startup")).ok(),
-        )
-    }
-
-    #[test]
-    fn what_others_saved_where_nothing_was_saved_before_stays() {
-        let saved = |text: &str| Some(text.to_owned());
-        assert_eq!(
-            put_back("theirs\n", "echo anew >$f; ok"),
-            (Some(0), saved("anew\n"))
-        );
-        assert_eq!(
-            put_back("theirs\n", "echo '% Error: no space'"),
-            (Some(1), saved("theirs\n"))
-        );
-        assert_eq!(
-            put_back("theirs\n", ": >$f; echo '% Error: no space'"),
-            (Some(1), saved("theirs\n"))
-        );
-        assert_eq!(
-            put_back("", "echo anew >$f; ok"),
-            (Some(0), None),
-            "a save of ours that came to nothing"
-        );
     }
 }

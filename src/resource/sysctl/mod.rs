@@ -25,6 +25,9 @@ const FIELDS: &[super::body::BodyField] = &[
     new_optional_field("guard", FieldShape::Flag),
 ];
 
+/// The settings with which the kernel sets `accept_redirects` of all netdevs too.
+const FORWARDING: [&str; 2] = ["net/ipv4/ip_forward", "net/ipv4/conf/all/forwarding"];
+
 /// Our drop-in for a key.
 fn drop_in(key: &str) -> String {
     format!(
@@ -71,6 +74,21 @@ fn decode_sysctl_values(key: &str, answers: &ReadResults) -> Values {
         persisted,
         files,
     }
+}
+
+/// What is persisted once our drop-in is as it was before us.
+fn read_value_after_restore(key: &str, found: &Values, kept: &FileState) -> Reading {
+    if matches!(found.persisted, Reading::Unknown(_)) {
+        return found.persisted.clone();
+    }
+    let files = match (kept, kept.text()) {
+        (FileState::Absent { .. }, _) => found.files.without(&drop_in(key)),
+        (_, Some(text)) => found.files.with(&drop_in(key), text),
+        (_, None) => found.files.clone(),
+    };
+    files
+        .effective(&key_path(key))
+        .map_or(Reading::Absent, |effective| Reading::is(effective.value))
 }
 
 impl ResourceKind for Sysctl {
@@ -133,7 +151,11 @@ impl ResourceKind for Sysctl {
         let content =
             format!("# Written by railwright; a change by hand is drift.\n{key} = {value}\n");
         let mut assessment = Assessment {
-            before: json!({ "running": found.running.value(), "persisted": found.persisted.value(), "drop_in": own.remember() }),
+            before: json!({
+                "running": found.running.value(),
+                "persisted": found.persisted.value(),
+                "drop_in": own.remember(),
+            }),
             ..Assessment::default()
         };
         let wanted = Reading::is(value.clone());
@@ -180,28 +202,14 @@ impl ResourceKind for Sysctl {
         answers: &ReadResults,
     ) -> Assessment {
         let key = last_applied.text("key").unwrap_or_default();
-        let (found, now) = (
-            decode_sysctl_values(key, answers),
-            FileState::at(&drop_in(key), answers),
-        );
+        let found = decode_sysctl_values(key, answers);
+        let now = FileState::at(&drop_in(key), answers);
         let kept = FileState::remembered(before.get("drop_in"));
         let (mut actions, residue) = kept.restore(&drop_in(key), &now);
         let mut residue: Vec<_> = residue.into_iter().collect();
         let earlier = |field: &str| before.get(field).and_then(Value::as_str).map(Reading::is);
         // What other files say has moved on without us, and counts once ours is as it was.
-        let files = match &kept {
-            FileState::Absent { .. } => found.files.without(&drop_in(key)),
-            kept => kept.text().map_or_else(
-                || found.files.clone(),
-                |text| found.files.with(&drop_in(key), text),
-            ),
-        };
-        let persisted = match &found.persisted {
-            unknown @ Reading::Unknown(_) => unknown.clone(),
-            _ => files
-                .effective(&key_path(key))
-                .map_or(Reading::Absent, |effective| Reading::is(effective.value)),
-        };
+        let persisted = read_value_after_restore(key, &found, &kept);
         let by_others = Some(&persisted).filter(|now| {
             matches!(now, Reading::Is(_)) && earlier("persisted").as_ref() != Some(now)
         });
@@ -220,11 +228,7 @@ impl ResourceKind for Sysctl {
                  known"
             )),
         }
-        let forwards = matches!(
-            &*key_path(key),
-            "net/ipv4/ip_forward" | "net/ipv4/conf/all/forwarding"
-        );
-        if forwards && found.running != wanted_running {
+        if FORWARDING.contains(&key_path(key).as_str()) && found.running != wanted_running {
             residue.push(
                 "net.ipv4.conf.all.accept_redirects is set by the kernel together with it: look \
                  whether it is as it should be"
@@ -315,8 +319,9 @@ mod tests {
 
     #[test]
     fn a_later_file_that_says_otherwise_is_refused_by_name() {
-        let late = "running\t212992\nfile\t/etc/sysctl.d/99-sysctl.conf\nline\t/etc/sysctl.d/99-sysctl.conf:net.core.rmem_max \
-                    = 4096\n";
+        let late = "running\t212992\n\
+                    file\t/etc/sysctl.d/99-sysctl.conf\n\
+                    line\t/etc/sysctl.d/99-sysctl.conf:net.core.rmem_max = 4096\n";
         assert!(
             assess(late)
                 .refusal

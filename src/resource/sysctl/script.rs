@@ -24,11 +24,17 @@ fn files_script() -> String {
         .map(|folder| folder.trim_start_matches('/'))
         .collect();
     format!(
-        "[ -n \"${{sysctl_files+x}}\" ] || sysctl_files=$(\ncd \"$R/\" || exit\nset --\nfor d in \
-         {folders}; do\ncase $d in lib/*) [ \"$d\" -ef \"usr/$d\" ] 2>/dev/null && continue ;; \
-         esac\nfor f in \"$d\"/*.conf; do\nif [ -e \"$f\" ] || [ -L \"$f\" ]; then printf \
-         'file\t/%s\n' \"$f\"; set -- \"$@\" \"$f\"; fi\ndone; done\n[ \"$#\" = 0 ] || grep -aHsv \
-         '^[[:space:]]*\\([#;]\\|$\\)' \"$@\" | sed 's|^|line\t/|'\n)\n",
+        "[ -n \"${{sysctl_files+x}}\" ] || sysctl_files=$(\n\
+         cd \"$R/\" || exit\n\
+         set --\n\
+         for d in {folders}; do\n\
+         case $d in lib/*) [ \"$d\" -ef \"usr/$d\" ] 2>/dev/null && continue ;; esac\n\
+         for f in \"$d\"/*.conf; do\n\
+         if [ -e \"$f\" ] || [ -L \"$f\" ]; then printf 'file\t/%s\n\
+         ' \"$f\"; set -- \"$@\" \"$f\"; fi\n\
+         done; done\n\
+         [ \"$#\" = 0 ] || grep -aHsv '^[[:space:]]*\\([#;]\\|$\\)' \"$@\" | sed 's|^|line\t/|'\n\
+         )\n",
         folders = folders.join(" "),
     )
 }
@@ -54,14 +60,28 @@ pub fn read_script(key: &str) -> String {
     let path = key_path(key);
     let last = path.rsplit('/').next().unwrap_or_default();
     format!(
-        "{OPEN}{files}f=\"$R\"/proc/sys/{path}\nl='\n'\nw=$l${{sysctl_values-}}\nknown() {{\ncase \
-         $w in *\"$l$f:\"*\"$l$f:\"*) return 1 ;; *\"$l$f:\"*) v=${{w#*\"$l$f:\"}}; \
-         v=${{v%%\"$l\"*}} ;; *) return 1 ;; esac\n}}\nif [ ! -e \"$f\" ]; then echo none\nelif ! \
-         mine \"$f\"; then printf 'denied\treads %s\t%s\n' \"$f\" \"$(line cat \"$f\")\"\nelif \
-         known || v=$(get \"$f\"); then\ncase $v in *\"$l\"*) v=$(printf %s \"$v\" | tr '\\n' ' ') \
-         ;; esac\nprintf 'running\t%s\n' \"$v\"\nelse echo unreadable; fi\nset -f; IFS=$l\nfor v \
-         in $sysctl_files; do\ncase $v in file*|line*{last}*|line*[][*?]*) printf '%s\n' \"$v\" ;; \
-         esac\ndone\nexit 0\n",
+        "{OPEN}{files}f=\"$R\"/proc/sys/{path}\n\
+         l='\n\
+         '\n\
+         w=$l${{sysctl_values-}}\n\
+         known() {{\n\
+         case $w in *\"$l$f:\"*\"$l$f:\"*) return 1 ;; *\"$l$f:\"*) v=${{w#*\"$l$f:\"}}; \
+         v=${{v%%\"$l\"*}} ;; *) return 1 ;; esac\n\
+         }}\n\
+         if [ ! -e \"$f\" ]; then echo none\n\
+         elif ! mine \"$f\"; then printf 'denied\treads %s\t%s\n\
+         ' \"$f\" \"$(line cat \"$f\")\"\n\
+         elif known || v=$(get \"$f\"); then\n\
+         case $v in *\"$l\"*) v=$(printf %s \"$v\" | tr '\\n' ' ') ;; esac\n\
+         printf 'running\t%s\n\
+         ' \"$v\"\n\
+         else echo unreadable; fi\n\
+         set -f; IFS=$l\n\
+         for v in $sysctl_files; do\n\
+         case $v in file*|line*{last}*|line*[][*?]*) printf '%s\n\
+         ' \"$v\" ;; esac\n\
+         done\n\
+         exit 0\n",
         files = files_script(),
         path = quote_for_shell(&path),
         last = quote_for_shell(last),
@@ -71,9 +91,10 @@ pub fn read_script(key: &str) -> String {
 /// Writes the running value.
 pub fn set_script(key: &str, value: &str) -> String {
     format!(
-        "{SAY}f=/proc/sys/{path}\n[ -e \"$f\" ] || say {MISSING} \"the kernel has no setting \
-         \"{key}\nprintf '%s\\n' {value} >\"$f\" || say 1 \"the kernel refused the value \
-         \"{value}\" for \"{key}\n",
+        "{SAY}f=/proc/sys/{path}\n\
+         [ -e \"$f\" ] || say {MISSING} \"the kernel has no setting \"{key}\n\
+         printf '%s\\n' {value} >\"$f\" || say 1 \"the kernel refused the value \"{value}\" for \
+         \"{key}\n",
         path = quote_for_shell(&key_path(key)),
         key = quote_for_shell(key),
         value = quote_for_shell(value),

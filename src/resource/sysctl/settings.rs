@@ -49,7 +49,7 @@ impl SettingFiles {
         SettingFiles { files }
     }
 
-    /// The same with one file replaced, to see what a write would lead to.
+    /// These files with one of them replaced, to see what a write would lead to.
     pub fn with(&self, path: &str, content: &str) -> Self {
         let mut files = self.files.clone();
         files.insert(
@@ -59,7 +59,7 @@ impl SettingFiles {
         SettingFiles { files }
     }
 
-    /// The same without one file.
+    /// These files without the one at the path.
     pub fn without(&self, path: &str) -> Self {
         SettingFiles {
             files: self

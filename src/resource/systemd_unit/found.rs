@@ -138,9 +138,16 @@ mod tests {
     use super::*;
 
     // `systemctl show` of systemd 252 (Debian 12)
-    const OPENIBD: &str = "Type=oneshot\nRemainAfterExit=yes\nResult=success\nLoadState=loaded\nActiveState=active\nSubState=exited\nUnitFileState=enabled\nNeedDaemonReload=no\nActiveEnterTimestamp=Thu \
-                           1970-01-01 00:16:45 UTC\nExecMainExitTimestamp=Thu 1970-01-01 00:16:44 \
-                           UTC\n";
+    const OPENIBD: &str = "Type=oneshot\n\
+                           RemainAfterExit=yes\n\
+                           Result=success\n\
+                           LoadState=loaded\n\
+                           ActiveState=active\n\
+                           SubState=exited\n\
+                           UnitFileState=enabled\n\
+                           NeedDaemonReload=no\n\
+                           ActiveEnterTimestamp=Thu 1970-01-01 00:16:45 UTC\n\
+                           ExecMainExitTimestamp=Thu 1970-01-01 00:16:44 UTC\n";
 
     #[test]
     fn each_sort_of_unit() {

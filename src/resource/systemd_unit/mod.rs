@@ -91,8 +91,10 @@ fn new_unit_action(wish: &DesiredResource, verb: UnitVerb) -> Action {
 fn build_unit_snapshot(unit: &Result<FoundUnit, String>) -> Value {
     match unit {
         Ok(unit) => json!({
-            "there": !unit.is_missing(), "masked": unit.is_masked(),
-            "enabled": unit.enabled().value().and_then(Value::as_bool), "active": unit.active() == Reading::is(true),
+            "there": !unit.is_missing(),
+            "masked": unit.is_masked(),
+            "enabled": unit.enabled().value().and_then(Value::as_bool),
+            "active": unit.active() == Reading::is(true),
         }),
         Err(_) => Value::Null,
     }
@@ -438,8 +440,15 @@ mod tests {
     use super::*;
     use crate::test_support::{answered, wish};
 
-    const RUNS: &str = "Type=simple\nRemainAfterExit=no\nResult=success\nLoadState=loaded\nActiveState=active\nSubState=running\nUnitFileState=enabled\nNeedDaemonReload=no\nActiveEnterTimestamp=Thu \
-                        1970-01-01 00:16:45 UTC\n";
+    const RUNS: &str = "Type=simple\n\
+                        RemainAfterExit=no\n\
+                        Result=success\n\
+                        LoadState=loaded\n\
+                        ActiveState=active\n\
+                        SubState=running\n\
+                        UnitFileState=enabled\n\
+                        NeedDaemonReload=no\n\
+                        ActiveEnterTimestamp=Thu 1970-01-01 00:16:45 UTC\n";
 
     fn unit() -> DesiredResource {
         let content = "[Service]\nExecStart=/x\n[Install]\nWantedBy=multi-user.target\n";

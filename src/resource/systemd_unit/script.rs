@@ -47,10 +47,11 @@ pub fn unit_script(name: &str, verb: UnitVerb) -> String {
     };
     let name = quote_for_shell(name);
     format!(
-        "{}systemctl {word} -- {name} </dev/null && exit 0\nrc=$?\nsystemctl status --no-pager -n \
-         20 -- {name} </dev/null >&2\nsay \"$rc\" \"systemctl {word} \"{name}\" failed: \
-         $(systemctl show -p LoadState,ActiveState,SubState,Result -- {name} </dev/null | tr '\\n' \
-         ' ')\"\n",
+        "{}systemctl {word} -- {name} </dev/null && exit 0\n\
+         rc=$?\n\
+         systemctl status --no-pager -n 20 -- {name} </dev/null >&2\n\
+         say \"$rc\" \"systemctl {word} \"{name}\" failed: $(systemctl show -p \
+         LoadState,ActiveState,SubState,Result -- {name} </dev/null | tr '\\n' ' ')\"\n",
         render_systemd_check()
     )
 }

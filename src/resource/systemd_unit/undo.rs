@@ -17,47 +17,26 @@ pub(super) fn plan_systemd_unit_undo(
     before: &Value,
     answers: &ReadResults,
 ) -> Assessment {
-    let unit = FoundUnit::of(extract_unit_name(last_applied), answers);
+    let name = extract_unit_name(last_applied);
+    let unit = FoundUnit::of(name, answers);
     let earlier = &before["unit"];
     let mut assessment = Assessment::default();
-    let own_file = format!("/etc/systemd/system/{}", extract_unit_name(last_applied));
-    let comes_back = matches!(
-        FileState::remembered(before["files"].get(&own_file)),
-        FileState::Regular(_)
-    );
+    let own_file = before["files"].get(format!("/etc/systemd/system/{name}"));
+    let comes_back = matches!(FileState::remembered(own_file), FileState::Regular(_));
     if unit.as_ref().is_ok_and(FoundUnit::is_missing) && earlier["there"] == true && !comes_back {
         assessment.residue.push(format!(
-            "{} stays as it is: its unit file is gone since",
-            extract_unit_name(last_applied)
+            "{name} stays as it is: its unit file is gone since"
         ));
     } else if earlier.is_null() {
         assessment.residue.push(format!(
-            "{} stays as it is: how it stood before is not recorded",
-            extract_unit_name(last_applied)
+            "{name} stays as it is: how it stood before is not recorded"
         ));
     } else {
         undo_unit(last_applied, earlier, &unit, &mut assessment);
     }
     let late = std::mem::take(&mut assessment.actions);
-    let mut files_change = false;
-    for (attribute, path, _) in list_unit_files(last_applied) {
-        let (kept, now) = (
-            FileState::remembered(before["files"].get(&path)),
-            FileState::at(&path, answers),
-        );
-        let (actions, residue) = kept.restore(&path, &now);
-        files_change |= !actions.is_empty();
-        assessment.actions.extend(actions);
-        assessment.residue.extend(residue);
-        assessment.attributes.insert(
-            attribute,
-            Attribute::in_plane(
-                Plane::Persisted,
-                kept.restored_reading(&now),
-                now.content_reading(),
-            ),
-        );
-    }
+    restore_unit_files(last_applied, before, answers, &mut assessment);
+    let mut files_change = !assessment.actions.is_empty();
     // Files that went in an attempt that was cut short: systemd still has them until it reads anew.
     if unit.as_ref().is_ok_and(FoundUnit::is_stale) {
         files_change = true;
@@ -66,15 +45,33 @@ pub(super) fn plan_systemd_unit_undo(
             Attribute::in_plane(Plane::Running, Reading::is(true), Reading::is(false)),
         );
     }
-    let runs_on = unit
-        .as_ref()
-        .is_ok_and(|unit| unit.active() == Reading::is(true))
+    let runs_on = unit.is_ok_and(|unit| unit.active() == Reading::is(true))
         && !late.contains(&new_unit_action(last_applied, UnitVerb::Stop));
     order_undo(last_applied, late, files_change, &mut assessment);
     if runs_on && files_change {
         plan_unit_restart(last_applied, &mut assessment);
     }
     assessment
+}
+
+fn restore_unit_files(
+    last_applied: &DesiredResource,
+    before: &Value,
+    answers: &ReadResults,
+    assessment: &mut Assessment,
+) {
+    for (attribute, path, _) in list_unit_files(last_applied) {
+        let kept = FileState::remembered(before["files"].get(&path));
+        let now = FileState::at(&path, answers);
+        let (actions, residue) = kept.restore(&path, &now);
+        assessment.actions.extend(actions);
+        assessment.residue.extend(residue);
+        let (wanted, found) = (kept.restored_reading(&now), now.content_reading());
+        assessment.attributes.insert(
+            attribute,
+            Attribute::in_plane(Plane::Persisted, wanted, found),
+        );
+    }
 }
 
 /// It runs with what is taken away, and is restarted where we had it restarted for that.

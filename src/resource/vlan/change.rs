@@ -31,68 +31,72 @@ pub(super) fn wait_for_parent(
     }
 }
 
+/// A file of ours: its path, its mode and its text.
+type BootFile = (String, &'static str, String);
+
 /// The files of ours that make it at boot, with their modes: systemd.netdev(5) and
 /// systemd.network(5), netplan(5), interfaces(5). A reason where the manager takes none.
-fn render_vlan_boot_files(
-    body: &VlanBody,
-    on_disk: &OnDisk,
-) -> Result<Vec<(String, &'static str, String)>, String> {
-    let VlanBody { netdev, parent, id } = body;
+fn render_vlan_boot_files(body: &VlanBody, on_disk: &OnDisk) -> Result<Vec<BootFile>, String> {
     match on_disk.manager {
-        Some(NetworkManagerKind::Networkd) => {
-            if let Owner::Managed(view) = &on_disk.below
-                && let Handle::Networkd {
-                    shared: Some(reason),
-                    ..
-                } = &view.handle
-            {
-                return Err(reason.clone());
-            }
-            let Some(file) = &on_disk.network_file else {
-                return Err(format!(
-                    "systemd-networkd applies no file to {parent} that the VLAN could be added to"
-                ));
-            };
-            let made = format!("{HEAD}[NetDev]\nName={netdev}\nKind=vlan\n[VLAN]\nId={id}\n");
-            let added = format!("{HEAD}[Network]\nVLAN={netdev}\n");
-            Ok(vec![
-                (netdev_file(netdev), "0644", made),
-                (drop_in(netdev, file), "0644", added),
-            ])
-        }
+        Some(NetworkManagerKind::Networkd) => render_networkd_files(body, on_disk),
         Some(NetworkManagerKind::Netplan) => {
+            let VlanBody { netdev, id, .. } = body;
             let Some(link) = &on_disk.netplan_id else {
                 return Err(by_hand(body));
             };
             let (name, link) = (Value::from(netdev.as_str()), Value::from(link.as_str()));
             let text = format!(
-                "{HEAD}network:\n  version: 2\n  vlans:\n    {name}:\n      id: {id}\n      link: \
-                 {link}\n"
+                "{HEAD}network:\n  version: 2\n  vlans:\n    {name}:\n      id: {id}\n      link: {link}\n"
             );
             Ok(vec![(netplan_file(netdev), "0600", text)])
         }
-        Some(NetworkManagerKind::Ifupdown) => {
-            let Owner::Managed(view) = &on_disk.below else {
-                return Err(by_hand(body));
-            };
-            let Handle::Ifupdown(stanzas) = &view.handle else {
-                return Err(by_hand(body));
-            };
-            if !stanzas.reads_folder {
-                let missing = "/etc/network/interfaces does not read /etc/network/interfaces.d; \
-                               add the line `source /etc/network/interfaces.d/*`";
-                return Err(missing.to_owned());
-            }
-            let (n, p) = (quote_for_shell(netdev), quote_for_shell(parent));
-            let text = format!(
-                "{HEAD}auto {netdev}\niface {netdev} inet manual\n    vlan-raw-device {parent}\n    \
-                 vlan-id {id}\n    pre-up [ -e /sys/class/net/{n} ] || ip link add link {p} name \
-                 {n} type vlan id {id}\n    post-down ip link del dev {n}\n"
-            );
-            Ok(vec![(interfaces_file(netdev), "0644", text)])
-        }
+        Some(NetworkManagerKind::Ifupdown) => render_interfaces_file(body, on_disk),
         Some(NetworkManagerKind::NetworkManager) | None => Err(by_hand(body)),
     }
+}
+
+fn render_networkd_files(body: &VlanBody, on_disk: &OnDisk) -> Result<Vec<BootFile>, String> {
+    let VlanBody { netdev, parent, id } = body;
+    if let Owner::Managed(view) = &on_disk.below
+        && let Handle::Networkd {
+            shared: Some(reason),
+            ..
+        } = &view.handle
+    {
+        return Err(reason.clone());
+    }
+    let Some(file) = &on_disk.network_file else {
+        return Err(format!(
+            "systemd-networkd applies no file to {parent} that the VLAN could be added to"
+        ));
+    };
+    let made = format!("{HEAD}[NetDev]\nName={netdev}\nKind=vlan\n[VLAN]\nId={id}\n");
+    let added = format!("{HEAD}[Network]\nVLAN={netdev}\n");
+    Ok(vec![
+        (netdev_file(netdev), "0644", made),
+        (drop_in(netdev, file), "0644", added),
+    ])
+}
+
+fn render_interfaces_file(body: &VlanBody, on_disk: &OnDisk) -> Result<Vec<BootFile>, String> {
+    let VlanBody { netdev, parent, id } = body;
+    let Owner::Managed(view) = &on_disk.below else {
+        return Err(by_hand(body));
+    };
+    let Handle::Ifupdown(stanzas) = &view.handle else {
+        return Err(by_hand(body));
+    };
+    if !stanzas.reads_folder {
+        let missing = "/etc/network/interfaces does not read /etc/network/interfaces.d; add the \
+                       line `source /etc/network/interfaces.d/*`";
+        return Err(missing.to_owned());
+    }
+    let (n, p) = (quote_for_shell(netdev), quote_for_shell(parent));
+    let text = format!(
+        "{HEAD}auto {netdev}\n\
+         iface {netdev} inet manual\n    vlan-raw-device {parent}\n    vlan-id {id}\n    pre-up [ -e /sys/class/net/{n} ] || ip link add link {p} name {n} type vlan id {id}\n    post-down ip link del dev {n}\n"
+    );
+    Ok(vec![(interfaces_file(netdev), "0644", text)])
 }
 
 fn netdev_file(netdev: &str) -> String {
@@ -216,44 +220,21 @@ pub(super) fn take_back(
             Reading::Absent
         }
     };
-    let mut gone = Attribute::default();
-    let ours = running.is_some_and(|running| {
+    let is_written = !on_disk.settings.is_empty();
+    let is_running = running.is_some_and(|running| {
         running.kind.as_deref() == Some("vlan") && running.settings == body.wanted()
     });
+    let mut gone = Attribute::default();
     if !before.persisted {
-        gone = gone.and(
-            Plane::Persisted,
-            Reading::Absent,
-            there(!on_disk.settings.is_empty()),
-        );
+        gone = gone.and(Plane::Persisted, Reading::Absent, there(is_written));
     }
     if !before.running {
-        gone = gone.and(Plane::Running, Reading::Absent, there(ours));
+        gone = gone.and(Plane::Running, Reading::Absent, there(is_running));
     }
-    if !before.persisted && !on_disk.settings.is_empty() {
-        match render_vlan_boot_files(body, on_disk) {
-            Ok(files) => assessment.actions.extend(
-                files
-                    .into_iter()
-                    .map(|(path, ..)| Action::RemoveFile { path, below: None }),
-            ),
-            Err(_) => assessment.residue.push(format!(
-                "{} in the configuration of its manager, which has changed since",
-                body.netdev
-            )),
-        }
-        let reload = on_disk.manager.filter(|manager| {
-            *manager != NetworkManagerKind::Ifupdown && !assessment.actions.is_empty()
-        });
-        assessment
-            .actions
-            .extend(reload.map(|manager| Action::ReloadLink {
-                netdev: body.parent.clone(),
-                manager,
-            }));
-        record_vlan_disruption(body, reload, answers, &mut assessment);
+    if !before.persisted && is_written {
+        plan_boot_file_removal(body, on_disk, answers, &mut assessment);
     }
-    if !before.running && ours {
+    if !before.running && is_running {
         assessment.actions.push(Action::RemoveVlan {
             netdev: body.netdev.clone(),
         });
@@ -265,6 +246,38 @@ pub(super) fn take_back(
     }
     assessment.attributes.insert("vlan".to_owned(), gone);
     assessment
+}
+
+/// Our files go, and the manager reads its configuration anew. Where it is no longer one that our
+/// files can be of, what is written stays.
+fn plan_boot_file_removal(
+    body: &VlanBody,
+    on_disk: &OnDisk,
+    answers: &ReadResults,
+    assessment: &mut Assessment,
+) {
+    let Ok(files) = render_vlan_boot_files(body, on_disk) else {
+        assessment.residue.push(format!(
+            "{} in the configuration of its manager, which has changed since",
+            body.netdev
+        ));
+        return;
+    };
+    for (path, ..) in files {
+        assessment
+            .actions
+            .push(Action::RemoveFile { path, below: None });
+    }
+    let reload = on_disk
+        .manager
+        .filter(|manager| *manager != NetworkManagerKind::Ifupdown);
+    if let Some(manager) = reload {
+        assessment.actions.push(Action::ReloadLink {
+            netdev: body.parent.clone(),
+            manager,
+        });
+    }
+    record_vlan_disruption(body, reload, answers, assessment);
 }
 
 /// Adds it, unless it is there already; whether that one is right is read afterwards.

@@ -7,7 +7,7 @@ use super::kubeconfig;
 use super::proxy;
 use super::server::KubernetesServer;
 use crate::{ClusterAccess, HostAccess, TransportError};
-use kube::config::{AuthInfo, Cluster, Config, ExecInteractiveMode};
+use kube::config::{AuthInfo, Cluster, Config, Context, ExecInteractiveMode, Kubeconfig};
 use railwright_base::text::one_line;
 use railwright_resource::file::base64;
 use railwright_system::{clock, environment, terminal};
@@ -156,51 +156,8 @@ fn select_cluster_config(cluster: &ClusterAccess) -> Result<Chosen, String> {
         return within_cluster(cluster);
     };
     let kubeconfig = found?;
-    let known = || {
-        kubeconfig
-            .contexts
-            .iter()
-            .map(|named| one_line(&named.name, 60))
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    let name = cluster
-        .context
-        .as_ref()
-        .or(kubeconfig.current_context.as_ref())
-        .filter(|name| !name.is_empty());
-    let name =
-        name.ok_or_else(|| format!("{file} has no current context; name one of: {}", known()))?;
-    let context = kubeconfig
-        .contexts
-        .iter()
-        .find(|named| named.name == *name)
-        .and_then(|named| named.context.as_ref());
-    let shown = one_line(name, 60);
-    let context =
-        context.ok_or_else(|| format!("{file} has no context {shown}; it has: {}", known()))?;
-    let found = kubeconfig
-        .clusters
-        .iter()
-        .find(|named| named.name == context.cluster)
-        .and_then(|named| named.cluster.as_ref());
-    let mut found = found
-        .ok_or_else(|| {
-            format!(
-                "{file} does not say where the cluster {} is",
-                one_line(&context.cluster, 60)
-            )
-        })?
-        .clone();
-    if let Some(path) = found
-        .certificate_authority
-        .take()
-        .filter(|path| !path.is_empty() && !is_stated(&found.certificate_authority_data))
-    {
-        let pem = read_credential_file(Path::new(&path))
-            .map_err(|reason| unknown_authority(&file, &reason))?;
-        found.certificate_authority_data = Some(base64::encode_base64_text(&pem));
-    }
+    let (name, context) = select_context(cluster, &kubeconfig, &file)?;
+    let found = read_cluster_entry(&kubeconfig, context, &file)?;
     let user = kubeconfig
         .auth_infos
         .iter()
@@ -223,8 +180,74 @@ fn select_cluster_config(cluster: &ClusterAccess) -> Result<Chosen, String> {
     }
     Ok(Chosen {
         config,
-        place: format!("{file} (context {shown})"),
+        place: format!("{file} (context {})", one_line(name, 60)),
     })
+}
+
+/// The context that the spec names, else the current one of the kubeconfig, with its name.
+fn select_context<'a>(
+    cluster: &'a ClusterAccess,
+    kubeconfig: &'a Kubeconfig,
+    file: &str,
+) -> Result<(&'a str, &'a Context), String> {
+    let name = cluster
+        .context
+        .as_ref()
+        .or(kubeconfig.current_context.as_ref())
+        .filter(|name| !name.is_empty());
+    let Some(name) = name else {
+        return Err(format!(
+            "{file} has no current context; name one of: {}",
+            join_context_names(kubeconfig)
+        ));
+    };
+    let named = kubeconfig.contexts.iter().find(|named| named.name == *name);
+    let Some(context) = named.and_then(|named| named.context.as_ref()) else {
+        return Err(format!(
+            "{file} has no context {}; it has: {}",
+            one_line(name, 60),
+            join_context_names(kubeconfig)
+        ));
+    };
+    Ok((name.as_str(), context))
+}
+
+fn join_context_names(kubeconfig: &Kubeconfig) -> String {
+    kubeconfig
+        .contexts
+        .iter()
+        .map(|named| one_line(&named.name, 60))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// Where the cluster of a context is; a certificate authority that is named by its file is read.
+fn read_cluster_entry(
+    kubeconfig: &Kubeconfig,
+    context: &Context,
+    file: &str,
+) -> Result<Cluster, String> {
+    let named = kubeconfig
+        .clusters
+        .iter()
+        .find(|named| named.name == context.cluster);
+    let Some(found) = named.and_then(|named| named.cluster.as_ref()) else {
+        return Err(format!(
+            "{file} does not say where the cluster {} is",
+            one_line(&context.cluster, 60)
+        ));
+    };
+    let mut found = found.clone();
+    if let Some(path) = found
+        .certificate_authority
+        .take()
+        .filter(|path| !path.is_empty() && !is_stated(&found.certificate_authority_data))
+    {
+        let pem = read_credential_file(Path::new(&path))
+            .map_err(|reason| unknown_authority(file, &reason))?;
+        found.certificate_authority_data = Some(base64::encode_base64_text(&pem));
+    }
+    Ok(found)
 }
 
 /// How the server is reached and known. The library would take this from the file as well, but with
@@ -404,9 +427,12 @@ mod tests {
 
     fn kubeconfig(server: &str, user: &str) -> String {
         format!(
-            "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{{name: c, cluster: \
-             {{server: \"{server}\"}}}}]\nusers: [{{name: u, user: {user}}}]\ncontexts: [{{name: \
-             c, context: {{cluster: c, user: u}}}}]\n"
+            "apiVersion: v1\n\
+             kind: Config\n\
+             current-context: c\n\
+             clusters: [{{name: c, cluster: {{server: \"{server}\"}}}}]\n\
+             users: [{{name: u, user: {user}}}]\n\
+             contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n"
         )
     }
 
@@ -429,8 +455,10 @@ mod tests {
                 let body =
                     json!({ "kind": "Status", "message": format!("who is this? {shown}"), "details": { "name": shown } }).to_string();
                 let head = format!(
-                    "HTTP/1.1 {status}\r\nWarning: 299 - \"{shown}\"\r\nConnection: \
-                     close\r\nContent-Length: {}",
+                    "HTTP/1.1 {status}\r\n\
+                     Warning: 299 - \"{shown}\"\r\n\
+                     Connection: close\r\n\
+                     Content-Length: {}",
                     body.len()
                 );
                 let _ = client.write_all(format!("{head}\r\n\r\n{body}").as_bytes());

@@ -66,6 +66,15 @@ impl Unsure {
     }
 }
 
+/// What one write of the lock came to.
+enum LeaseWriteOutcome {
+    Ended(ExecutionOutcome),
+    /// Somebody else wrote in between.
+    Conflict,
+    /// The answer got lost; the lock is read again after this time.
+    Unsure(Unsure, Duration),
+}
+
 /// What a look at the lock leads to.
 enum LeaseStep {
     Ended { code: i32, stdout: String },
@@ -209,55 +218,21 @@ impl KubernetesLink {
     ) -> Result<ExecutionOutcome, TransportError> {
         let mut last: Option<Unsure> = None;
         for n in 0..TRIES {
-            let lease = match (self.lease().await, &last) {
-                (Ok(Ok(lease)), _) => lease,
-                (_, Some(unsure)) => return Ok(unsure.performed()),
-                (Ok(Err(refused)), None) => return Ok(refused),
-                (Err(error), None) => return Err(error),
+            let lease = match self.read_lease_again(last.as_ref()).await? {
+                Ok(lease) => lease,
+                Err(ended) => return Ok(ended),
             };
-            if last
-                .as_ref()
-                .is_some_and(|unsure| unsure.let_go && lease.holder().is_none())
-            {
-                return Ok(performed_from_exit(0, "", ""));
-            }
             let wish = match decide(&lease) {
                 LeaseStep::Ended { code, stdout } => {
                     return Ok(performed_from_exit(code, &stdout, ""));
                 }
                 LeaseStep::Write(wish) => wish,
             };
-            match (
-                self.server.send(&lease.write(&wish, &self.keeps)).await,
-                &last,
-            ) {
-                (Ok(WriteRequestOutcome::Answered(reply)), _)
-                    if matches!(reply.status, 200 | 201) =>
-                {
-                    return Ok(performed_from_exit(0, "", ""));
-                }
-                (Ok(WriteRequestOutcome::Answered(reply)), _) if reply.status == 409 => {
-                    clock::sleep_for(PAUSE * (n + 1)).await
-                }
-                (Ok(WriteRequestOutcome::Answered(_)) | Err(_), Some(unsure)) => {
-                    return Ok(unsure.performed());
-                }
-                (Ok(WriteRequestOutcome::Answered(reply)), None) => {
-                    return Ok(performed_from_refusal(&self.keeps, &reply));
-                }
-                (Err(trouble), None) => return trouble.performed(),
-                (
-                    Ok(WriteRequestOutcome::Unsure {
-                        reason,
-                        again_after,
-                        ..
-                    }),
-                    _,
-                ) => {
-                    last = Some(Unsure {
-                        reason,
-                        let_go: wish.holder.is_none(),
-                    });
+            match self.write_lease(&lease, &wish, last.as_ref()).await? {
+                LeaseWriteOutcome::Ended(ended) => return Ok(ended),
+                LeaseWriteOutcome::Conflict => clock::sleep_for(PAUSE * (n + 1)).await,
+                LeaseWriteOutcome::Unsure(unsure, again_after) => {
+                    last = Some(unsure);
                     clock::sleep_for(again_after).await;
                 }
             }
@@ -270,6 +245,62 @@ impl KubernetesLink {
                 "the cluster's lock is written by others all the time",
             ),
         })
+    }
+
+    /// Reads the lock, or tells how it ended: the server refuses, or a write whose answer got lost
+    /// has let it go, or is not cleared up by this read either.
+    async fn read_lease_again(
+        &self,
+        last: Option<&Unsure>,
+    ) -> Result<Result<Lease, ExecutionOutcome>, TransportError> {
+        let answer = self.lease().await;
+        let Some(unsure) = last else {
+            return answer;
+        };
+        let Ok(Ok(lease)) = answer else {
+            return Ok(Err(unsure.performed()));
+        };
+        if unsure.let_go && lease.holder().is_none() {
+            return Ok(Err(performed_from_exit(0, "", "")));
+        }
+        Ok(Ok(lease))
+    }
+
+    /// Writes this into the lock, only where it is as it was read. After a write whose answer got
+    /// lost, a refusal says nothing of that one.
+    async fn write_lease(
+        &self,
+        lease: &Lease,
+        wish: &DesiredLease,
+        last: Option<&Unsure>,
+    ) -> Result<LeaseWriteOutcome, TransportError> {
+        let sent = self.server.send(&lease.write(wish, &self.keeps)).await;
+        let ended = match (sent, last) {
+            (Ok(WriteRequestOutcome::Answered(reply)), _) if matches!(reply.status, 200 | 201) => {
+                performed_from_exit(0, "", "")
+            }
+            (Ok(WriteRequestOutcome::Answered(reply)), _) if reply.status == 409 => {
+                return Ok(LeaseWriteOutcome::Conflict);
+            }
+            (Ok(WriteRequestOutcome::Answered(_)) | Err(_), Some(unsure)) => unsure.performed(),
+            (Ok(WriteRequestOutcome::Answered(reply)), None) => {
+                performed_from_refusal(&self.keeps, &reply)
+            }
+            (Err(trouble), None) => trouble.performed()?,
+            (
+                Ok(WriteRequestOutcome::Unsure {
+                    reason,
+                    again_after,
+                    ..
+                }),
+                _,
+            ) => {
+                let let_go = wish.holder.is_none();
+                let unsure = Unsure { reason, let_go };
+                return Ok(LeaseWriteOutcome::Unsure(unsure, again_after));
+            }
+        };
+        Ok(LeaseWriteOutcome::Ended(ended))
     }
 
     async fn lease(&self) -> Result<Result<Lease, ExecutionOutcome>, TransportError> {

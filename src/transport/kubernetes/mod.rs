@@ -24,6 +24,8 @@ mod law_tests;
 mod list_law_tests;
 mod lists;
 mod lock;
+#[cfg(test)]
+mod lock_tests;
 mod node_edit;
 #[cfg(test)]
 mod node_law_tests;
@@ -36,6 +38,8 @@ mod release;
 mod release_change;
 mod running_pod;
 mod server;
+#[cfg(test)]
+mod server_fault_tests;
 #[cfg(test)]
 mod stale_tests;
 #[cfg(test)]

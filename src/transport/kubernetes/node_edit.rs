@@ -13,7 +13,7 @@ use super::{KubernetesLink, performed_from_exit};
 use crate::ExecutionOutcome;
 use futures_util::{StreamExt as _, stream};
 use railwright_base::text::one_line;
-use railwright_resource::kubernetes_object::request::MOVED;
+use railwright_resource::kubernetes_object::request::{MOVED, ObjectName};
 use railwright_resource::node_field::NodeField;
 use railwright_resource::node_field::edit::{NodeEdit, NodeEditDecision, NodeFieldChange};
 use railwright_system::clock;
@@ -93,18 +93,7 @@ impl KubernetesLink {
         for turn in 1..=TRIES {
             let live = match self.live(&object, &path, &resource).await {
                 Ok(live) => live,
-                // With the node went all that it bore.
-                Err(KubernetesActionStop::Ended(ExecutionOutcome::Ended {
-                    code: MOVED, ..
-                })) if change.mark.is_none() => {
-                    return Ok(NodeEditOutcome::Well);
-                }
-                Err(KubernetesActionStop::Ended(ExecutionOutcome::Ended {
-                    code: MOVED, ..
-                })) if !doubt.is_there() => {
-                    return Ok(NodeEditOutcome::Moved(format!("{object} is gone")));
-                }
-                Err(stop) => return Err(doubt.over(stop)),
+                Err(stop) => return end_without_node(stop, &object, change, &doubt),
             };
             let now = field.of(&live);
             match change.next(&now) {
@@ -115,11 +104,10 @@ impl KubernetesLink {
                         |value| one_line(&field.shown(&value), 80),
                     );
                     let moved = format!("on {name} it is {is} by now");
-                    return if doubt.is_there() {
-                        Err(doubt.over(stop_with_failure(&moved)))
-                    } else {
-                        Ok(NodeEditOutcome::Moved(moved))
-                    };
+                    if doubt.is_there() {
+                        return Err(doubt.over(stop_with_failure(&moved)));
+                    }
+                    return Ok(NodeEditOutcome::Moved(moved));
                 }
                 NodeEditDecision::Write => {}
             }
@@ -150,6 +138,27 @@ impl KubernetesLink {
         }
         Err(doubt.over(stop_with_failure(&format!("{object} changes all the time"))))
     }
+}
+
+/// What becomes of an edit whose node could not be read.
+fn end_without_node(
+    stop: KubernetesActionStop,
+    object: &ObjectName,
+    change: &NodeFieldChange,
+    doubt: &Doubt,
+) -> Result<NodeEditOutcome, KubernetesActionStop> {
+    let is_gone = matches!(
+        &stop,
+        KubernetesActionStop::Ended(ExecutionOutcome::Ended { code: MOVED, .. })
+    );
+    // With the node went all that it bore.
+    if is_gone && change.mark.is_none() {
+        return Ok(NodeEditOutcome::Well);
+    }
+    if is_gone && !doubt.is_there() {
+        return Ok(NodeEditOutcome::Moved(format!("{object} is gone")));
+    }
+    Err(doubt.over(stop))
 }
 
 #[cfg(test)]

@@ -1,20 +1,21 @@
-//! A release of Helm: what is installed, and what a wish would come to. A read changes nothing: it
-//! asks for a dry run, and the API server for each object.
+//! A release of Helm: what is installed. A read changes nothing: it asks Helm, and the API server
+//! for each object.
+
+mod preview;
 
 use super::KubernetesLink;
 use super::answer::new_exit_answer;
-use super::helm::{Chart, HelmCallError, HelmOutput, HelmProgram, QUESTION};
+use super::helm::{HelmCallError, HelmOutput, HelmProgram, QUESTION};
 use super::kinds::ApiResource;
 use super::lists::{self, ObjectSelection};
 use super::read::Groups;
 use railwright_base::Digest;
-use railwright_base::text::one_line;
-use railwright_resource::helm_release::compare::{self, HelmReleaseChange, HelmReleaseObject};
+use railwright_resource::helm_release::compare::{self, HelmReleaseObject};
+use railwright_resource::helm_release::rendered_objects;
 use railwright_resource::helm_release::request::{
     HelmReleasePreview, HelmReleaseState, InstalledRelease, NO_HELM, NOT_SAID, Release,
     ReleaseRecord,
 };
-use railwright_resource::helm_release::{edits, varying};
 use railwright_resource::kubernetes_object::manifest;
 use railwright_resource::kubernetes_object::part_of;
 use railwright_resource::kubernetes_object::request::{KubernetesRead, ObjectName};
@@ -29,7 +30,7 @@ const HISTORY: u32 = 10;
 pub const HOOKS: Duration = Duration::from_secs(300);
 
 /// What Helm has of a release.
-struct Has {
+struct DeployedRelease {
     installed: InstalledRelease,
     values: Value,
     /// Its objects and its hooks.
@@ -82,32 +83,17 @@ impl KubernetesLink {
         &self,
         program: &HelmProgram,
         release: &Release,
-    ) -> Result<Option<Has>, HelmCallError> {
-        let (name, place) = (
-            release.name.as_str(),
-            format!("--namespace={}", release.namespace),
-        );
+    ) -> Result<Option<DeployedRelease>, HelmCallError> {
+        let name = release.name.as_str();
         // Before all that is judged: whatever somebody makes from here on has another record.
         let Some(record) = self.newest_record(name, &release.namespace).await? else {
             return Ok(None);
         };
-        let status = parse_helm_json(
-            &self
-                .ask(program, &["status", name, &place, "--output=json"])
-                .await?,
-        )?;
-        let metadata = parse_helm_json(
-            &self
-                .ask(program, &["get", "metadata", name, &place, "--output=json"])
-                .await?,
-        )?;
-        let text = |value: &Value, pointer: &str| {
-            value
-                .pointer(pointer)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned()
-        };
+        let place = format!("--namespace={}", release.namespace);
+        let status = ["status", name, &place, "--output=json"];
+        let status = parse_helm_json(&self.ask(program, &status).await?)?;
+        let metadata = ["get", "metadata", name, &place, "--output=json"];
+        let metadata = parse_helm_json(&self.ask(program, &metadata).await?)?;
         let (objects, hooks) = self.rendered(&status, release).await?;
         let values = status.get("config").cloned().unwrap_or_default();
         let hidden = [
@@ -126,11 +112,11 @@ impl KubernetesLink {
         let (kept, defines, runs) = compare::of_uninstall(&objects);
         let (hooks_run, hooks_stay) = compare::hooks_of_uninstall(&hooks);
         let installed = InstalledRelease {
-            chart: text(&metadata, "/chart"),
-            version: text(&metadata, "/version"),
-            status: text(&status, "/info/status"),
-            description: text(&status, "/info/description"),
-            updated: text(&status, "/info/last_deployed"),
+            chart: get_text(&metadata, "/chart"),
+            version: get_text(&metadata, "/version"),
+            status: get_text(&status, "/info/status"),
+            description: get_text(&status, "/info/description"),
+            updated: get_text(&status, "/info/last_deployed"),
             ours: record.part_of.as_deref() == Some(&*part_of(&release.cluster)),
             record,
             kept,
@@ -142,7 +128,7 @@ impl KubernetesLink {
             edits,
             unseen,
         };
-        Ok(Some(Has {
+        Ok(Some(DeployedRelease {
             installed,
             values,
             rendered: [objects, hooks].concat(),
@@ -198,255 +184,6 @@ impl KubernetesLink {
         }))
     }
 
-    async fn preview(
-        &self,
-        program: &HelmProgram,
-        release: &Release,
-        has: Option<&Has>,
-    ) -> Result<HelmReleasePreview, HelmCallError> {
-        let Ok(values) = serde_json::from_str::<Value>(&release.values) else {
-            return Ok(HelmReleasePreview::Unknown(
-                "a secret of its values is not to be had here".to_owned(),
-            ));
-        };
-        let (chart, content) = match self.helm.chart(program, release).await? {
-            Chart::Here { path, digest } => (path, label(&digest)),
-            Chart::Another(reason) => return Ok(HelmReleasePreview::Refused(reason)),
-            Chart::Unknown(reason) => return Ok(HelmReleasePreview::Unknown(reason)),
-        };
-        let mut words = build_upgrade_arguments(program, release, &chart);
-        words.extend(["--dry-run=server".to_owned(), "--output=json".to_owned()]);
-        let said = self
-            .helm
-            .call(program, &words, release.values.as_bytes(), QUESTION)
-            .await?;
-        if !said.well && has.is_none() && is_for_want_of_a_rule(&said.complaint) {
-            return self
-                .unlooked(program, release, (&chart, content), &said.complaint)
-                .await;
-        }
-        if !said.well {
-            let away = [
-                "is forbidden",
-                "cluster unreachable",
-                "Unauthorized",
-                "connection refused",
-                "timeout",
-            ];
-            let is_away = away.iter().any(|word| said.complaint.contains(word));
-            return Ok(if is_away {
-                HelmReleasePreview::Unknown(said.complaint)
-            } else {
-                HelmReleasePreview::Refused(format!("Helm refuses it: {}", said.complaint))
-            });
-        }
-        let rendered = parse_helm_json(&said)?;
-        let text = |pointer: &str| {
-            rendered
-                .pointer(pointer)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-        };
-        let (name, version) = (
-            text("/chart/metadata/name").to_owned(),
-            text("/chart/metadata/version").to_owned(),
-        );
-        if let Some(wanted) = release
-            .version
-            .as_ref()
-            .filter(|wanted| wanted.trim_start_matches('v') != version.trim_start_matches('v'))
-        {
-            return Ok(HelmReleasePreview::Refused(format!(
-                "the chart {} is of version {}, and {wanted} is wanted",
-                one_line(&release.chart, 200),
-                one_line(&version, 40)
-            )));
-        }
-        let wanted = self
-            .rendered(&rendered, release)
-            .await
-            .map(|(objects, hooks)| [objects, hooks].concat())?;
-        let before: &[Value] = has.map_or(&[], |has| &has.rendered);
-        let (mut changes, varying) = if wanted == before {
-            (Vec::new(), Vec::new())
-        } else {
-            varying::told_apart(
-                &wanted,
-                &self
-                    .rendered_again(program, release, &chart, &words)
-                    .await?,
-                before,
-            )
-        };
-        let Some(Has {
-            installed,
-            values: before,
-            hidden,
-            ..
-        }) = has
-        else {
-            let definitions = self.definitions(program, release, &chart).await?;
-            return Ok(HelmReleasePreview::Is {
-                chart: name,
-                version,
-                content,
-                changes: [changes, varying, definitions].concat(),
-            });
-        };
-        if let Some(reason) = &installed.unseen {
-            return Ok(HelmReleasePreview::Unknown(reason.clone()));
-        }
-        changes.extend(compare::diff_release_values(&values, before, hidden));
-        let is_due = installed.is_due((&name, &version), &content);
-        let mut changes = edits::settled(changes, varying, &installed.edits, &wanted, is_due);
-        compare::conceal_secret_changes(&mut changes, before, hidden);
-        Ok(HelmReleasePreview::Is {
-            chart: name,
-            version,
-            content,
-            changes,
-        })
-    }
-
-    /// Another rendering, as a first revision: what goes by the number of the revision, or by
-    /// whether it is the first, is another one then too. Where the chart does not render so, it is
-    /// rendered as before.
-    async fn rendered_again(
-        &self,
-        program: &HelmProgram,
-        release: &Release,
-        chart: &Path,
-        words: &[String],
-    ) -> Result<Vec<Value>, HelmCallError> {
-        let path = chart.display().to_string();
-        let mut first = [
-            "install",
-            &release.name,
-            &path,
-            "--values=-",
-            "--dry-run=server",
-            "--output=json",
-        ]
-        .map(str::to_owned)
-        .to_vec();
-        first.push(format!("--namespace={}", release.namespace));
-        let mut said = self
-            .helm
-            .call(program, &first, release.values.as_bytes(), QUESTION)
-            .await?;
-        if !said.well {
-            said = self
-                .helm
-                .call(program, words, release.values.as_bytes(), QUESTION)
-                .await?;
-        }
-        let (objects, hooks) = self.rendered(&parse_helm_json(&said)?, release).await?;
-        Ok([objects, hooks].concat())
-    }
-
-    /// What the `crds/` of a chart bring, which Helm makes with a first install where they are not
-    /// there, and never changes (helm/helm: pkg/action/install.go, `installCRDs`).
-    async fn definitions(
-        &self,
-        program: &HelmProgram,
-        release: &Release,
-        chart: &Path,
-    ) -> Result<Vec<HelmReleaseChange>, HelmCallError> {
-        let said = self
-            .ask(program, &["show", "crds", &chart.display().to_string()])
-            .await?;
-        if !said.well {
-            return Err(HelmCallError::Local(said.complaint));
-        }
-        let objects = self.objects(&said.out, release).await?;
-        let groups = self.groups(&objects).await;
-        let mut new = Vec::new();
-        for object in objects {
-            let Some(name) = manifest::parse_object_name(&object) else {
-                continue;
-            };
-            // Where nobody may look, Helm tries to make it.
-            if !matches!(
-                self.answered(&name, KubernetesRead::Object(name.clone()), &groups)
-                    .await,
-                Ok(Some(_))
-            ) {
-                new.push(object);
-            }
-        }
-        Ok(compare::diff_rendered_objects(&new, &[]))
-    }
-
-    /// What a first install would come to where its identity may not look whether the objects of
-    /// the chart are there: the chart is rendered without the cluster, so that all rules that are
-    /// missing can be named, and not only the first that Helm stumbles over.
-    async fn unlooked(
-        &self,
-        program: &HelmProgram,
-        release: &Release,
-        (chart, content): (&Path, String),
-        complaint: &str,
-    ) -> Result<HelmReleasePreview, HelmCallError> {
-        let path = chart.display().to_string();
-        let mut words = [
-            "template",
-            &release.name,
-            &path,
-            "--values=-",
-            "--include-crds",
-        ]
-        .map(str::to_owned)
-        .to_vec();
-        words.push(format!("--namespace={}", release.namespace));
-        words.extend(
-            self.server
-                .version()
-                .await
-                .map(|version| format!("--kube-version={version}")),
-        );
-        let said = self
-            .helm
-            .call(program, &words, release.values.as_bytes(), QUESTION)
-            .await?;
-        let again = self
-            .helm
-            .call(program, &words, release.values.as_bytes(), QUESTION)
-            .await?;
-        let about = self.ask(program, &["show", "chart", &path]).await?;
-        let about: Option<Value> = serde_yaml::from_str(&about.out)
-            .ok()
-            .filter(|_| said.well && again.well && about.well);
-        let Some(about) = about else {
-            return Ok(HelmReleasePreview::Unknown(complaint.to_owned()));
-        };
-        let text = |field: &str| {
-            about
-                .get(field)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned()
-        };
-        let (wanted, again) = (
-            self.objects(&said.out, release).await?,
-            self.objects(&again.out, release).await?,
-        );
-        let (mut changes, varying) = varying::told_apart(&wanted, &again, &[]);
-        changes.extend(varying);
-        let by = format!(
-            "not previewed, its identity may not look: {}",
-            one_line(complaint, 200)
-        );
-        changes
-            .iter_mut()
-            .for_each(|change| change.by = Some(by.clone()));
-        Ok(HelmReleasePreview::Is {
-            chart: text("name"),
-            version: text("version"),
-            content,
-            changes,
-        })
-    }
-
     /// The objects and the hooks of a release as Helm tells it.
     async fn rendered(
         &self,
@@ -479,12 +216,11 @@ impl KubernetesLink {
         release: &Release,
     ) -> Result<Vec<Value>, HelmCallError> {
         let mut objects =
-            compare::parse_manifest_objects(manifest).map_err(HelmCallError::Local)?;
+            rendered_objects::parse_manifest_objects(manifest).map_err(HelmCallError::Local)?;
         let groups = self.groups(&objects).await;
         for object in &mut objects {
-            let Some(name) =
-                manifest::parse_object_name(object).filter(|name| name.namespace.is_none())
-            else {
+            let name = rendered_objects::parse_rendered_name(object);
+            let Some(name) = name.filter(|name| name.namespace.is_none()) else {
                 continue;
             };
             let Some(Ok(group)) = groups.get(&name.api_version) else {
@@ -504,7 +240,7 @@ impl KubernetesLink {
     async fn groups(&self, objects: &[Value]) -> Groups {
         let names: Vec<_> = objects
             .iter()
-            .filter_map(manifest::parse_object_name)
+            .filter_map(rendered_objects::parse_rendered_name)
             .collect();
         self.server.kinds.of(&self.server, names.iter()).await
     }
@@ -585,13 +321,13 @@ pub fn label(digest: &Digest) -> String {
     digest.as_str().chars().take(63).collect()
 }
 
-/// The words of the API server about a right (kubernetes/kubernetes:
-/// staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go,
-/// `forbiddenMessage`).
-fn is_for_want_of_a_rule(complaint: &str) -> bool {
-    complaint.contains("is forbidden: User ")
-        && complaint.contains(" cannot ")
-        && complaint.contains(" resource ")
+/// The text at a JSON pointer; empty where there is none.
+fn get_text(value: &Value, pointer: &str) -> String {
+    value
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned()
 }
 
 fn parse_helm_json(said: &HelmOutput) -> Result<Value, HelmCallError> {

@@ -385,19 +385,8 @@ impl KubernetesServer {
                 Ok(Upgrade::Done(Box::pin(messages)))
             }
             Err(kube::Error::Api(status)) => {
-                let shown = self.words.credentials.redaction();
-                let body =
-                    without_secrets(&serde_json::to_vec(&status).unwrap_or_default(), &shown);
-                let (now, warnings) = (parse_date_header(&HeaderMap::new()), Vec::new());
-                let reply = KubernetesReply {
-                    status: status.code,
-                    body,
-                    cut: false,
-                    now,
-                    warnings,
-                    retry_after: None,
-                    shown,
-                };
+                let document = serde_json::to_vec(&status).unwrap_or_default();
+                let reply = self.build_upgrade_refusal(status.code, &document);
                 self.known(reply).map(Upgrade::Refused)
             }
             Err(kube::Error::UpgradeConnection(error)) => {
@@ -407,6 +396,21 @@ impl KubernetesServer {
                 )))
             }
             Err(error) => Err(fault::of_request(&error, self)),
+        }
+    }
+
+    /// The answer to a request for a WebSocket that was refused with this Status, of which the
+    /// library keeps no header.
+    fn build_upgrade_refusal(&self, status: u16, document: &[u8]) -> KubernetesReply {
+        let shown = self.words.credentials.redaction();
+        KubernetesReply {
+            status,
+            body: without_secrets(document, &shown),
+            cut: false,
+            now: parse_date_header(&HeaderMap::new()),
+            warnings: Vec::new(),
+            retry_after: None,
+            shown,
         }
     }
 

@@ -314,9 +314,15 @@ impl SimulatedHost {
             ""
         };
         format!(
-            "\n== \
-             platform\n|sys_vendor=Simulated\n|product_name=Server\n|processor_vendor=GenuineIntel\n|acpi=1\n{table}|iommu_known=1\n\n== \
-             end\n"
+            "\n\
+             == platform\n\
+             |sys_vendor=Simulated\n\
+             |product_name=Server\n\
+             |processor_vendor=GenuineIntel\n\
+             |acpi=1\n\
+             {table}|iommu_known=1\n\
+             \n\
+             == end\n"
         )
     }
 
@@ -335,9 +341,18 @@ impl SimulatedHost {
             .map(|netdev| format!("ssh {netdev}\n"))
             .unwrap_or_default();
         format!(
-            "version 1\nos ID=debian\nos VERSION_ID=\"12\"\nkernel {}\nboot_id boot-{}\ncmdline \
-             {}\narchitecture x86_64\nuid 0\ninit systemd\n{tools}virtualization none\nmachine_id \
-             {machine_id}\n{ssh}end\n",
+            "version 1\n\
+             os ID=debian\n\
+             os VERSION_ID=\"12\"\n\
+             kernel {}\n\
+             boot_id boot-{}\n\
+             cmdline {}\n\
+             architecture x86_64\n\
+             uid 0\n\
+             init systemd\n\
+             {tools}virtualization none\n\
+             machine_id {machine_id}\n\
+             {ssh}end\n",
             self.release(),
             self.boot,
             self.loader.running.join(" "),
@@ -346,7 +361,45 @@ impl SimulatedHost {
 
     /// Applies an action.
     pub fn act(&mut self, action: &Action, now: Duration) -> Done {
-        let modified_s = self.clock_s(now);
+        match action {
+            Action::SetSysctl { key, value } => self.kernel.set_sysctl(key, value),
+            Action::LoadModule { name, parameters } => {
+                self.kernel
+                    .load(name, parameters, self.release(), &self.disk)
+            }
+            Action::UnloadModule { name } => self.kernel.unload(name),
+            Action::UpdateBootLoader => self.loader.update(&self.disk),
+            Action::UpdateInitialRamDisks => {
+                self.names.update(&self.disk);
+                Ok(())
+            }
+            Action::SetKernelArgument { argument, present } => {
+                self.loader.set_argument(argument, *present)
+            }
+            Action::ReloadSystemd => {
+                self.units.reload(&self.disk);
+                Ok(())
+            }
+            Action::Unit { name, verb } => {
+                let now_s = self.clock_s(now);
+                self.units.tell(name, *verb, &self.disk, now_s)
+            }
+            Action::SetFirmware { device, settings } => self.firmware.set(device, settings),
+            Action::SetPci { writes } => self.pci.set(writes),
+            Action::SetInterrupts { interrupts } => self.pci.bind(interrupts),
+            Action::RunCommand { script, .. } => self.run(script, now),
+            Action::EditSwitch { .. } | Action::SaveSwitch { .. } => self.act_on_switch(action),
+            Action::Reboot => {
+                self.reboot(now);
+                Ok(())
+            }
+            other => self.act_on_files(other, self.clock_s(now)),
+        }
+    }
+
+    /// Applies an action on files, which get this time, in seconds since 1970; any other goes to
+    /// the links.
+    fn act_on_files(&mut self, action: &Action, modified_s: u64) -> Done {
         let file = |content: Vec<u8>, mode: &str, owner: &str, group: &str| SimulatedFile {
             content,
             mode: plain_mode(mode),
@@ -379,28 +432,13 @@ impl SimulatedHost {
                 self.disk.remove(path, below.as_deref());
                 Ok(())
             }
-            Action::SetSysctl { key, value } => self.kernel.set_sysctl(key, value),
-            Action::LoadModule { name, parameters } => {
-                self.kernel
-                    .load(name, parameters, self.release(), &self.disk)
-            }
-            Action::UnloadModule { name } => self.kernel.unload(name),
-            Action::UpdateBootLoader => self.loader.update(&self.disk),
-            Action::UpdateInitialRamDisks => {
-                self.names.update(&self.disk);
-                Ok(())
-            }
-            Action::SetKernelArgument { argument, present } => {
-                self.loader.set_argument(argument, *present)
-            }
-            Action::ReloadSystemd => {
-                self.units.reload(&self.disk);
-                Ok(())
-            }
-            Action::Unit { name, verb } => {
-                let now_s = self.clock_s(now);
-                self.units.tell(name, *verb, &self.disk, now_s)
-            }
+            other => self.act_on_links(other),
+        }
+    }
+
+    /// Applies an action on netdevs; any other goes to the packages.
+    fn act_on_links(&mut self, action: &Action) -> Done {
+        match action {
             Action::SetLink {
                 netdev,
                 mtu,
@@ -414,15 +452,6 @@ impl SimulatedHost {
             Action::RemoveVlan { netdev } => self.links.remove_vlan(netdev),
             Action::ReloadLink { .. } => {
                 self.links.reload(&self.disk);
-                Ok(())
-            }
-            Action::SetFirmware { device, settings } => self.firmware.set(device, settings),
-            Action::SetPci { writes } => self.pci.set(writes),
-            Action::SetInterrupts { interrupts } => self.pci.bind(interrupts),
-            Action::RunCommand { script, .. } => self.run(script, now),
-            Action::EditSwitch { .. } | Action::SaveSwitch { .. } => self.act_on_switch(action),
-            Action::Reboot => {
-                self.reboot(now);
                 Ok(())
             }
             other => self.act_on_packages(other),

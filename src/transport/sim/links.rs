@@ -132,8 +132,12 @@ impl Links {
             );
             return (0, out);
         };
-        out.push_str(&format!("\n== networkd 644 root root \
-                               /run/systemd/netif/links/2\n|ADMIN_STATE=configured\n|NETWORK_FILE={file}\n"));
+        out.push_str(&format!(
+            "\n\
+                               == networkd 644 root root /run/systemd/netif/links/2\n\
+                               |ADMIN_STATE=configured\n\
+                               |NETWORK_FILE={file}\n"
+        ));
         for (word, path) in list_network_files(&file, disk) {
             let lines: String = disk
                 .text(&path)

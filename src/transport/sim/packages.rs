@@ -107,38 +107,9 @@ impl Packages {
 
     /// Installs all of them or none.
     pub fn install(&mut self, packages: &[PackageVersion]) -> Done {
-        for package in packages {
-            let versions = self
-                .offered
-                .get(&package.name)
-                .map(Vec::as_slice)
-                .unwrap_or_default();
-            let name = &package.name;
-            match &package.version {
-                _ if versions.is_empty() && !self.installed.contains_key(name) => {
-                    return Err((
-                        MISSING,
-                        format!("railwright: no package {name} in the repositories of this host"),
-                    ));
-                }
-                Some(version)
-                    if !versions.contains(version)
-                        && self
-                            .installed
-                            .get(name)
-                            .is_none_or(|i| i.version != *version) =>
-                {
-                    return Err((
-                        MISSING,
-                        format!(
-                            "railwright: no version {version} of package {name} in the \
-                             repositories of this host"
-                        ),
-                    ));
-                }
-                _ => {}
-            }
-        }
+        packages
+            .iter()
+            .try_for_each(|package| self.check_available(package))?;
         // What an earlier run left half done is finished first (`dpkg --configure -a`).
         self.installed
             .values_mut()
@@ -171,6 +142,38 @@ impl Packages {
             self.left_over.remove(name);
         }
         Ok(())
+    }
+
+    /// A package that is installed needs no repository, and neither does its version.
+    fn check_available(&self, package: &PackageVersion) -> Done {
+        let PackageVersion { name, version } = package;
+        let versions = self
+            .offered
+            .get(name)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let installed = self.installed.get(name);
+        if versions.is_empty() && installed.is_none() {
+            return Err((
+                MISSING,
+                format!("railwright: no package {name} in the repositories of this host"),
+            ));
+        }
+        match version {
+            Some(version)
+                if !versions.contains(version)
+                    && installed.is_none_or(|installed| installed.version != *version) =>
+            {
+                Err((
+                    MISSING,
+                    format!(
+                        "railwright: no version {version} of package {name} in the repositories \
+                         of this host"
+                    ),
+                ))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What is left of an installation that was cut off: the first package is unpacked, the rest is

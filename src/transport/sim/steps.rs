@@ -63,6 +63,42 @@ fn outcome_from_done(done: Done) -> ExecutionOutcome {
     }
 }
 
+/// How a step ends at once where its trouble keeps it from doing anything.
+fn end_without_effect(
+    action: &Action,
+    trouble: Option<&SimulatedTrouble>,
+) -> Option<SimulatedStepStart> {
+    let ended = match trouble? {
+        SimulatedTrouble::LostBefore => return Some(SimulatedStepStart::Lost),
+        SimulatedTrouble::Fails => {
+            outcome_from_done(Err((1, "no such \u{1b}[31mdevice".to_owned())))
+        }
+        SimulatedTrouble::NoEffect => outcome_from_done(Ok(())),
+        SimulatedTrouble::Echoes => {
+            let echo = serde_json::to_string(action).unwrap_or_default();
+            ExecutionOutcome::Ended {
+                code: 2,
+                stdout: echo.clone(),
+                stderr: echo,
+            }
+        }
+        _ => return None,
+    };
+    Some(SimulatedStepStart::Over(ended))
+}
+
+/// The virtual time that a step takes with this trouble.
+fn compute_step_duration(action: &Action, trouble: Option<&SimulatedTrouble>) -> Duration {
+    let usual = pace::compute_action_duration(action);
+    match trouble {
+        Some(SimulatedTrouble::GoesOn(seconds)) => usual + Duration::from_secs((*seconds).into()),
+        Some(SimulatedTrouble::Slow(factor)) => usual * (*factor).max(1),
+        Some(SimulatedTrouble::Killed) => usual / 2,
+        Some(SimulatedTrouble::PackagesLocked(_)) => Duration::ZERO,
+        _ => usual,
+    }
+}
+
 impl SimulatedHost {
     /// Begins a step.
     pub fn begin(
@@ -73,80 +109,21 @@ impl SimulatedHost {
         trouble: Option<SimulatedTrouble>,
     ) -> SimulatedStepStart {
         self.tokens.push(token.to_owned());
-        if action.is_long() {
-            match self.ended.get(token).cloned() {
-                Some(Some(done)) => return SimulatedStepStart::Over(outcome_from_done(done)),
-                Some(None) => {
-                    self.ended.remove(token);
-                    let reason = "it was ended without an exit status".to_owned();
-                    return SimulatedStepStart::Over(ExecutionOutcome::Unknown { reason });
-                }
-                None => {}
-            }
+        if let Some(earlier) = self.find_earlier_step(action, token) {
+            return earlier;
         }
-        if let Some(running) = &self.running {
-            if action.is_long() && running.token == token {
-                return SimulatedStepStart::Until(running.until);
-            }
-            let why = "railwright: an earlier step is still running on the host".to_owned();
-            return SimulatedStepStart::Over(outcome_from_done(Err((LOCKED, why))));
-        }
-        match &trouble {
-            Some(SimulatedTrouble::LostBefore) => return SimulatedStepStart::Lost,
-            Some(SimulatedTrouble::Fails) => {
-                return SimulatedStepStart::Over(outcome_from_done(Err((
-                    1,
-                    "no such \u{1b}[31mdevice".to_owned(),
-                ))));
-            }
-            Some(SimulatedTrouble::NoEffect) => {
-                return SimulatedStepStart::Over(outcome_from_done(Ok(())));
-            }
-            Some(SimulatedTrouble::Echoes) => {
-                let echo = serde_json::to_string(action).unwrap_or_default();
-                return SimulatedStepStart::Over(ExecutionOutcome::Ended {
-                    code: 2,
-                    stdout: echo.clone(),
-                    stderr: echo,
-                });
-            }
-            _ => {}
+        if let Some(without_effect) = end_without_effect(action, trouble.as_ref()) {
+            return without_effect;
         }
         if *action == Action::Reboot {
             return self.begin_reboot(now, trouble);
         }
-        let packages = matches!(
-            action,
-            Action::InstallPackages { .. }
-                | Action::RemovePackages { .. }
-                | Action::ReleasePackages { .. }
-                | Action::RefreshPackages { .. }
-        );
-        let (wait, trouble) = match self.packages_locked_until.saturating_sub(now) {
-            wait if packages && wait > pace::LOCK_PATIENCE => (
-                pace::LOCK_PATIENCE,
-                Some(SimulatedTrouble::PackagesLocked(0)),
-            ),
-            wait if packages => (wait, trouble),
-            _ => (Duration::ZERO, trouble),
-        };
-        let takes = wait
-            + match &trouble {
-                Some(SimulatedTrouble::GoesOn(seconds)) => {
-                    pace::compute_action_duration(action) + Duration::from_secs((*seconds).into())
-                }
-                Some(SimulatedTrouble::Slow(factor)) => {
-                    pace::compute_action_duration(action) * (*factor).max(1)
-                }
-                Some(SimulatedTrouble::Killed) => pace::compute_action_duration(action) / 2,
-                Some(SimulatedTrouble::PackagesLocked(_)) => Duration::ZERO,
-                _ => pace::compute_action_duration(action),
-            };
+        let (wait, trouble) = self.wait_for_package_lock(action, now, trouble);
         let silent = matches!(
             trouble,
             Some(SimulatedTrouble::GoesOn(_) | SimulatedTrouble::Killed)
         );
-        let until = now + takes;
+        let until = now + (wait + compute_step_duration(action, trouble.as_ref()));
         self.running = Some(SimulatedRunningAction {
             action: action.clone(),
             token: token.to_owned(),
@@ -158,6 +135,56 @@ impl SimulatedHost {
         } else {
             SimulatedStepStart::Until(until)
         }
+    }
+
+    /// A long step is found again by its token, whether it has ended or still runs; beside a step
+    /// that runs no other begins. Nothing where the host is free for this one.
+    fn find_earlier_step(&mut self, action: &Action, token: &str) -> Option<SimulatedStepStart> {
+        if action.is_long() {
+            match self.ended.get(token).cloned() {
+                Some(Some(done)) => return Some(SimulatedStepStart::Over(outcome_from_done(done))),
+                Some(None) => {
+                    self.ended.remove(token);
+                    let reason = "it was ended without an exit status".to_owned();
+                    let ended = ExecutionOutcome::Unknown { reason };
+                    return Some(SimulatedStepStart::Over(ended));
+                }
+                None => {}
+            }
+        }
+        let running = self.running.as_ref()?;
+        if action.is_long() && running.token == token {
+            return Some(SimulatedStepStart::Until(running.until));
+        }
+        let why = "railwright: an earlier step is still running on the host".to_owned();
+        let refused = outcome_from_done(Err((LOCKED, why)));
+        Some(SimulatedStepStart::Over(refused))
+    }
+
+    /// How long a step waits for another program that has the package manager's lock, and what
+    /// then goes wrong with it: nobody waits longer than apt does.
+    fn wait_for_package_lock(
+        &self,
+        action: &Action,
+        now: Duration,
+        trouble: Option<SimulatedTrouble>,
+    ) -> (Duration, Option<SimulatedTrouble>) {
+        let needs_lock = matches!(
+            action,
+            Action::InstallPackages { .. }
+                | Action::RemovePackages { .. }
+                | Action::ReleasePackages { .. }
+                | Action::RefreshPackages { .. }
+        );
+        if !needs_lock {
+            return (Duration::ZERO, trouble);
+        }
+        let wait = self.packages_locked_until.saturating_sub(now);
+        if wait > pace::LOCK_PATIENCE {
+            let locked = SimulatedTrouble::PackagesLocked(0);
+            return (pace::LOCK_PATIENCE, Some(locked));
+        }
+        (wait, trouble)
     }
 
     fn begin_reboot(

@@ -66,8 +66,9 @@ impl SimulatedHost {
         let counters: String = (0..8)
             .map(|n| {
                 format!(
-                    "SAI_PORT_STAT_PFC_{n}_RX_PKTS 0\nSAI_PORT_STAT_PFC_{n}_TX_PKTS \
-                     0\nSAI_QUEUE_STAT_DROPPED_PACKETS/{n} 0\n"
+                    "SAI_PORT_STAT_PFC_{n}_RX_PKTS 0\n\
+                     SAI_PORT_STAT_PFC_{n}_TX_PKTS 0\n\
+                     SAI_QUEUE_STAT_DROPPED_PACKETS/{n} 0\n"
                 )
             })
             .collect();

@@ -66,6 +66,15 @@ fn is_inactive_after_run(text: &str) -> bool {
     has_line(text, "Type=oneshot") && !has_line(text, "RemainAfterExit=yes")
 }
 
+fn new_missing_unit_error(name: &str) -> (i32, String) {
+    (
+        5,
+        format!(
+            "Failed: Unit {name} not found.\nrailwright: systemctl failed: LoadState=not-found"
+        ),
+    )
+}
+
 impl Units {
     /// What systemd has in memory: what runs, and what an enabled unit's target wants. Everything
     /// else is let go, and read from the disk whenever it is asked for.
@@ -159,59 +168,24 @@ impl Units {
     /// Tells a unit something.
     pub fn tell(&mut self, name: &str, verb: UnitVerb, disk: &Disk, now_s: u64) -> Done {
         let file = read_unit_text(name, disk);
-        let missing = || {
-            (
-                5,
-                format!(
-                    "Failed: Unit {name} not found.\nrailwright: systemctl failed: \
-                     LoadState=not-found"
-                ),
-            )
-        };
         match verb {
             UnitVerb::Mask => drop(self.masked.insert(name.to_owned())),
             UnitVerb::Unmask => drop(self.masked.remove(name)),
             UnitVerb::Disable => drop(self.enabled.remove(name)),
             UnitVerb::Enable => {
-                file.ok_or_else(missing)?;
-                if self.masked.contains(name) {
-                    return Err((
-                        1,
-                        format!("railwright: systemctl enable {name} failed: LoadState=masked"),
-                    ));
-                }
+                file.ok_or_else(|| new_missing_unit_error(name))?;
+                self.check_unmasked(name, "enable")?;
                 self.enabled.insert(name.to_owned());
             }
             UnitVerb::Stop => {
                 if let Some(unit) = self.known.get_mut(name) {
                     unit.active = false;
                 } else {
-                    file.ok_or_else(missing)?;
+                    file.ok_or_else(|| new_missing_unit_error(name))?;
                 }
             }
-            UnitVerb::Start | UnitVerb::Restart => {
-                if self.masked.contains(name) {
-                    return Err((
-                        1,
-                        format!("railwright: systemctl start {name} failed: LoadState=masked"),
-                    ));
-                }
-                // What is in memory is read anew by daemon-reload alone.
-                if self.kept(name).is_none() {
-                    let loaded = file.ok_or_else(missing)?;
-                    self.known.insert(
-                        name.to_owned(),
-                        SimulatedUnit {
-                            loaded,
-                            ..SimulatedUnit::default()
-                        },
-                    );
-                }
-                let unit = self.known.entry(name.to_owned()).or_default();
-                if verb == UnitVerb::Restart || !unit.active {
-                    (unit.active, unit.since_s) = (true, now_s);
-                }
-            }
+            UnitVerb::Start => self.start(name, file, false, now_s)?,
+            UnitVerb::Restart => self.start(name, file, true, now_s)?,
         }
         if matches!(
             verb,
@@ -219,6 +193,38 @@ impl Units {
         ) {
             // systemctl(1): these have the manager's configuration read again.
             self.reload(disk);
+        }
+        Ok(())
+    }
+
+    /// Starts a unit whose file says this; one that is active only where it is restarted.
+    fn start(&mut self, name: &str, file: Option<String>, restart: bool, now_s: u64) -> Done {
+        self.check_unmasked(name, "start")?;
+        // What is in memory is read anew by daemon-reload alone.
+        if self.kept(name).is_none() {
+            let loaded = file.ok_or_else(|| new_missing_unit_error(name))?;
+            self.known.insert(
+                name.to_owned(),
+                SimulatedUnit {
+                    loaded,
+                    ..SimulatedUnit::default()
+                },
+            );
+        }
+        let unit = self.known.entry(name.to_owned()).or_default();
+        if restart || !unit.active {
+            (unit.active, unit.since_s) = (true, now_s);
+        }
+        Ok(())
+    }
+
+    /// What systemctl says to this verb for a unit that is masked.
+    fn check_unmasked(&self, name: &str, verb: &str) -> Done {
+        if self.masked.contains(name) {
+            return Err((
+                1,
+                format!("railwright: systemctl {verb} {name} failed: LoadState=masked"),
+            ));
         }
         Ok(())
     }

@@ -173,11 +173,19 @@ mod tests {
 
     #[test]
     fn reads_what_ssh_prints() {
-        let text = "host gpu1\nuser ops\nhostname 10.0.0.1\nport 2222\nidentitiesonly \
-                    yes\nproxycommand none\nidentityfile ~/.ssh/id_a\nidentityfile /k \
-                    b\nidentityagent SSH_AUTH_SOCK\nproxyjump ops@b1:22,b2\nuserknownhostsfile \
-                    ~/.ssh/known_hosts /x/known\nglobalknownhostsfile \
-                    /etc/ssh/ssh_known_hosts\nhostkeyalias gpu-one\n";
+        let text = "host gpu1\n\
+                    user ops\n\
+                    hostname 10.0.0.1\n\
+                    port 2222\n\
+                    identitiesonly yes\n\
+                    proxycommand none\n\
+                    identityfile ~/.ssh/id_a\n\
+                    identityfile /k b\n\
+                    identityagent SSH_AUTH_SOCK\n\
+                    proxyjump ops@b1:22,b2\n\
+                    userknownhostsfile ~/.ssh/known_hosts /x/known\n\
+                    globalknownhostsfile /etc/ssh/ssh_known_hosts\n\
+                    hostkeyalias gpu-one\n";
         let config = parse_ssh_config(text, Some(std::path::Path::new("/home/a")));
         assert_eq!(
             (

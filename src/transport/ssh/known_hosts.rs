@@ -333,8 +333,16 @@ mod tests {
             "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ";
         let unknown = "odd AAAAA29kZAAAAAA=";
         let text = format!(
-            "# a comment\n\na {key}\nb {unknown} note\n{key}\na ssh-ed25519\n@odd a \
-             {key}\n@revoked a {key}\n[a]:1,b {key}\nc {}\n",
+            "# a comment\n\
+             \n\
+             a {key}\n\
+             b {unknown} note\n\
+             {key}\n\
+             a ssh-ed25519\n\
+             @odd a {key}\n\
+             @revoked a {key}\n\
+             [a]:1,b {key}\n\
+             c {}\n",
             &key[..40]
         );
         assert_eq!(

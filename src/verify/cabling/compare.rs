@@ -32,47 +32,35 @@ enum CableState<'a> {
     NotAsked,
 }
 
-/// What differs, and what nobody can tell.
-pub fn compare_cabling(scope: CablingScope, views: &Views) -> CablingComparison {
-    let plugs = Plugs::of(views, scope.names);
-    let belongs: HashMap<&CableEnd, &CableEnd> = scope
-        .cables
-        .iter()
-        .flat_map(|cable| [(&cable.from, &cable.to), (&cable.to, &cable.from)])
-        .collect();
-    let mut counts = CablingCounts::default();
-    let (mut wrong, mut findings) = (Vec::new(), Vec::new());
-    let mut silent: BTreeMap<&str, (&Silent, Vec<Plug>)> = BTreeMap::new();
-    for cable in scope.cables {
-        counts.cables += 1;
-        match classify_cable(cable, views, &plugs, &belongs) {
-            CableState::Right => counts.right += 1,
-            CableState::NotAsked => counts.not_asked += 1,
+/// What the cables came to, cable by cable.
+#[derive(Default)]
+struct ComparedCables<'a> {
+    counts: CablingCounts,
+    /// Plugs that are in another port than the file says.
+    wrong: Vec<Plug>,
+    findings: Vec<CablingFinding>,
+    /// Devices that told nothing, each with why and with its cables.
+    silent: BTreeMap<&'a str, (&'a Silent, Vec<Plug>)>,
+}
+
+impl<'a> ComparedCables<'a> {
+    fn add(&mut self, cable: &Cable, state: CableState<'a>) {
+        self.counts.cables += 1;
+        match state {
+            CableState::Right => self.counts.right += 1,
+            CableState::NotAsked => self.counts.not_asked += 1,
             CableState::Wrong(plug) => {
-                counts.wrong += 1;
-                wrong.push(plug);
+                self.counts.wrong += 1;
+                self.wrong.push(plug);
             }
             CableState::Silent(device, why) => {
-                counts.unknown += 1;
-                let plug = plug_from_cable(cable);
-                // It is told of the device that tells nothing, whichever end of the cable it is.
-                let plug = match cable.from.device == device {
-                    true => plug,
-                    false => Plug {
-                        end: cable.to.clone(),
-                        wanted: Some(cable.from.clone()),
-                        ..plug
-                    },
-                };
-                silent
-                    .entry(device)
-                    .or_insert((why, Vec::new()))
-                    .1
-                    .push(plug);
+                self.counts.unknown += 1;
+                let (_, plugs) = self.silent.entry(device).or_insert((why, Vec::new()));
+                plugs.push(plug_at_device(cable, device));
             }
             CableState::Stranger(there) => {
-                counts.wrong += 1;
-                findings.push(new_cabling_finding(
+                self.counts.wrong += 1;
+                self.findings.push(new_cabling_finding(
                     CablingFindingKind::UnknownDevice,
                     Plug {
                         found: Some(there),
@@ -81,42 +69,54 @@ pub fn compare_cabling(scope: CablingScope, views: &Views) -> CablingComparison 
                 ));
             }
             CableState::NoLink => {
-                counts.wrong += 1;
-                findings.push(new_cabling_finding(
+                self.counts.wrong += 1;
+                self.findings.push(new_cabling_finding(
                     CablingFindingKind::NoLink,
                     plug_from_cable(cable),
                 ));
             }
             CableState::Unknown(why) => {
-                counts.unknown += 1;
-                findings.push(CablingFinding {
+                self.counts.unknown += 1;
+                self.findings.push(CablingFinding {
                     why: Some(why),
                     ..new_cabling_finding(CablingFindingKind::Unknown, plug_from_cable(cable))
                 });
             }
         }
     }
+}
+
+/// What differs, and what nobody can tell.
+pub fn compare_cabling(scope: CablingScope, views: &Views) -> CablingComparison {
+    let plugs = Plugs::of(views, scope.names);
+    let belongs: HashMap<&CableEnd, &CableEnd> = scope
+        .cables
+        .iter()
+        .flat_map(|cable| [(&cable.from, &cable.to), (&cable.to, &cable.from)])
+        .collect();
+    let mut compared = ComparedCables::default();
+    for cable in scope.cables {
+        compared.add(cable, classify_cable(cable, views, &plugs, &belongs));
+    }
+    let ComparedCables {
+        mut counts,
+        wrong,
+        findings,
+        mut silent,
+    } = compared;
     counts.cables -= counts.not_asked;
     let mut all = find_cable_moves(wrong);
     all.extend(findings);
     all.extend(find_uncabled_nics(scope, &plugs, &belongs));
     // A device that has no cable in the file, and told nothing, is worth a word too.
-    for (device, why) in views
-        .iter()
-        .filter_map(|(device, view)| Some((device.as_str(), view.as_ref().err()?)))
-    {
-        silent.entry(device).or_insert((why, Vec::new()));
+    for (device, view) in views {
+        if let Err(why) = view {
+            silent.entry(device).or_insert((why, Vec::new()));
+        }
     }
-    let told = |(device, (why, plugs)): (&str, (&Silent, Vec<Plug>))| CablingFinding {
-        kind: CablingFindingKind::Silent,
-        plugs: if plugs.is_empty() {
-            vec![of_device(device)]
-        } else {
-            plugs
-        },
-        why: Some(UnknownCableReason::Silent(why.clone())),
-    };
-    all.extend(silent.into_iter().map(told));
+    for (device, (why, plugs)) in silent {
+        all.push(new_silent_device_finding(device, why, plugs));
+    }
     all.sort_by_key(|finding| {
         (
             finding.kind,
@@ -225,6 +225,31 @@ fn new_cabling_finding(kind: CablingFindingKind, plug: Plug) -> CablingFinding {
         kind,
         plugs: vec![plug],
         why: None,
+    }
+}
+
+fn new_silent_device_finding(device: &str, why: &Silent, plugs: Vec<Plug>) -> CablingFinding {
+    CablingFinding {
+        kind: CablingFindingKind::Silent,
+        plugs: if plugs.is_empty() {
+            vec![of_device(device)]
+        } else {
+            plugs
+        },
+        why: Some(UnknownCableReason::Silent(why.clone())),
+    }
+}
+
+/// The plug of a cable at the device that tells nothing, whichever end of the cable that is.
+fn plug_at_device(cable: &Cable, device: &str) -> Plug {
+    let plug = plug_from_cable(cable);
+    if cable.from.device == device {
+        return plug;
+    }
+    Plug {
+        end: cable.to.clone(),
+        wanted: Some(cable.from.clone()),
+        ..plug
     }
 }
 

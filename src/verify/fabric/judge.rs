@@ -1,6 +1,6 @@
 //! What is wrong between the two ends of a link. It does not matter which end is named first.
 
-use super::facts::EndFacts;
+use super::facts::{EndFacts, Rise};
 use super::topology::Tier;
 use super::{DesiredFabricSettings, LinkProblemKind};
 use railwright_resource::Fact;
@@ -270,92 +270,82 @@ fn of_one(end: &CheckedLinkEnd, wanted: &DesiredFabricSettings) -> Vec<LinkProbl
 /// What its counters say.
 fn check_end_counters(end: &CheckedLinkEnd, wanted: &DesiredFabricSettings) -> Vec<LinkProblem> {
     let word = end.word();
+    let unknown =
+        |said: &str| new_link_problem(LinkProblemKind::Unknown, format!("{word}: {said}"));
     let counted = match &end.facts.counted {
         Fact::Is(counted) => counted,
-        Fact::Unknown(why) => {
-            return vec![new_link_problem(
-                LinkProblemKind::Unknown,
-                format!("{word}: {why}"),
-            )];
-        }
+        Fact::Unknown(why) => return vec![unknown(why)],
         _ => return Vec::new(),
-    };
-    let pfc = end.facts.pfc.value();
-    let is_lossless = |priority: u8| {
-        wanted.lossless == Some(priority) || pfc.is_some_and(|pfc| pfc.contains(&priority))
     };
     let mut all = Vec::new();
     for rise in &counted.rises {
-        let rose = match &rise.rose {
-            Fact::Is(0) => continue,
-            Fact::Is(rose) => *rose,
-            Fact::Unknown(why) => {
-                all.push(new_link_problem(
-                    LinkProblemKind::Unknown,
-                    format!("{word}: {why}"),
-                ));
-                continue;
+        match &rise.rose {
+            Fact::Is(0) => {}
+            Fact::Is(rose) => {
+                let problem = describe_counter_rise(end, rise, wanted);
+                all.extend(problem.map(|(kind, said)| LinkProblem {
+                    kind,
+                    said: format!("{word}: {said}"),
+                    count: Some(*rose),
+                }));
             }
-            _ => continue,
-        };
-        let of = rise.priority.map_or_else(
-            || "the port".to_owned(),
-            |priority| format!("priority {priority}"),
-        );
-        let told = match (rise.meter, rise.priority) {
-            (Meter::Lost, Some(priority)) if !is_lossless(priority) => None,
-            (Meter::Lost, _) => Some((
-                LinkProblemKind::Lost,
-                format!("{word}: dropped of {of} for want of a buffer"),
-            )),
-            (Meter::Discarded, _) => Some((
-                LinkProblemKind::Unknown,
-                format!(
-                    "{word}: packets were dropped as they came; of which class, and why, is not \
-                     told"
-                ),
-            )),
-            (Meter::PauseReceived, Some(priority))
-                if pfc.is_some_and(|pfc| !pfc.contains(&priority)) =>
-            {
-                Some((
-                    LinkProblemKind::PausedElsewhere,
-                    format!("{word}: was told to pause {of}, which has no PFC here"),
-                ))
-            }
-            (Meter::PauseSent, Some(priority))
-                if pfc.is_some_and(|pfc| !pfc.contains(&priority)) =>
-            {
-                Some((
-                    LinkProblemKind::PausedElsewhere,
-                    format!("{word}: told the other end to pause {of}, which has no PFC here"),
-                ))
-            }
-            (Meter::Storms, _) => Some((
-                LinkProblemKind::Watchdog,
-                format!("{word}: the watchdog cut off a pause without end of {of}"),
-            )),
-            _ => None,
-        };
-        all.extend(told.map(|(kind, said)| LinkProblem {
-            kind,
-            said,
-            count: Some(rose),
-        }));
+            Fact::Unknown(why) => all.push(unknown(why)),
+            _ => {}
+        }
     }
-    let held = |priority: &u8| {
-        new_link_problem(
+    for priority in &counted.stormed {
+        all.push(new_link_problem(
             LinkProblemKind::Watchdog,
             format!("{word}: the watchdog holds priority {priority} down now"),
-        )
-    };
-    all.extend(counted.stormed.iter().map(held));
-    let pauses = wanted.lossless.is_some() && pfc.is_some_and(|pfc| !pfc.is_empty());
-    if pauses && counted.of_meter(Meter::PauseReceived).next().is_none() {
-        all.push(new_link_problem(
-            LinkProblemKind::Unknown,
-            format!("{word}: it counts no pause frames"),
         ));
     }
+    let has_pfc = end.facts.pfc.value().is_some_and(|pfc| !pfc.is_empty());
+    let pauses = wanted.lossless.is_some() && has_pfc;
+    if pauses && counted.of_meter(Meter::PauseReceived).next().is_none() {
+        all.push(unknown("it counts no pause frames"));
+    }
     all
+}
+
+/// What a counter that rose says of its end; nothing where it may rise.
+fn describe_counter_rise(
+    end: &CheckedLinkEnd,
+    rise: &Rise,
+    wanted: &DesiredFabricSettings,
+) -> Option<(LinkProblemKind, String)> {
+    let pfc = end.facts.pfc.value();
+    let has_pfc = |priority: u8| pfc.is_some_and(|pfc| pfc.contains(&priority));
+    let lacks_pfc = |priority: u8| pfc.is_some_and(|pfc| !pfc.contains(&priority));
+    let of = rise.priority.map_or_else(
+        || "the port".to_owned(),
+        |priority| format!("priority {priority}"),
+    );
+    match (rise.meter, rise.priority) {
+        (Meter::Lost, Some(priority))
+            if wanted.lossless != Some(priority) && !has_pfc(priority) =>
+        {
+            None
+        }
+        (Meter::Lost, _) => Some((
+            LinkProblemKind::Lost,
+            format!("dropped of {of} for want of a buffer"),
+        )),
+        (Meter::Discarded, _) => Some((
+            LinkProblemKind::Unknown,
+            "packets were dropped as they came; of which class, and why, is not told".to_owned(),
+        )),
+        (Meter::PauseReceived, Some(priority)) if lacks_pfc(priority) => Some((
+            LinkProblemKind::PausedElsewhere,
+            format!("was told to pause {of}, which has no PFC here"),
+        )),
+        (Meter::PauseSent, Some(priority)) if lacks_pfc(priority) => Some((
+            LinkProblemKind::PausedElsewhere,
+            format!("told the other end to pause {of}, which has no PFC here"),
+        )),
+        (Meter::Storms, _) => Some((
+            LinkProblemKind::Watchdog,
+            format!("the watchdog cut off a pause without end of {of}"),
+        )),
+        _ => None,
+    }
 }

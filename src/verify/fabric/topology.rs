@@ -1,5 +1,6 @@
 //! The links of the cabling file, with what stands at their ends.
 
+use railwright_knowledge::spec::cabling::{Cable, CableEnd};
 use railwright_knowledge::spec::model::SwitchRole;
 use railwright_knowledge::spec::{LoadedSpec, SwitchNode};
 use serde::Serialize;
@@ -58,66 +59,91 @@ fn find_switch_role(loaded: &LoadedSpec, switch: &SwitchNode) -> Option<SwitchRo
     loaded.spec.switches.get(switch.group)?.role
 }
 
+/// What says where a device stands.
+struct FabricTiers<'a> {
+    hosts: BTreeSet<&'a str>,
+    /// Switches with hosts on them.
+    leaves: BTreeSet<&'a str>,
+    /// What the spec says of switches.
+    roles: BTreeMap<&'a str, SwitchRole>,
+}
+
+impl<'a> FabricTiers<'a> {
+    fn of(loaded: &'a LoadedSpec, cables: &'a [Cable]) -> Self {
+        let hosts: BTreeSet<&str> = loaded.hosts.iter().map(|host| host.name.as_str()).collect();
+        let leaves = cables
+            .iter()
+            .filter(|cable| hosts.contains(cable.from.device.as_str()))
+            .map(|cable| cable.to.device.as_str())
+            .collect();
+        let mut roles = BTreeMap::new();
+        for switch in &loaded.switches {
+            if let Some(role) = find_switch_role(loaded, switch) {
+                roles.insert(switch.name.as_str(), role);
+            }
+        }
+        FabricTiers {
+            hosts,
+            leaves,
+            roles,
+        }
+    }
+
+    fn is_host(&self, device: &str) -> bool {
+        self.hosts.contains(device)
+    }
+
+    fn find_tier(&self, device: &str) -> Tier {
+        if self.is_host(device) {
+            return Tier::Host;
+        }
+        match (self.roles.get(device), self.leaves.contains(device)) {
+            (Some(SwitchRole::Leaf), _) | (None, true) => Tier::Leaf,
+            (Some(SwitchRole::Spine), _) | (None, false) => Tier::Spine,
+        }
+    }
+
+    fn build_end_point(&self, end: &CableEnd) -> EndPoint {
+        EndPoint {
+            device: end.device.clone(),
+            port: end.port.clone(),
+            tier: self.find_tier(&end.device),
+        }
+    }
+
+    fn build_link(&self, cable: &Cable, rail: Option<u32>) -> FabricLink {
+        let from = self.build_end_point(&cable.from);
+        let to = self.build_end_point(&cable.to);
+        // A spine stands above, whichever end the file names first.
+        let (from, to) = if from.tier > to.tier {
+            (to, from)
+        } else {
+            (from, to)
+        };
+        FabricLink { from, to, rail }
+    }
+}
+
 /// All links of these hosts, and those between switches; all where no hosts are named.
 pub fn list_fabric_links(loaded: &LoadedSpec, only: Option<&BTreeSet<&str>>) -> Vec<FabricLink> {
     let Some(cabling) = &loaded.cabling else {
         return Vec::new();
     };
-    let rails: BTreeMap<(&str, &str), u32> = loaded
-        .hosts
-        .iter()
-        .flat_map(|host| {
-            host.netdevs
-                .iter()
-                .map(|rail| ((host.name.as_str(), rail.port.as_str()), rail.rail))
-        })
-        .collect();
-    let hosts: BTreeSet<&str> = loaded.hosts.iter().map(|host| host.name.as_str()).collect();
-    let is_host = |device: &str| hosts.contains(device);
-    let leaves: BTreeSet<&str> = cabling
-        .cables
-        .iter()
-        .filter(|cable| is_host(&cable.from.device))
-        .map(|cable| cable.to.device.as_str())
-        .collect();
-    let roles: BTreeMap<&str, SwitchRole> = loaded
-        .switches
-        .iter()
-        .filter_map(|switch| Some((switch.name.as_str(), find_switch_role(loaded, switch)?)))
-        .collect();
-    let point = |end: &railwright_knowledge::spec::cabling::CableEnd| EndPoint {
-        device: end.device.clone(),
-        port: end.port.clone(),
-        tier: match (
-            is_host(&end.device),
-            roles.get(end.device.as_str()),
-            leaves.contains(end.device.as_str()),
-        ) {
-            (true, ..) => Tier::Host,
-            (false, Some(SwitchRole::Leaf), _) | (false, None, true) => Tier::Leaf,
-            (false, Some(SwitchRole::Spine), _) | (false, None, false) => Tier::Spine,
-        },
-    };
-    let link = |cable: &railwright_knowledge::spec::cabling::Cable| {
-        let (from, to) = (point(&cable.from), point(&cable.to));
-        let rail = rails
-            .get(&(cable.from.device.as_str(), cable.from.port.as_str()))
-            .copied();
-        // A spine stands above, whichever end the file names first.
-        if from.tier > to.tier {
-            FabricLink {
-                from: to,
-                to: from,
-                rail,
-            }
-        } else {
-            FabricLink { from, to, rail }
+    let tiers = FabricTiers::of(loaded, &cabling.cables);
+    let mut rails: BTreeMap<(&str, &str), u32> = BTreeMap::new();
+    for host in &loaded.hosts {
+        for rail in &host.netdevs {
+            rails.insert((host.name.as_str(), rail.port.as_str()), rail.rail);
         }
-    };
-    let is_asked = |cable: &&railwright_knowledge::spec::cabling::Cable| {
-        only.is_none_or(|only| {
-            !is_host(&cable.from.device) || only.contains(cable.from.device.as_str())
-        })
-    };
-    cabling.cables.iter().filter(is_asked).map(link).collect()
+    }
+    let mut links = Vec::new();
+    for cable in &cabling.cables {
+        let (device, port) = (cable.from.device.as_str(), cable.from.port.as_str());
+        if tiers.is_host(device) && only.is_some_and(|only| !only.contains(device)) {
+            continue;
+        }
+        let rail = rails.get(&(device, port)).copied();
+        links.push(tiers.build_link(cable, rail));
+    }
+    links
 }

@@ -17,30 +17,31 @@ const LINES_MAX: usize = 4000;
 /// Its first line, in which a root other than `/` would stand.
 pub const ROOT: &str = "R=''\n";
 
+/// Its end: what only a pod has, which needs nothing of what is looked for.
+const POD_FACTS: &str = r#"for f in "$R"/dev/infiniband/*; do
+    [ -c "$f" ] && say device "c ${f##*/}" || { [ -e "$f" ] && say device "- ${f##*/}"; }
+done
+say limit "$(ulimit -l)"
+while read -r k v; do [ "$k" = CapEff: ] && say capabilities "$v"; done </proc/self/status
+say end 1
+exit 0
+"#;
+
 /// The program.
 pub fn build_inspection_script(wanted: &ImageRequirements) -> String {
-    let words = |all: &[String]| sh_words(all.iter().map(String::as_str));
-    let (libraries, providers, standard) = (
-        words(&wanted.libraries),
-        words(&wanted.providers),
-        words(&machine::list_all_standard_folders()),
-    );
-    let (programs, libc) = (sh_words(PROGRAMS), quote_for_shell(LIBC));
-    let cached: Vec<String> = wanted
-        .libraries
-        .iter()
-        .map(|name| {
-            format!(
-                "-e {}",
-                quote_for_shell(&format!("/[!-~]*/{}", name.replace('.', "\\.")))
-            )
-        })
-        .collect();
-    let (cached, verbs, drivers) = (
-        cached.join(" "),
-        quote_for_shell(VERBS),
-        quote_for_shell(DRIVERS),
-    );
+    [
+        build_script_functions(wanted),
+        build_script_searches(wanted),
+        POD_FACTS.to_owned(),
+    ]
+    .concat()
+}
+
+/// The functions of sh that print what a folder holds of libraries, providers and names of drivers.
+fn build_script_functions(wanted: &ImageRequirements) -> String {
+    let libraries = sh_words(wanted.libraries.iter().map(String::as_str));
+    let providers = sh_words(wanted.providers.iter().map(String::as_str));
+    let verbs = quote_for_shell(VERBS);
     format!(
         r#"{ROOT}LC_ALL=C; export LC_ALL
 texts() {{ head -c 16777216 "$1" | tr '\000' '\n'; }}
@@ -63,7 +64,18 @@ names() {{
         [ -f "$f" ] && [ -r "$f" ] && head -c 4096 "$f" | while read -r w n o || [ -n "$w" ]; do [ "$w" = driver ] && say driver "$n $1"; done
     done
 }}
-say begin 1
+"#
+    )
+}
+
+/// The searches in their order: distribution, programs, folders of the loader, and its cache.
+fn build_script_searches(wanted: &ImageRequirements) -> String {
+    let folders = machine::list_all_standard_folders();
+    let standard = sh_words(folders.iter().map(String::as_str));
+    let (programs, libc) = (sh_words(PROGRAMS), quote_for_shell(LIBC));
+    let (drivers, cached) = (quote_for_shell(DRIVERS), build_cache_patterns(wanted));
+    format!(
+        r#"say begin 1
 for f in /etc/os-release /usr/lib/os-release; do
     [ -f "$R$f" ] && [ -r "$R$f" ] || continue
     head -c 65536 "$R$f" | while IFS= read -r l || [ -n "$l" ]; do case $l in ID=*|ID_LIKE=*) say distribution "$l";; esac; done
@@ -83,15 +95,18 @@ done
 for d in {standard}; do look "$d"; file "$d"/{libc}; done
 names {drivers}
 [ -f "$R/etc/ld.so.cache" ] && say cache '' && texts "$R/etc/ld.so.cache" | grep -ao {cached} | while read -r p; do say cached "$p"; done
-for f in "$R"/dev/infiniband/*; do
-    [ -c "$f" ] && say device "c ${{f##*/}}" || {{ [ -e "$f" ] && say device "- ${{f##*/}}"; }}
-done
-say limit "$(ulimit -l)"
-while read -r k v; do [ "$k" = CapEff: ] && say capabilities "$v"; done </proc/self/status
-say end 1
-exit 0
 "#
     )
+}
+
+/// Options of grep that find the wanted libraries by their paths in the loader's cache.
+fn build_cache_patterns(wanted: &ImageRequirements) -> String {
+    let mut options = Vec::new();
+    for name in &wanted.libraries {
+        let pattern = format!("/[!-~]*/{}", name.replace('.', "\\."));
+        options.push(format!("-e {}", quote_for_shell(&pattern)));
+    }
+    options.join(" ")
 }
 
 /// What it said, or why that is no answer.
@@ -106,63 +121,20 @@ pub fn parse_inspection_output(out: &str) -> Result<ImageContents, String> {
                 n + 1
             ));
         }
-        let nonsense = || format!("line {} of its output makes no sense", n + 1);
-        match word {
-            "begin" => begun = rest == "1",
-            "end" => ended = rest == "1",
-            "environment" => seen.of_environment.push(rest.to_owned()),
-            "configuration" => seen
-                .of_configuration
-                .extend(folder_of(rest).map(str::to_owned)),
-            "file" => {
-                let (first, path) = rest.split_once(' ').ok_or_else(nonsense)?;
-                seen.files.insert(
-                    path.to_owned(),
-                    parse_hex_bytes(first).ok_or_else(nonsense)?,
-                );
+        let recorded = match word {
+            "begin" => {
+                begun = rest == "1";
+                Some(())
             }
-            "pattern" => {
-                let (pattern, path) = rest
-                    .split_once(' ')
-                    .filter(|(pattern, _)| pattern.contains(NAME))
-                    .ok_or_else(nonsense)?;
-                seen.patterns.insert(path.to_owned(), pattern.to_owned());
+            "end" => {
+                ended = rest == "1";
+                Some(())
             }
-            "names" => {
-                let (folder, path) = rest.split_once(' ').ok_or_else(nonsense)?;
-                seen.driver_folders
-                    .insert(path.to_owned(), folder.to_owned());
-            }
-            "driver" => {
-                let (driver, folder) = rest.split_once(' ').ok_or_else(nonsense)?;
-                // A line without a name names none.
-                if driver.is_empty() {
-                    continue;
-                }
-                seen.drivers
-                    .entry(folder.to_owned())
-                    .or_default()
-                    .insert(driver.to_owned());
-            }
-            "distribution" => seen
-                .distribution
-                .extend(machine::parse_distribution_words(rest)),
-            "cache" => drop(seen.cache.get_or_insert_with(BTreeSet::new)),
-            "cached" => drop(
-                seen.cache
-                    .get_or_insert_with(BTreeSet::new)
-                    .insert(rest.to_owned()),
-            ),
-            "device" => {
-                let (sort, name) = rest.split_once(' ').ok_or_else(nonsense)?;
-                pod.devices.insert(name.to_owned(), sort == "c");
-            }
-            "limit" => rest.clone_into(&mut pod.memory_lock),
-            "capabilities" => {
-                pod.capabilities =
-                    Some(u64::from_str_radix(rest.trim(), 16).map_err(|_| nonsense())?)
-            }
-            _ => return Err(nonsense()),
+            "device" | "limit" | "capabilities" => record_pod_line(&mut pod, word, rest),
+            _ => record_image_line(&mut seen, word, rest),
+        };
+        if recorded.is_none() {
+            return Err(format!("line {} of its output makes no sense", n + 1));
         }
     }
     match begun && ended {
@@ -172,6 +144,68 @@ pub fn parse_inspection_output(out: &str) -> Result<ImageContents, String> {
         }),
         false => Err("its output has no end".to_owned()),
     }
+}
+
+/// Records a line about the image; nothing where the line makes no sense.
+fn record_image_line(seen: &mut ImageContents, word: &str, rest: &str) -> Option<()> {
+    match word {
+        "environment" => seen.of_environment.push(rest.to_owned()),
+        "configuration" => seen
+            .of_configuration
+            .extend(folder_of(rest).map(str::to_owned)),
+        "file" => {
+            let (first, path) = rest.split_once(' ')?;
+            seen.files.insert(path.to_owned(), parse_hex_bytes(first)?);
+        }
+        "pattern" => {
+            let (pattern, path) = rest.split_once(' ')?;
+            if !pattern.contains(NAME) {
+                return None;
+            }
+            seen.patterns.insert(path.to_owned(), pattern.to_owned());
+        }
+        "names" => {
+            let (folder, path) = rest.split_once(' ')?;
+            seen.driver_folders
+                .insert(path.to_owned(), folder.to_owned());
+        }
+        "driver" => {
+            let (driver, folder) = rest.split_once(' ')?;
+            // A line without a name names none.
+            if !driver.is_empty() {
+                let drivers = seen.drivers.entry(folder.to_owned()).or_default();
+                drivers.insert(driver.to_owned());
+            }
+        }
+        "distribution" => seen
+            .distribution
+            .extend(machine::parse_distribution_words(rest)),
+        "cache" => {
+            seen.cache.get_or_insert_with(BTreeSet::new);
+        }
+        "cached" => {
+            let cache = seen.cache.get_or_insert_with(BTreeSet::new);
+            cache.insert(rest.to_owned());
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+/// Records a line about what only a pod has; nothing where the line makes no sense.
+fn record_pod_line(pod: &mut PodSeen, word: &str, rest: &str) -> Option<()> {
+    match word {
+        "device" => {
+            let (sort, name) = rest.split_once(' ')?;
+            pod.devices.insert(name.to_owned(), sort == "c");
+        }
+        "limit" => rest.clone_into(&mut pod.memory_lock),
+        "capabilities" => {
+            pod.capabilities = Some(u64::from_str_radix(rest.trim(), 16).ok()?);
+        }
+        _ => return None,
+    }
+    Some(())
 }
 
 /// Bytes that `od` wrote; none of an empty file.

@@ -28,7 +28,6 @@ pub fn inspect_root(root: &RootedFolder, wanted: &ImageRequirements) -> io::Resu
         ..ImageContents::default()
     };
     let folders: BTreeSet<String> = seen.every_folder().into_iter().collect();
-    let mut settings = BTreeSet::from([DRIVERS.to_owned()]);
     for path in PROGRAMS {
         record_file_head(root, &mut seen, path)?;
     }
@@ -41,71 +40,109 @@ pub fn inspect_root(root: &RootedFolder, wanted: &ImageRequirements) -> io::Resu
         }
         let verbs = join_path(folder, VERBS);
         if seen.files.contains_key(&verbs) && wanted.libraries.iter().any(|name| name == VERBS) {
-            let bytes = read_whole_file(root, &verbs, LIBRARY)?.unwrap_or_default();
-            if let Some(names) = find_printable_runs(&bytes)
-                .find_map(|text| find_matching_path(text, |text| text.ends_with("/libibverbs.d")))
-            {
-                settings.insert(names.to_owned());
-                seen.driver_folders.insert(verbs.clone(), names.to_owned());
-            }
-            if let Some(pattern) =
-                find_printable_runs(&bytes).find_map(|text| find_matching_path(text, is_pattern))
-            {
-                seen.patterns.insert(verbs, pattern.to_owned());
-                for provider in &wanted.providers {
-                    record_file_head(root, &mut seen, &pattern.replacen(NAME, provider, 1))?;
-                }
-            }
+            record_verbs_paths(root, &mut seen, wanted, &verbs)?;
         }
-        for folder in [join_path(folder, "libibverbs"), folder.clone()] {
-            let of_provider = |name: &String| {
-                wanted
-                    .providers
-                    .iter()
-                    .any(|provider| is_of(name, provider))
-            };
-            for name in root
-                .names(&folder, LIBRARIES)?
-                .iter()
-                .filter(|name| of_provider(name))
-            {
-                record_file_head(root, &mut seen, &join_path(&folder, name))?;
-            }
-        }
+        record_providers(root, &mut seen, wanted, &join_path(folder, "libibverbs"))?;
+        record_providers(root, &mut seen, wanted, folder)?;
     }
+    let mut settings = BTreeSet::from([DRIVERS.to_owned()]);
+    settings.extend(seen.driver_folders.values().cloned());
     for folder in settings {
-        for name in root.names(&folder, NAMES)? {
-            let text = root
-                .beginning(&join_path(&folder, &name), 4096)?
-                .unwrap_or_default();
-            // A carriage return is a part of the name to libibverbs.
-            for driver in String::from_utf8_lossy(&text)
-                .split('\n')
-                .filter_map(driver_of)
-            {
-                seen.drivers
-                    .entry(folder.clone())
-                    .or_default()
-                    .insert(driver.to_owned());
-            }
+        record_driver_names(root, &mut seen, &folder)?;
+    }
+    seen.cache = read_loader_cache(root, wanted)?;
+    Ok(seen)
+}
+
+/// Records where a libibverbs looks for names of drivers and for files of providers, as its own
+/// bytes say it, and the files of wanted providers that are there.
+fn record_verbs_paths(
+    root: &RootedFolder,
+    seen: &mut ImageContents,
+    wanted: &ImageRequirements,
+    verbs: &str,
+) -> io::Result<()> {
+    let bytes = read_whole_file(root, verbs, LIBRARY)?.unwrap_or_default();
+    if let Some(names) = find_printable_runs(&bytes)
+        .find_map(|text| find_matching_path(text, |text| text.ends_with("/libibverbs.d")))
+    {
+        seen.driver_folders
+            .insert(verbs.to_owned(), names.to_owned());
+    }
+    let Some(pattern) =
+        find_printable_runs(&bytes).find_map(|text| find_matching_path(text, is_pattern))
+    else {
+        return Ok(());
+    };
+    seen.patterns.insert(verbs.to_owned(), pattern.to_owned());
+    for provider in &wanted.providers {
+        record_file_head(root, seen, &pattern.replacen(NAME, provider, 1))?;
+    }
+    Ok(())
+}
+
+/// Records the files of wanted providers that a folder holds.
+fn record_providers(
+    root: &RootedFolder,
+    seen: &mut ImageContents,
+    wanted: &ImageRequirements,
+    folder: &str,
+) -> io::Result<()> {
+    for name in root.names(folder, LIBRARIES)? {
+        if wanted
+            .providers
+            .iter()
+            .any(|provider| is_of(&name, provider))
+        {
+            record_file_head(root, seen, &join_path(folder, &name))?;
         }
     }
-    if let Some(cache) = read_whole_file(root, "/etc/ld.so.cache", LIBRARY)? {
-        let of_library = |text: &&str| {
-            text.starts_with('/')
-                && wanted
-                    .libraries
-                    .iter()
-                    .any(|name| text.ends_with(&format!("/{name}")))
-        };
-        seen.cache = Some(
-            find_printable_runs(&cache)
-                .filter(of_library)
-                .map(str::to_owned)
-                .collect(),
-        );
+    Ok(())
+}
+
+/// Records the drivers that the files of a folder of settings name.
+fn record_driver_names(
+    root: &RootedFolder,
+    seen: &mut ImageContents,
+    folder: &str,
+) -> io::Result<()> {
+    for name in root.names(folder, NAMES)? {
+        let text = root
+            .beginning(&join_path(folder, &name), 4096)?
+            .unwrap_or_default();
+        // A carriage return is a part of the name to libibverbs.
+        for driver in String::from_utf8_lossy(&text)
+            .split('\n')
+            .filter_map(driver_of)
+        {
+            seen.drivers
+                .entry(folder.to_owned())
+                .or_default()
+                .insert(driver.to_owned());
+        }
     }
-    Ok(seen)
+    Ok(())
+}
+
+/// Paths of wanted libraries in the loader's cache; nothing where there is no cache.
+fn read_loader_cache(
+    root: &RootedFolder,
+    wanted: &ImageRequirements,
+) -> io::Result<Option<BTreeSet<String>>> {
+    let Some(cache) = read_whole_file(root, "/etc/ld.so.cache", LIBRARY)? else {
+        return Ok(None);
+    };
+    let mut paths = BTreeSet::new();
+    for text in find_printable_runs(&cache).filter(|text| text.starts_with('/')) {
+        if wanted
+            .libraries
+            .iter()
+            .any(|name| text.ends_with(&format!("/{name}")))
+        {
+            paths.insert(text.to_owned());
+        }
+    }
+    Ok(Some(paths))
 }
 
 fn record_file_head(root: &RootedFolder, seen: &mut ImageContents, path: &str) -> io::Result<()> {

@@ -17,6 +17,10 @@ struct LogDifferences {
     open: Vec<String>,
 }
 
+/// What has to be in common.
+const SAME_JOB: &str =
+    "the same job: ranks, hosts, image, size of a step, operation and type of the data";
+
 /// What both logs must have in common; `rdma` is the place of the one with RDMA.
 pub(super) fn check_same_job(
     sides: &[ComparedLog<'_>; 2],
@@ -27,48 +31,18 @@ pub(super) fn check_same_job(
     let logs = sides.map(|side| side.log);
     let mut told = LogDifferences::default();
     ranks_and_hosts(&mut told, sides);
-    let [ring, other_ring] = logs.map(NcclLog::is_of_ring);
-    if ring != other_ring {
-        let program = |is_ring: bool| {
-            if is_ring {
-                "a ring without NCCL"
-            } else {
-                "NCCL"
-            }
-        };
-        told.differs.push(format!(
-            "{} with RDMA, {} over TCP",
-            program(ring),
-            program(other_ring)
-        ));
-    }
-    let said = |log: &NcclLog| {
-        log.versions
-            .iter()
-            .cloned()
-            .collect::<Vec<_>>()
-            .join(" or ")
-    };
-    if logs.iter().all(|log| !log.versions.is_empty()) && logs[0].versions != logs[1].versions {
-        told.differs.push(format!(
-            "NCCL {} with RDMA, {} over TCP",
-            said(logs[0]),
-            said(logs[1])
-        ));
-    }
+    compare_programs(&mut told, logs);
     compare_steps(&mut told, logs, figures);
     compare_tables(&mut told, sides);
-    let wanted =
-        "the same job: ranks, hosts, image, size of a step, operation and type of the data";
     if !told.differs.is_empty() {
         return CheckOutcome::failed("RW1255", told.differs.join("; "))
-            .expected(wanted)
+            .expected(SAME_JOB)
             .effect("what differs between the two may be this, and not RDMA")
             .next("railwright job render compare KIND writes a pair that is alike");
     }
     if !told.open.is_empty() {
         return CheckOutcome::unknown("RW1290", told.open.join("; "))
-            .expected(wanted)
+            .expected(SAME_JOB)
             .effect(
                 "the two are not known to be the same job, so what differs may be that, and not \
                  RDMA",
@@ -78,18 +52,48 @@ pub(super) fn check_same_job(
                  nccl-tests 2.17 or later, which name what they measure",
             );
     }
-    let ranks = find_rank_count(logs[0]).map_or(String::new(), |ranks| {
+    CheckOutcome::passed(describe_job(logs[0]))
+}
+
+/// Ranks, hosts and program of a job: `16 ranks, 2 hosts`.
+fn describe_job(log: &NcclLog) -> String {
+    let ranks = find_rank_count(log).map_or(String::new(), |ranks| {
         format!("{}, ", format_count(ranks as usize, "rank"))
     });
-    let program = if ring {
+    let program = if log.is_of_ring() {
         ", a ring with no GPU and no NCCL"
     } else {
         ""
     };
-    CheckOutcome::passed(format!(
+    format!(
         "{ranks}{}{program}",
-        format_count(logs[0].hosts().len(), "host")
-    ))
+        format_count(log.hosts().len(), "host")
+    )
+}
+
+/// Compares what sent the data: NCCL or a ring without it, and the release of NCCL.
+fn compare_programs(told: &mut LogDifferences, logs: [&NcclLog; 2]) {
+    let [ring, other_ring] = logs.map(NcclLog::is_of_ring);
+    if ring != other_ring {
+        let [with, without] = logs.map(name_program);
+        told.differs
+            .push(format!("{with} with RDMA, {without} over TCP"));
+    }
+    let [one, other] = logs.map(|log| &log.versions);
+    if !one.is_empty() && !other.is_empty() && one != other {
+        let [with, without] =
+            [one, other].map(|versions| versions.iter().cloned().collect::<Vec<_>>().join(" or "));
+        told.differs
+            .push(format!("NCCL {with} with RDMA, {without} over TCP"));
+    }
+}
+
+fn name_program(log: &NcclLog) -> &'static str {
+    if log.is_of_ring() {
+        "a ring without NCCL"
+    } else {
+        "NCCL"
+    }
 }
 
 /// How many took part, by NCCL or by nccl-tests.

@@ -146,6 +146,95 @@ impl Columns {
     }
 }
 
+/// A line below the header, with the columns by which its cells are found.
+struct TableRow<'a> {
+    cells: Vec<&'a str>,
+    columns: &'a Columns,
+}
+
+impl<'a> TableRow<'a> {
+    /// Nothing where the line has not as many cells as the header lets it have.
+    fn parse(line: &'a str, columns: &'a Columns) -> Option<Self> {
+        let cells: Vec<&str> = line.split_whitespace().take(columns.count + 1).collect();
+        if cells.len() > columns.count
+            || columns.busbw.is_empty()
+            || cells.len() + 3 < columns.count
+        {
+            return None;
+        }
+        Some(TableRow { cells, columns })
+    }
+
+    /// The cell at a place, which counts from the right.
+    fn cell(&self, place: usize) -> Option<&'a str> {
+        self.cells
+            .get(self.cells.len().checked_sub(place)?)
+            .copied()
+    }
+
+    fn number(&self, place: usize) -> Option<f64> {
+        parse_amount(self.cell(place)?)
+    }
+
+    /// Rates of the placement with this number.
+    fn rates(&self, placement: usize) -> Option<CollectiveRates> {
+        let columns = self.columns;
+        let time = columns.time.get(placement);
+        Some(CollectiveRates {
+            time_us: time.and_then(|place| self.number(*place)),
+            algbw: self.number(*columns.algbw.get(placement)?)?,
+            busbw: self.number(*columns.busbw.get(placement)?)?,
+        })
+    }
+
+    /// The size with its rates; nothing where neither placement has any.
+    fn size(&self) -> Option<CollectiveSizeResult> {
+        let size = CollectiveSizeResult {
+            bytes: self.cells.first()?.parse().ok()?,
+            out_of_place: self.rates(0),
+            in_place: self.rates(1),
+        };
+        size.busbw().is_some().then_some(size)
+    }
+
+    /// Wrong elements, in each column where somebody looked; nothing where a cell is no number.
+    fn wrong_elements(&self) -> Vec<Option<f64>> {
+        let is_checked = |cell: &&str| *cell != "N/A";
+        let mut checked = Vec::new();
+        for place in &self.columns.wrong {
+            checked.extend(self.cell(*place).filter(is_checked).map(parse_amount));
+        }
+        for place in &self.columns.deviation {
+            // Before 2.12 it is the greatest deviation, which a sum may well have; what is out of
+            // bounds is said at the end.
+            let deviation = self.cell(*place).filter(is_checked).map(parse_amount);
+            checked.extend(deviation.map(|amount| amount.map(|_| 0.0)));
+        }
+        checked
+    }
+
+    /// What the size was measured of. Only a whole line has its operation and its root in place.
+    fn operation(&self) -> MeasuredOperation {
+        let columns = self.columns;
+        let is_whole = self.cells.len() == columns.count;
+        let cell_of = |place: Option<usize>| self.cells.get(place?).copied();
+        let of_whole = |place: Option<usize>| cell_of(place.filter(|_| is_whole));
+        MeasuredOperation {
+            operation: of_whole(columns.operation).map(super::truncate_log_text),
+            data_type: cell_of(columns.data_type).map(super::truncate_log_text),
+            root: of_whole(columns.root).and_then(|cell| cell.parse().ok()),
+        }
+    }
+}
+
+/// Printed as `%5g`, so that a million errors are `1e+06` (NVIDIA/nccl-tests: src/common.cu); what
+/// cannot be read was not checked.
+fn parse_amount(text: &str) -> Option<f64> {
+    text.parse::<f64>()
+        .ok()
+        .filter(|value| value.is_finite() && *value >= 0.0)
+}
+
 impl CollectiveRun {
     /// It said its last word.
     pub fn is_over(&self) -> bool {
@@ -176,79 +265,13 @@ impl CollectiveRun {
     }
 
     fn row(&mut self, line: &str) {
-        let cells: Vec<&str> = line
-            .split_whitespace()
-            .take(self.columns.count + 1)
-            .collect();
-        let columns = &self.columns;
-        if cells.len() > columns.count
-            || columns.busbw.is_empty()
-            || cells.len() + 3 < columns.count
-        {
-            return;
-        }
-        let cell = |place: &usize| cells.get(cells.len().checked_sub(*place)?).copied();
-        let number = |place: &usize| {
-            cell(place)?
-                .parse::<f64>()
-                .ok()
-                .filter(|value| value.is_finite() && *value >= 0.0)
-        };
-        let time = |n: usize| columns.time.get(n).and_then(number);
-        let placement = |n: usize| {
-            Some(CollectiveRates {
-                time_us: time(n),
-                algbw: number(columns.algbw.get(n)?)?,
-                busbw: number(columns.busbw.get(n)?)?,
-            })
-        };
-        let Some(bytes) = cells.first().and_then(|cell| cell.parse::<u64>().ok()) else {
+        let Some(row) = TableRow::parse(line, &self.columns) else {
             return;
         };
-        let size = CollectiveSizeResult {
-            bytes,
-            out_of_place: placement(0),
-            in_place: placement(1),
-        };
-        if size.busbw().is_none() {
+        let Some(size) = row.size() else {
             return;
-        }
-        // Printed as `%5g`, so that a million errors are `1e+06` (NVIDIA/nccl-tests:
-        // src/common.cu); what cannot be read was not checked.
-        let wrong = |text: &str| {
-            text.parse::<f64>()
-                .ok()
-                .filter(|value| value.is_finite() && *value >= 0.0)
         };
-        // Before 2.12 it is the greatest deviation, which a sum may well have; what is out of
-        // bounds is said at the end.
-        let deviation = |text: &str| wrong(text).map(|_| 0.0);
-        let looked = |places: &[usize]| {
-            places
-                .iter()
-                .filter_map(cell)
-                .filter(|cell| *cell != "N/A")
-                .collect::<Vec<_>>()
-        };
-        let checked: Vec<Option<f64>> = looked(&columns.wrong)
-            .into_iter()
-            .map(wrong)
-            .chain(looked(&columns.deviation).into_iter().map(deviation))
-            .collect();
-        let is_whole = cells.len() == columns.count;
-        let of_whole = |place: Option<usize>| {
-            place
-                .filter(|_| is_whole)
-                .and_then(|at| cells.get(at).copied())
-        };
-        let of = MeasuredOperation {
-            operation: of_whole(columns.operation).map(super::truncate_log_text),
-            data_type: columns
-                .data_type
-                .and_then(|at| cells.get(at).copied())
-                .map(super::truncate_log_text),
-            root: of_whole(columns.root).and_then(|cell| cell.parse().ok()),
-        };
+        let (checked, of) = (row.wrong_elements(), row.operation());
         self.measured(size, &checked, of);
     }
 
@@ -453,8 +476,11 @@ mod tests {
         let unchecked = samples::ALL_REDUCE.replace("      0", "    N/A");
         assert_eq!(of(&unchecked)[0].unchecked, 4);
         let no_operation = "#  size count type redop root time algbw busbw #wrong time algbw busbw \
-                            #wrong\n1024 256 float 0 532.7 15.75 29.53 0 533.5 15.72 29.48 0\n1 2 \
-                            3\n9 x\n2048 256 float sum 0 nan inf -1 0 1 1 1 0\n";
+                            #wrong\n\
+                            1024 256 float 0 532.7 15.75 29.53 0 533.5 15.72 29.48 0\n\
+                            1 2 3\n\
+                            9 x\n\
+                            2048 256 float sum 0 nan inf -1 0 1 1 1 0\n";
         let run = &of(no_operation)[0];
         assert_eq!(
             (
@@ -484,8 +510,9 @@ mod tests {
     #[test]
     fn runs_follow_each_other() {
         let twice = format!(
-            "{0}# Collective test concluded: all_reduce_perf\n# Collective test starting: \
-             alltoall_perf\n{0}",
+            "{0}# Collective test concluded: all_reduce_perf\n\
+             # Collective test starting: alltoall_perf\n\
+             {0}",
             samples::ALL_REDUCE
         );
         let runs = of(&twice);

@@ -147,86 +147,109 @@ pub fn compare_nccl_logs(sides: [ComparedLog<'_>; 2]) -> LogComparison {
     }
 }
 
+/// The two logs that a comparison needs.
+const TRANSPORT_PAIR: &str = "one log over RDMA between hosts, one over TCP";
+
 /// Whether one used RDMA and the other TCP, and which.
 fn check_transport_pair(sides: &[ComparedLog<'_>; 2]) -> (CheckOutcome, Option<usize>) {
-    let wanted = "one log over RDMA between hosts, one over TCP";
-    let measured = sides
-        .map(|side| format!("{}: {}", side.name, describe_transport(&side)))
-        .join("; ");
-    let nothing = |why: &str| {
-        let told = CheckOutcome::failed("RW1252", format!("{measured}; {why}"))
-            .expected(wanted)
-            .effect("this compares nothing");
-        // Of two over TCP one was meant to use RDMA.
-        let next = match sides
-            .iter()
-            .all(|side| side.proof.transport == Transport::Socket)
-        {
-            true => format!(
-                "railwright doctor {} says why RDMA was not used",
-                sides[0].words
-            ),
-            false => "railwright job render compare KIND writes such a pair".to_owned(),
-        };
-        (told.next(next), None)
-    };
     if let Some(side) = sides.iter().find(|side| side.log.is_of_one_host()) {
-        return nothing(&format!(
+        let why = format!(
             "all ranks of {} are on one host, and nothing of it crosses the network",
             side.name
-        ));
+        );
+        return (reject_pair(sides, &why), None);
     }
-    let of = sides.map(|side| side.proof.transport);
-    let is_proven = |side: &ComparedLog<'_>| {
-        side.proof.aspects.iter().any(|(aspect, told)| {
-            *aspect == Aspect::Transport && told.verdict == CheckVerdict::Passed
-        })
-    };
     if let Some(side) = sides
         .iter()
-        .find(|side| side.proof.transport.is_rdma() && !is_proven(side))
+        .find(|side| side.proof.transport.is_rdma() && !is_transport_proven(side))
     {
-        return (
-            CheckOutcome::unknown(
-                "RW1253",
-                format!("{measured}; that {} used RDMA is not proven", side.name),
-            )
-            .expected(wanted)
-            .effect("which of both used RDMA is not known")
-            .next(format!(
-                "railwright job prove {} says what is missing",
-                side.words
-            )),
-            None,
+        let measured = format!(
+            "{}; that {} used RDMA is not proven",
+            describe_transports(sides),
+            side.name
         );
+        let next = format!("railwright job prove {} says what is missing", side.words);
+        return (report_unknown_pair(measured, next), None);
     }
-    match of {
-        [one, other] if one.is_rdma() && other == Transport::Socket => {
-            (CheckOutcome::passed(measured).expected(wanted), Some(0))
+    let rdma = match sides.map(|side| side.proof.transport) {
+        [one, other] if one.is_rdma() && other == Transport::Socket => 0,
+        [one, other] if one == Transport::Socket && other.is_rdma() => 1,
+        _ => return (explain_unfit_pair(sides), None),
+    };
+    let outcome = CheckOutcome::passed(describe_transports(sides)).expected(TRANSPORT_PAIR);
+    (outcome, Some(rdma))
+}
+
+fn is_transport_proven(side: &ComparedLog<'_>) -> bool {
+    side.proof
+        .aspects
+        .iter()
+        .any(|(aspect, told)| *aspect == Aspect::Transport && told.verdict == CheckVerdict::Passed)
+}
+
+/// Why two logs are not one with RDMA and one over TCP.
+fn explain_unfit_pair(sides: &[ComparedLog<'_>; 2]) -> CheckOutcome {
+    match sides.map(|side| side.proof.transport) {
+        of if of.contains(&Transport::Mixed) => {
+            reject_pair(sides, "one of them used both, so it is neither")
         }
-        [one, other] if one == Transport::Socket && other.is_rdma() => {
-            (CheckOutcome::passed(measured).expected(wanted), Some(1))
-        }
-        _ if of.contains(&Transport::Mixed) => nothing("one of them used both, so it is neither"),
-        [one, other] if one.is_rdma() && other.is_rdma() => nothing("both used RDMA"),
-        [Transport::Socket, Transport::Socket] => nothing("both went over TCP"),
+        [one, other] if one.is_rdma() && other.is_rdma() => reject_pair(sides, "both used RDMA"),
+        [Transport::Socket, Transport::Socket] => reject_pair(sides, "both went over TCP"),
         _ => {
             let silent = sides.iter().find(|side| {
                 matches!(side.proof.transport, Transport::Unknown | Transport::Plugin)
             });
             let words = silent.map(|side| side.words).unwrap_or_default();
-            let told = CheckOutcome::unknown("RW1253", measured)
-                .expected(wanted)
-                .effect("which of both used RDMA is not known");
-            (
-                told.next(format!(
-                    "run the job with NCCL_DEBUG=INFO and take its whole log; railwright job prove \
-                     {words} says what is missing"
-                )),
-                None,
-            )
+            let next = format!(
+                "run the job with NCCL_DEBUG=INFO and take its whole log; railwright job prove \
+                 {words} says what is missing"
+            );
+            report_unknown_pair(describe_transports(sides), next)
         }
     }
+}
+
+/// The outcome for two logs that are known not to be such a pair.
+fn reject_pair(sides: &[ComparedLog<'_>; 2], why: &str) -> CheckOutcome {
+    // Of two over TCP one was meant to use RDMA.
+    let next = match sides
+        .iter()
+        .all(|side| side.proof.transport == Transport::Socket)
+    {
+        true => format!(
+            "railwright doctor {} says why RDMA was not used",
+            sides[0].words
+        ),
+        false => "railwright job render compare KIND writes such a pair".to_owned(),
+    };
+    let measured = describe_transports(sides);
+    CheckOutcome::failed("RW1252", format!("{measured}; {why}"))
+        .expected(TRANSPORT_PAIR)
+        .effect("this compares nothing")
+        .next(next)
+}
+
+/// The outcome for two logs that do not say enough of their transport.
+fn report_unknown_pair(measured: String, next: String) -> CheckOutcome {
+    CheckOutcome::unknown("RW1253", measured)
+        .expected(TRANSPORT_PAIR)
+        .effect("which of both used RDMA is not known")
+        .next(next)
+}
+
+fn describe_transports(sides: &[ComparedLog<'_>; 2]) -> String {
+    describe_sides(sides, |side| {
+        format!("{}: {}", side.name, describe_transport(side))
+    })
+}
+
+/// A text of each of the two, in their order.
+fn describe_sides(
+    sides: &[ComparedLog<'_>; 2],
+    describe: fn(&ComparedLog<'_>) -> String,
+) -> String {
+    let [one, other] = sides;
+    format!("{}; {}", describe(one), describe(other))
 }
 
 fn describe_transport(side: &ComparedLog<'_>) -> String {
@@ -376,52 +399,70 @@ fn check_gain(sides: &[ComparedLog<'_>; 2], rdma: usize, figures: &[Figure]) -> 
 }
 
 fn no_figures(sides: &[ComparedLog<'_>; 2]) -> CheckOutcome {
+    let (measured, next) = explain_missing_figures(sides);
+    CheckOutcome::unknown("RW1254", measured)
+        .expected(format!(
+            "the times of {STEPS_MIN} steps and more, or of the same sizes of one test, in both \
+             logs"
+        ))
+        .effect("what RDMA gained is not known")
+        .next(next)
+}
+
+/// Why two logs have no figure in common, and what helps.
+fn explain_missing_figures(sides: &[ComparedLog<'_>; 2]) -> (String, &'static str) {
     let logs = sides.map(|side| side.log);
-    let told = |measured: String, next: &str| {
-        CheckOutcome::unknown("RW1254", measured)
-            .expected(format!(
-                "the times of {STEPS_MIN} steps and more, or of the same sizes of one test, in \
-                 both logs"
-            ))
-            .effect("what RDMA gained is not known")
-            .next(next)
-    };
-    let both = |each: &dyn Fn(&ComparedLog<'_>) -> String| {
-        sides.iter().map(each).collect::<Vec<_>>().join("; ")
-    };
-    let tables = logs.map(alike::find_last_table);
-    if let ([Some(_), Some(_)], Some(runs)) = (tables, alike::same_test(logs)) {
-        if let Some(place) = runs
-            .iter()
-            .position(|run| run.each.iter().all(|size| size.seconds().is_none()))
-        {
-            return told(
-                format!("the table of {} has no column of time", sides[place].name),
-                "run the test without -C, which puts the time of the CPU into its place",
-            );
+    if let [Some(_), Some(_)] = logs.map(alike::find_last_table) {
+        if let Some(runs) = alike::same_test(logs) {
+            return explain_missing_sizes(sides, runs);
         }
-        let sizes = both(&|side| {
-            format!(
-                "{} has {}",
-                side.name,
-                alike::find_last_table(side.log)
-                    .map(describe_size_range)
-                    .unwrap_or_default()
-            )
+        let tables = describe_sides(sides, |side| {
+            format!("{} has a table of nccl-tests", side.name)
         });
-        return told(
-            format!("no size with a time is in both tables: {sizes}"),
-            "run both with the same -b, -e and -f",
-        );
-    }
-    if let [Some(_), Some(_)] = tables {
-        let tables = both(&|side| format!("{} has a table of nccl-tests", side.name));
-        return told(
+        return (
             format!("{tables}, and the two are not known to be of one test"),
             "run the same test twice: railwright job render compare nccl-test writes such a pair",
         );
     }
-    let has = |side: &ComparedLog<'_>| match (
+    let next = match logs
+        .iter()
+        .any(|log| log.training.lines > 0 && log.steps.measured().is_none())
+    {
+        true => {
+            "take the logs with the times of their lines: kubectl logs --timestamps POD, which \
+             railwright job compare JOB does by itself"
+        }
+        false => "take the whole log of both jobs, each to its end",
+    };
+    (describe_sides(sides, describe_measurements), next)
+}
+
+/// Why two tables of one test have no size with a time in common, and what helps.
+fn explain_missing_sizes(
+    sides: &[ComparedLog<'_>; 2],
+    runs: [&CollectiveRun; 2],
+) -> (String, &'static str) {
+    if let Some(place) = runs
+        .iter()
+        .position(|run| run.each.iter().all(|size| size.seconds().is_none()))
+    {
+        return (
+            format!("the table of {} has no column of time", sides[place].name),
+            "run the test without -C, which puts the time of the CPU into its place",
+        );
+    }
+    let sizes = describe_sides(sides, |side| {
+        let sizes = alike::find_last_table(side.log).map(describe_size_range);
+        format!("{} has {}", side.name, sizes.unwrap_or_default())
+    });
+    (
+        format!("no size with a time is in both tables: {sizes}"),
+        "run both with the same -b, -e and -f",
+    )
+}
+
+fn describe_measurements(side: &ComparedLog<'_>) -> String {
+    match (
         side.log.steps.measured(),
         alike::find_last_table(side.log),
         side.log.training.lines,
@@ -437,18 +478,7 @@ fn no_figures(sides: &[ComparedLog<'_>; 2]) -> CheckOutcome {
             side.name,
             format_count(lines as usize, "line")
         ),
-    };
-    let next = match logs
-        .iter()
-        .any(|log| log.training.lines > 0 && log.steps.measured().is_none())
-    {
-        true => {
-            "take the logs with the times of their lines: kubectl logs --timestamps POD, which \
-             railwright job compare JOB does by itself"
-        }
-        false => "take the whole log of both jobs, each to its end",
-    };
-    told(both(&has), next)
+    }
 }
 
 /// The sizes of a table: how many, and from which to which.

@@ -74,6 +74,9 @@ pub fn explain_gpudirect_off(log: &NcclLog) -> String {
     }
 }
 
+/// What a log shows where GPUDirect carries all data.
+const DIRECT_CHANNELS: &str = "every channel between hosts with GDRDMA";
+
 /// Judges it.
 pub fn check_gpudirect(
     log: &NcclLog,
@@ -88,47 +91,29 @@ pub fn check_gpudirect(
         _ => {}
     }
     if log.is_of_ring() {
-        let none = "a ring without GPUs: memory of the hosts was sent";
-        return match expected.needs_gpudirect {
-            true => CheckOutcome::unknown("RW1206", none)
-                .expected("every channel between hosts with GDRDMA")
-                .effect("whether NICs read GPU memory is not known")
-                .next("run NCCL's tests on the GPUs: railwright job render nccl-test"),
-            false => CheckOutcome::not_applicable(none),
-        };
+        return report_ring_without_gpus(expected);
     }
     let channels = log.channels();
-    let off = |measured: String| {
-        let judgement = if expected.needs_gpudirect {
-            CheckOutcome::failed("RW1205", measured)
-        } else {
-            CheckOutcome::warning("RW1205", measured)
-        };
-        judgement
-            .expected("every channel between hosts with GDRDMA")
-            .effect(
-                "data is copied through host memory, which takes half of the bandwidth and more",
-            )
-            .next(
-                "lsmod | grep nvidia_peermem; nvidia-smi topo -m; and compare with \
-                 NCCL_NET_GDR_LEVEL",
-            )
-    };
     match of_log(log) {
         Direct::On => CheckOutcome::passed(format!(
             "on in {} between hosts",
             format_count(channels.rdma_direct as usize, "channel")
         )),
-        Direct::Partly => off(format!(
-            "off in {} of {} channels: {}",
-            channels.rdma,
-            channels.verbs(),
-            explain_gpudirect_off(log)
-        )),
-        Direct::Off => off(format!("off: {}", explain_gpudirect_off(log))),
+        Direct::Partly => {
+            let measured = format!(
+                "off in {} of {} channels: {}",
+                channels.rdma,
+                channels.verbs(),
+                explain_gpudirect_off(log)
+            );
+            report_gpudirect_off(measured, expected)
+        }
+        Direct::Off => {
+            report_gpudirect_off(format!("off: {}", explain_gpudirect_off(log)), expected)
+        }
         Direct::Unknown if expected.needs_gpudirect => {
             CheckOutcome::unknown("RW1206", "the log does not tell")
-                .expected("every channel between hosts with GDRDMA")
+                .expected(DIRECT_CHANNELS)
                 .effect("whether data is copied through host memory is not known")
                 .next("run the job with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH")
         }
@@ -136,4 +121,31 @@ pub fn check_gpudirect(
             "the log does not tell; NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH would",
         ),
     }
+}
+
+/// A ring without GPUs says nothing of GPUDirect, whatever its channels are.
+fn report_ring_without_gpus(expected: &NcclExpectations) -> CheckOutcome {
+    let none = "a ring without GPUs: memory of the hosts was sent";
+    match expected.needs_gpudirect {
+        true => CheckOutcome::unknown("RW1206", none)
+            .expected(DIRECT_CHANNELS)
+            .effect("whether NICs read GPU memory is not known")
+            .next("run NCCL's tests on the GPUs: railwright job render nccl-test"),
+        false => CheckOutcome::not_applicable(none),
+    }
+}
+
+/// A failure where GPUDirect is needed, a warning elsewhere.
+fn report_gpudirect_off(measured: String, expected: &NcclExpectations) -> CheckOutcome {
+    let outcome = if expected.needs_gpudirect {
+        CheckOutcome::failed("RW1205", measured)
+    } else {
+        CheckOutcome::warning("RW1205", measured)
+    };
+    outcome
+        .expected(DIRECT_CHANNELS)
+        .effect("data is copied through host memory, which takes half of the bandwidth and more")
+        .next(
+            "lsmod | grep nvidia_peermem; nvidia-smi topo -m; and compare with NCCL_NET_GDR_LEVEL",
+        )
 }

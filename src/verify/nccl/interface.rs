@@ -106,15 +106,9 @@ mod tests {
 
     #[test]
     fn three_forms_say_the_same() {
-        let page = "hpn0      Link encap:Ethernet  HWaddr 00:16:3e:00:00:01\n          inet6 addr: \
-                    fe80::1/64 Scope:Link\n          inet6 addr: 2408:4005::1/128 Scope:Global\n          \
-                    UP BROADCAST RUNNING MULTICAST  MTU:1500  Metric:1\n";
-        let newer = "hpn0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 1500\n        inet6 \
-                     fe80::1  prefixlen 64  scopeid 0x20<link>\n        inet6 2408:4005::1  \
-                     prefixlen 128  scopeid 0x0<global>\n";
-        let iproute = "3: hpn0@if7: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP\n    \
-                       link/ether 00:16:3e:00:00:01 brd ff:ff:ff:ff:ff:ff\n    inet6 \
-                       2408:4005::1/128 scope global\n    inet6 fe80::1/64 scope link\n";
+        let page = "hpn0      Link encap:Ethernet  HWaddr 00:16:3e:00:00:01\n          inet6 addr: fe80::1/64 Scope:Link\n          inet6 addr: 2408:4005::1/128 Scope:Global\n          UP BROADCAST RUNNING MULTICAST  MTU:1500  Metric:1\n";
+        let newer = "hpn0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 1500\n        inet6 fe80::1  prefixlen 64  scopeid 0x20<link>\n        inet6 2408:4005::1  prefixlen 128  scopeid 0x0<global>\n";
+        let iproute = "3: hpn0@if7: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP\n    link/ether 00:16:3e:00:00:01 brd ff:ff:ff:ff:ff:ff\n    inet6 2408:4005::1/128 scope global\n    inet6 fe80::1/64 scope link\n";
         for text in [page, newer, iproute] {
             assert!(of(text).unwrap().is_ready(), "{text}");
         }

@@ -4,11 +4,12 @@
 //! `lines` (a stream as lines) -> `speaker` (who says a line) -> `message` (one event of NCCL),
 //! `collective` (tables of nccl-tests), `json` (the same as an object), `traffic` (counters of the
 //! rails), `training`, `steps`, `interface` and `failure` -> `log` (all of it, in a memory that
-//! does not grow) -> `judge`. `decoder` holds them together, and `compare` sets two logs side by
-//! side (`alike`: whether they are of the same job; `operation`: what a table measured). Nothing
-//! here reads a file: bytes in, values out.
+//! does not grow) -> `judge` (with `bandwidth` and `progress`). `decoder` holds them together, and
+//! `compare` sets two logs side by side (`alike`: whether they are of the same job; `operation`:
+//! what a table measured). Nothing here reads a file: bytes in, values out.
 
 mod alike;
+mod bandwidth;
 pub mod collective;
 pub mod compare;
 pub mod decoder;
@@ -24,6 +25,7 @@ pub mod log;
 pub mod message;
 pub mod operation;
 pub mod process;
+mod progress;
 #[cfg(any(test, feature = "samples"))]
 #[allow(
     clippy::unwrap_used,
@@ -37,6 +39,8 @@ mod tests;
 mod traffic;
 pub mod training;
 pub mod transport;
+#[cfg(test)]
+mod transport_tests;
 
 pub use decoder::NcclLogDecoder;
 pub use expected::{AcsNic, NcclExpectations, ObservedRailTraffic};

@@ -49,16 +49,20 @@ pub fn render_rank_log(host: &str, pid: u32, rank: u32) -> String {
     let device = rank % 2;
     let me = format!("{host}:{pid}:{pid} [{device}] NCCL INFO");
     format!(
-        "{me} Bootstrap : Using eth0:10.0.0.1<0>\n{me} NCCL_SOCKET_IFNAME set by environment to \
-         eth0\n{me} NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB \
-         eth0:10.0.0.1<0>\n{me} Using network IB\n{me} ncclCommInitRank comm 0x5581 rank {rank} \
-         nranks 4 cudaDev {device} nvmlDev {device} busId 1b000 commId 0x9 - Init START\n{me} \
-         NET/IB : GPU Direct RDMA Enabled for HCA 0 'mlx5_0'\n{me} GPU Direct RDMA Enabled for GPU \
-         {device} / HCA {device} (distance 4 <= 5), read 0 mode Default\n{me} Channel 00/0 : \
-         {rank}[{device}] -> 1[1] via P2P/CUMEM/read\n{me} Channel 00/0 : 3[1] -> {rank}[{device}] \
-         [receive] via NET/IB/0/GDRDMA\n{me} Channel 00/0 : {rank}[{device}] -> 2[0] [send] via \
-         NET/IB/0/GDRDMA\n{me} ncclCommInitRank comm 0x5581 rank {rank} nranks 4 cudaDev {device} \
-         nvmlDev {device} busId 1b000 commId 0x9 - Init COMPLETE\n"
+        "{me} Bootstrap : Using eth0:10.0.0.1<0>\n\
+         {me} NCCL_SOCKET_IFNAME set by environment to eth0\n\
+         {me} NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>\n\
+         {me} Using network IB\n\
+         {me} ncclCommInitRank comm 0x5581 rank {rank} nranks 4 cudaDev {device} nvmlDev {device} \
+         busId 1b000 commId 0x9 - Init START\n\
+         {me} NET/IB : GPU Direct RDMA Enabled for HCA 0 'mlx5_0'\n\
+         {me} GPU Direct RDMA Enabled for GPU {device} / HCA {device} (distance 4 <= 5), read 0 \
+         mode Default\n\
+         {me} Channel 00/0 : {rank}[{device}] -> 1[1] via P2P/CUMEM/read\n\
+         {me} Channel 00/0 : 3[1] -> {rank}[{device}] [receive] via NET/IB/0/GDRDMA\n\
+         {me} Channel 00/0 : {rank}[{device}] -> 2[0] [send] via NET/IB/0/GDRDMA\n\
+         {me} ncclCommInitRank comm 0x5581 rank {rank} nranks 4 cudaDev {device} nvmlDev {device} \
+         busId 1b000 commId 0x9 - Init COMPLETE\n"
     )
 }
 
@@ -90,22 +94,31 @@ pub fn render_ring_log(network: &str) -> String {
             ),
         };
         format!(
-            "{me} comm 0x1 rank {rank} nranks 2 - Init START\n{chosen}\n{me} Using network \
-             {network}\n{me} Channel 00/0 : {rank}[0] -> {}[0] [send] via NET/{network}/0\n{me} \
-             comm 0x1 rank {rank} nranks 2 - Init COMPLETE\n",
+            "{me} comm 0x1 rank {rank} nranks 2 - Init START\n\
+             {chosen}\n\
+             {me} Using network {network}\n\
+             {me} Channel 00/0 : {rank}[0] -> {}[0] [send] via NET/{network}/0\n\
+             {me} comm 0x1 rank {rank} nranks 2 - Init COMPLETE\n",
             1 - rank
         )
     };
     format!(
-        "# Collective test starting: ring_all_reduce\n# no GPU and no NCCL: ranks of MPI in a \
-         ring, memory of the hosts\n# nThread 1 nGpus 0 minBytes 2097152 maxBytes 4194304 step: \
-         2(factor) warmup iters: 1 iters: 3 validation: 1\n#\n# Using devices\n#  Rank  0 on      \
-         node1 without a GPU\n#  Rank  1 on      node2 without a GPU\n#\n#       size         \
-         count      type   redop    root     time   algbw   busbw #wrong\n#        (B)    \
-         (elements)                               (us)  (GB/s)  (GB/s)\n{}{}{:>12}  {:>12}     \
-         float     sum      -1  52428.8  0.0400  0.0400      0\n{:>12}  {:>12}     float     sum      \
-         -1 100663.3  0.0417  0.0417      0\n# Out of bounds values : 0 OK\n# Avg bus bandwidth    \
-         : 0.04085\n#\n",
+        "# Collective test starting: ring_all_reduce\n\
+         # no GPU and no NCCL: ranks of MPI in a ring, memory of the hosts\n\
+         # nThread 1 nGpus 0 minBytes 2097152 maxBytes 4194304 step: 2(factor) warmup iters: 1 \
+         iters: 3 validation: 1\n\
+         #\n\
+         # Using devices\n\
+         #  Rank  0 on      node1 without a GPU\n\
+         #  Rank  1 on      node2 without a GPU\n\
+         #\n\
+         #       size         count      type   redop    root     time   algbw   busbw #wrong\n\
+         #        (B)    (elements)                               (us)  (GB/s)  (GB/s)\n\
+         {}{}{:>12}  {:>12}     float     sum      -1  52428.8  0.0400  0.0400      0\n\
+         {:>12}  {:>12}     float     sum      -1 100663.3  0.0417  0.0417      0\n\
+         # Out of bounds values : 0 OK\n\
+         # Avg bus bandwidth    : 0.04085\n\
+         #\n",
         rank(0),
         rank(1),
         2_097_152,

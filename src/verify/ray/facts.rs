@@ -72,10 +72,11 @@ pub struct RayClusterFacts {
 }
 
 /// What a pod is asked, in sh: the devices that it was given, and whether it has perftest.
-pub const LOOK: &str = "ls /dev/infiniband 2>/dev/null | while read -r one; do\ncase $one in \
-                        uverbs*) echo \"device $(cat \"/sys/class/infiniband_verbs/$one/ibdev\" \
-                        2>/dev/null)\" ;; esac\ndone\nif command -v ib_write_bw >/dev/null 2>&1; \
-                        then echo perftest; fi\n";
+pub const LOOK: &str = "ls /dev/infiniband 2>/dev/null | while read -r one; do\n\
+                        case $one in uverbs*) echo \"device $(cat \
+                        \"/sys/class/infiniband_verbs/$one/ibdev\" 2>/dev/null)\" ;; esac\n\
+                        done\n\
+                        if command -v ib_write_bw >/dev/null 2>&1; then echo perftest; fi\n";
 
 /// What it said; devices that have no name are told by none.
 pub fn parse_pod_facts(said: &str) -> RayPodFacts {

@@ -128,6 +128,10 @@ fn check_running_pods(found: &RayClusterFacts, name: &str, place: &str) -> Check
         ))
 }
 
+/// What gives pods the devices that they do not ask for.
+const RENDER_CLUSTER: &str = "railwright job render ray writes a cluster whose pods ask for them; \
+                              it replaces this one, as KubeRay changes no pod that runs";
+
 fn nobody_asks() -> CheckOutcome {
     CheckOutcome::failed(
         "RW1260",
@@ -135,10 +139,7 @@ fn nobody_asks() -> CheckOutcome {
     )
     .expected("each pod with the devices of every pool")
     .effect("Ray runs all the same, and what it runs goes over TCP")
-    .next(
-        "railwright job render ray writes a cluster whose pods ask for them; it replaces this one, \
-         as KubeRay changes no pod that runs",
-    )
+    .next(RENDER_CLUSTER)
 }
 
 /// Each pod asks for it, and its node gives it.
@@ -152,21 +153,7 @@ fn pool_held(found: &RayClusterFacts, pool: &Pool) -> CheckOutcome {
         .filter(|pod| !pod.asks.contains_key(&pool.resource))
         .collect();
     if !lacking.is_empty() {
-        return CheckOutcome::failed(
-            "RW1260",
-            format!(
-                "{} of {} ask for none: {}",
-                lacking.len(),
-                format_count(found.pods.len(), "pod"),
-                fold_pod_names(lacking)
-            ),
-        )
-        .expected(wanted)
-        .effect("what runs there goes over TCP, without an error")
-        .next(
-            "railwright job render ray writes a cluster whose pods ask for them; it replaces this \
-             one, as KubeRay changes no pod that runs",
-        );
+        return report_pods_without_request(lacking, found.pods.len()).expected(wanted);
     }
     let room = match &found.room {
         Ok(room) => room,
@@ -191,25 +178,42 @@ fn pool_held(found: &RayClusterFacts, pool: &Pool) -> CheckOutcome {
         .collect();
     let without: Vec<&str> = nodes.iter().copied().filter(|node| !gives(node)).collect();
     if !without.is_empty() {
-        return CheckOutcome::failed(
-            "RW1260",
-            format!(
-                "nodes that give none any more: {}",
-                nodeset::fold_node_set(&without)
-            ),
-        )
-        .expected(wanted)
-        .effect(
-            "the device plugin there is gone or lost its devices; a pod that is started again \
-             finds no place",
-        )
-        .next("railwright verify INVENTORY");
+        return report_nodes_without_pool(&without).expected(wanted);
     }
     CheckOutcome::passed(format!(
         "{} ask for it, {} give it",
         format_count(found.pods.len(), "pod"),
         format_count(nodes.len(), "node")
     ))
+}
+
+fn report_pods_without_request(lacking: Vec<&JobPod>, pods: usize) -> CheckOutcome {
+    CheckOutcome::failed(
+        "RW1260",
+        format!(
+            "{} of {} ask for none: {}",
+            lacking.len(),
+            format_count(pods, "pod"),
+            fold_pod_names(lacking)
+        ),
+    )
+    .effect("what runs there goes over TCP, without an error")
+    .next(RENDER_CLUSTER)
+}
+
+fn report_nodes_without_pool(nodes: &[&str]) -> CheckOutcome {
+    CheckOutcome::failed(
+        "RW1260",
+        format!(
+            "nodes that give none any more: {}",
+            nodeset::fold_node_set(nodes)
+        ),
+    )
+    .effect(
+        "the device plugin there is gone or lost its devices; a pod that is started again finds \
+         no place",
+    )
+    .next("railwright verify INVENTORY")
 }
 
 /// The devices are in the pods.
@@ -224,60 +228,68 @@ fn check_pod_devices(found: &RayClusterFacts) -> CheckOutcome {
         "{} or more below /dev/infiniband in each pod",
         format_count(least, "device")
     );
-    let known = found
-        .pods
-        .iter()
-        .filter_map(|looked| Some((&looked.pod, looked.inside.as_ref().ok()?)));
-    let few: Vec<(&JobPod, usize)> = known
-        .clone()
-        .map(|(pod, inside)| (pod, inside.devices.len()))
-        .filter(|(_, count)| *count < least)
-        .collect();
-    if let Some((first, count)) = few.first() {
-        let measured = format!(
-            "{} of {}: {} on {}",
-            few.len(),
-            format_count(found.pods.len(), "pod"),
-            format_count(*count, "device"),
-            fold_pod_names(few.iter().map(|(pod, _)| *pod))
-        );
-        return CheckOutcome::failed("RW1262", measured)
-            .expected(wanted)
-            .effect(
-                "the pod was given a resource whose devices are not there: NCCL finds fewer NICs, \
-                 or none",
-            )
-            .next(format!(
-                "kubectl exec {} -- ls -l /dev/infiniband; and the log of the device plugin on its \
-                 node",
-                format_pod_name(first)
-            ));
+    let (mut few, mut silent) = (Vec::new(), Vec::new());
+    let mut devices: std::collections::BTreeSet<&str> = std::collections::BTreeSet::new();
+    for looked in &found.pods {
+        match &looked.inside {
+            Ok(inside) if inside.devices.len() < least => {
+                few.push((&looked.pod, inside.devices.len()));
+            }
+            Ok(inside) => devices.extend(inside.devices.iter().map(String::as_str)),
+            Err(why) => silent.push((&looked.pod, why.as_str())),
+        }
     }
-    let silent: Vec<(&JobPod, &String)> = found
-        .pods
-        .iter()
-        .filter_map(|looked| Some((&looked.pod, looked.inside.as_ref().err()?)))
-        .collect();
-    if let Some((_, why)) = silent.first() {
-        let pods = fold_pod_names(silent.iter().map(|(pod, _)| *pod));
-        return CheckOutcome::unknown(
-            "RW1261",
-            format!("{pods} could not be looked into: {}", one_line(why, 100)),
-        )
-        .expected(wanted)
-        .effect("whether the devices are there is not known")
-        .next("kubectl auth can-i create pods/exec; kubectl exec POD -- ls /dev/infiniband");
+    if let Some(outcome) = report_missing_devices(&few, found.pods.len()) {
+        return outcome.expected(wanted);
     }
-    let all: std::collections::BTreeSet<&str> = known
-        .flat_map(|(_, inside)| inside.devices.iter().map(String::as_str))
-        .collect();
-    let names: Vec<&str> = all.into_iter().collect();
+    if let Some(outcome) = report_silent_pods(&silent) {
+        return outcome.expected(wanted);
+    }
+    let names: Vec<&str> = devices.into_iter().collect();
     CheckOutcome::passed(format!(
         "{} in each of {}",
         nodeset::fold_node_set(&names),
         format_count(found.pods.len(), "pod")
     ))
     .expected(wanted)
+}
+
+/// The failure of pods that have too few devices, each with how many it has; nothing where there is
+/// no such pod.
+fn report_missing_devices(few: &[(&JobPod, usize)], pods: usize) -> Option<CheckOutcome> {
+    let (first, count) = few.first()?;
+    let measured = format!(
+        "{} of {}: {} on {}",
+        few.len(),
+        format_count(pods, "pod"),
+        format_count(*count, "device"),
+        fold_pod_names(few.iter().map(|(pod, _)| *pod))
+    );
+    let outcome = CheckOutcome::failed("RW1262", measured)
+        .effect(
+            "the pod was given a resource whose devices are not there: NCCL finds fewer NICs, or \
+             none",
+        )
+        .next(format!(
+            "kubectl exec {} -- ls -l /dev/infiniband; and the log of the device plugin on its \
+             node",
+            format_pod_name(first)
+        ));
+    Some(outcome)
+}
+
+/// The outcome for pods that could not be looked into, each with why; nothing where there is no
+/// such pod.
+fn report_silent_pods(silent: &[(&JobPod, &str)]) -> Option<CheckOutcome> {
+    let (_, why) = silent.first()?;
+    let pods = fold_pod_names(silent.iter().map(|(pod, _)| *pod));
+    let outcome = CheckOutcome::unknown(
+        "RW1261",
+        format!("{pods} could not be looked into: {}", one_line(why, 100)),
+    )
+    .effect("whether the devices are there is not known")
+    .next("kubectl auth can-i create pods/exec; kubectl exec POD -- ls /dev/infiniband");
+    Some(outcome)
 }
 
 /// RDMA traffic between two nodes.

@@ -20,22 +20,7 @@ pub(super) fn check_image_request<'a>(
     let mut problems = check_base_and_suite(request, asked);
     let row = catalog.user_space.get(&request.fabric);
     if row.is_none() {
-        let known: Vec<&str> = catalog
-            .user_space
-            .entries()
-            .map(|entry| entry.row.name.as_str())
-            .collect();
-        let message = format!(
-            "no libraries are known for a fabric of kind `{}`",
-            one_line(&request.fabric, 40)
-        );
-        let error = Diagnostic::error("RW1271", message)
-            .state("nothing was rendered")
-            .next(format!(
-                "--fabric {}; `railwright catalog user-space` shows what is known of each",
-                known.join(" | ")
-            ));
-        problems.push(asked.at(error, "image.fabric", "nothing is known of it"));
+        problems.push(report_unknown_fabric(&request.fabric, catalog, asked));
     }
     // What is no suite at all was told already.
     let repository = row.filter(|_| is_suite(&request.suite)).and_then(|row| {
@@ -52,24 +37,7 @@ pub(super) fn check_image_request<'a>(
         .as_deref()
         .map(|name| (name, catalog.example.get(name)));
     if let Some((name, None)) = example {
-        let known = || {
-            catalog
-                .example
-                .entries()
-                .map(|entry| entry.row.name.as_str())
-        };
-        let near = find_nearest_word(name, known())
-            .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-        let error = Diagnostic::error(
-            "RW1274",
-            format!("there is no example `{}`{near}", one_line(name, 40)),
-        )
-        .state("nothing was rendered")
-        .next(format!(
-            "--example {}",
-            known().collect::<Vec<_>>().join(" | ")
-        ));
-        problems.push(asked.at(error, "image.example", "no such example"));
+        problems.push(report_unknown_example(name, catalog, asked));
     }
     match row.filter(|_| problems.is_empty()) {
         Some(row) => Ok(Sound {
@@ -80,6 +48,34 @@ pub(super) fn check_image_request<'a>(
         }),
         None => Err(problems),
     }
+}
+
+fn report_unknown_fabric(fabric: &str, catalog: &Catalog, asked: &RequestPlaces) -> Diagnostic {
+    let entries = catalog.user_space.entries();
+    let known: Vec<&str> = entries.map(|entry| entry.row.name.as_str()).collect();
+    let message = format!(
+        "no libraries are known for a fabric of kind `{}`",
+        one_line(fabric, 40)
+    );
+    let error = Diagnostic::error("RW1271", message)
+        .state("nothing was rendered")
+        .next(format!(
+            "--fabric {}; `railwright catalog user-space` shows what is known of each",
+            known.join(" | ")
+        ));
+    asked.at(error, "image.fabric", "nothing is known of it")
+}
+
+fn report_unknown_example(name: &str, catalog: &Catalog, asked: &RequestPlaces) -> Diagnostic {
+    let entries = catalog.example.entries();
+    let known: Vec<&str> = entries.map(|entry| entry.row.name.as_str()).collect();
+    let near = find_nearest_word(name, known.iter().copied())
+        .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    let message = format!("there is no example `{}`{near}", one_line(name, 40));
+    let error = Diagnostic::error("RW1274", message)
+        .state("nothing was rendered")
+        .next(format!("--example {}", known.join(" | ")));
+    asked.at(error, "image.example", "no such example")
 }
 
 /// Base and suite, each one word.
@@ -137,80 +133,97 @@ fn resolve_repository<'a>(
     asked: &RequestPlaces,
 ) -> Result<Repository<'a>, Box<Diagnostic>> {
     let Some(repository) = &row.repository else {
-        let Some(key) = &request.key else {
-            return Ok(None);
+        return match &request.key {
+            None => Ok(None),
+            Some(key) => Err(Box::new(report_needless_key(&request.fabric, key, asked))),
         };
-        let message = format!(
-            "packages for `{}` come from the distribution, whose keys the base has",
-            one_line(&request.fabric, 40)
-        );
-        let error = Diagnostic::error("RW1273", message)
-            .state("nothing was rendered")
-            .next("leave --key out");
-        let label = format!("nothing would be signed by {}", one_line(&key.path, 60));
-        return Err(Box::new(asked.at(error, "image.key", &label)));
     };
     let Some(suite) = repository.suites.get(&request.suite) else {
-        let known: Vec<&str> = repository.suites.keys().map(String::as_str).collect();
-        let message = format!(
-            "no suite of {} is known for `{}`",
-            repository.url,
-            one_line(&request.suite, 40)
-        );
-        let error = Diagnostic::error("RW1272", message)
-            .effect(
-                "packages that are built for another release lack their libraries, or bring others",
-            )
-            .state("nothing was rendered")
-            .next(format!("take a base of {}, with --suite", known.join(", ")))
-            .next(
-                "or name the suite in a row of your own: modules/catalog/user-space.yaml of the \
-                 inventory",
-            );
-        return Err(Box::new(asked.at(
-            error,
-            "image.suite",
-            "none for this release",
-        )));
-    };
-    let problem = |message: String, label: &str| {
-        let get = format!(
-            "fetch {} once, compare its fingerprint with what its maker says (gpg --show-keys \
-             FILE), keep it as keys/{}.asc",
-            repository.key, repository.name
-        );
-        let error = Diagnostic::error("RW1273", message)
-            .state("nothing was rendered")
-            .next(get);
-        Box::new(asked.at(
-            error.next(format!("then: --key keys/{}.asc", repository.name)),
-            "image.key",
-            label,
-        ))
+        let error = report_unknown_suite(&request.suite, repository, asked);
+        return Err(Box::new(error));
     };
     let Some(key) = &request.key else {
-        return Err(problem(
-            format!(
-                "packages for `{}` come from {}, and no key was given",
-                request.fabric, repository.url
-            ),
-            "",
-        ));
+        let message = format!(
+            "packages for `{}` come from {}, and no key was given",
+            request.fabric, repository.url
+        );
+        return Err(report_key(repository, asked, message, ""));
     };
     let shown = one_line(&key.path, 80);
     let Some(path) = in_context(&key.path) else {
-        return Err(problem(
+        return Err(report_key(
+            repository,
+            asked,
             format!("`{shown}` cannot be copied into the image"),
             "a path below the folder that the image is built in, without blanks",
         ));
     };
     if !is_armoured_key(&key.text) || key.text.contains("PRIVATE KEY") {
-        return Err(problem(
+        return Err(report_key(
+            repository,
+            asked,
             format!("`{shown}` is no armoured public key"),
             "`gpg --armor --export KEY` writes one",
         ));
     }
     Ok(Some((repository, suite, key, path)))
+}
+
+fn report_needless_key(
+    fabric: &str,
+    key: &RepositorySigningKey,
+    asked: &RequestPlaces,
+) -> Diagnostic {
+    let message = format!(
+        "packages for `{}` come from the distribution, whose keys the base has",
+        one_line(fabric, 40)
+    );
+    let error = Diagnostic::error("RW1273", message)
+        .state("nothing was rendered")
+        .next("leave --key out");
+    let label = format!("nothing would be signed by {}", one_line(&key.path, 60));
+    asked.at(error, "image.key", &label)
+}
+
+fn report_unknown_suite(
+    suite: &str,
+    repository: &AptRepository,
+    asked: &RequestPlaces,
+) -> Diagnostic {
+    let known: Vec<&str> = repository.suites.keys().map(String::as_str).collect();
+    let message = format!(
+        "no suite of {} is known for `{}`",
+        repository.url,
+        one_line(suite, 40)
+    );
+    let error = Diagnostic::error("RW1272", message)
+        .effect("packages that are built for another release lack their libraries, or bring others")
+        .state("nothing was rendered")
+        .next(format!("take a base of {}, with --suite", known.join(", ")))
+        .next(
+            "or name the suite in a row of your own: modules/catalog/user-space.yaml of the \
+             inventory",
+        );
+    asked.at(error, "image.suite", "none for this release")
+}
+
+/// What is wrong with the signing key, and how a right one is had.
+fn report_key(
+    repository: &AptRepository,
+    asked: &RequestPlaces,
+    message: String,
+    label: &str,
+) -> Box<Diagnostic> {
+    let get = format!(
+        "fetch {} once, compare its fingerprint with what its maker says (gpg --show-keys FILE), \
+         keep it as keys/{}.asc",
+        repository.key, repository.name
+    );
+    let error = Diagnostic::error("RW1273", message)
+        .state("nothing was rendered")
+        .next(get)
+        .next(format!("then: --key keys/{}.asc", repository.name));
+    Box::new(asked.at(error, "image.key", label))
 }
 
 /// A path as COPY takes it: a build copies only from its own folder, and reads `*`, `?`, `[` and

@@ -223,8 +223,12 @@ pub fn host(there: There) -> SimulatedHost {
         ("tool".to_owned(), vec!["1".to_owned(), "2".to_owned()]),
         ("lib".to_owned(), vec!["1".to_owned()]),
     ]);
-    let unit = "[Unit]\nDescription=of a \
-                package\n[Service]\nExecStart=/bin/svc\n[Install]\nWantedBy=multi-user.target\n";
+    let unit = "[Unit]\n\
+                Description=of a package\n\
+                [Service]\n\
+                ExecStart=/bin/svc\n\
+                [Install]\n\
+                WantedBy=multi-user.target\n";
     host.disk
         .put("/usr/lib/systemd/system/svc.service", unit.into());
     host.units.reload(&host.disk);

@@ -12,7 +12,7 @@ use railwright_plan::{NodeKind, Plan, PlanNode, PlanSelection, Unavailable};
 use railwright_resource::Disruption;
 use railwright_state::StateFolder;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// What somebody does after the run whose gate failed.
@@ -71,6 +71,8 @@ struct Watcher {
     open: BTreeSet<String>,
     /// The same at the end of the run before.
     owed: BTreeSet<String>,
+    /// How much each host had been told to do by then.
+    told: BTreeMap<String, usize>,
     seen: usize,
     spoke: bool,
 }
@@ -107,7 +109,11 @@ impl Watcher {
                         node.id,
                         self.owed
                     );
-                    self.open.insert(host);
+                    // Where the controller died before the word left it, nothing was done.
+                    let told = room.host(&host, |host| host.told.len());
+                    if self.told.get(&host).is_none_or(|before| told > *before) {
+                        self.open.insert(host);
+                    }
                 }
                 RunEvent::GateFinished { hosts, result, .. } => match result.failure() {
                     None => {
@@ -121,6 +127,11 @@ impl Watcher {
         }
         self.seen = events.len();
         self.owed = self.open.clone();
+        let hosts = room.fleet.hosts();
+        self.told = hosts
+            .iter()
+            .map(|(name, host)| (name.clone(), host.told.len()))
+            .collect();
         self.spoke |= !self.open.is_empty();
         Ok(())
     }

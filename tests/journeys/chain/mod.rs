@@ -31,23 +31,26 @@ rollout: { canary: 1, max_unavailable: 1, max_disruption: reboot }
 
 /// The cards' settings as they are delivered; the boot loader of Debian's family, with a stand-in
 /// for grub-probe, because an overlay has no disk below it; and the system's own archive.
-const DELIVERED: &str = "mkdir -p /var/opt/nvconfig\nprintf 'SRIOV_EN False(0) False(0) \
-                         False(0)\\nNUM_OF_VFS 0 0 0\\n' >/var/opt/nvconfig/0000:80:00.0\nprintf \
-                         '%s\\n' '#!/bin/sh' 'case \"$*\" in *device*) echo /dev/sda2;; *fs_uuid*) \
-                         echo 11111111-2222-3333-4444-555555555555;; *compat*|*hints*) ;; *) echo \
-                         ext2;; esac' >/usr/sbin/grub-probe\nchmod +x /usr/sbin/grub-probe; : \
-                         >/boot/vmlinuz-$(uname -r); update-grub </dev/null 2>/dev/null || \
-                         exit\nrm -rf /etc/apt/sources.list /etc/apt/sources.list.d/*; cp \
-                         /srv/archive/key.asc /usr/share/keyrings/archive.asc\necho 'deb \
-                         [signed-by=/usr/share/keyrings/archive.asc] file:/srv/archive ./' \
-                         >/etc/apt/sources.list; apt-get -q update";
+const DELIVERED: &str = "mkdir -p /var/opt/nvconfig\n\
+                         printf 'SRIOV_EN False(0) False(0) False(0)\\nNUM_OF_VFS 0 0 0\\n' \
+                         >/var/opt/nvconfig/0000:80:00.0\n\
+                         printf '%s\\n' '#!/bin/sh' 'case \"$*\" in *device*) echo /dev/sda2;; \
+                         *fs_uuid*) echo 11111111-2222-3333-4444-555555555555;; *compat*|*hints*) \
+                         ;; *) echo ext2;; esac' >/usr/sbin/grub-probe\n\
+                         chmod +x /usr/sbin/grub-probe; : >/boot/vmlinuz-$(uname -r); update-grub \
+                         </dev/null 2>/dev/null || exit\n\
+                         rm -rf /etc/apt/sources.list /etc/apt/sources.list.d/*; cp \
+                         /srv/archive/key.asc /usr/share/keyrings/archive.asc\n\
+                         echo 'deb [signed-by=/usr/share/keyrings/archive.asc] file:/srv/archive \
+                         ./' >/etc/apt/sources.list; apt-get -q update";
 
 /// Dnf's plugins are all of one package here; a host of RHEL has versionlock alone. The system's
 /// own repository has its key on the disk.
 const RED_HAT: &str = "cd /usr/lib/python3/dist-packages/dnf-plugins && mv versionlock.py /root/ \
-                       && rm -rf * && mv /root/versionlock.py . || exit\nmkdir -p /etc/yum.repos.d \
-                       /etc/pki/rpm-gpg; printf '[main]\\ngpgcheck=1\\n' \
-                       >/etc/dnf/dnf.conf\nprintf \
+                       && rm -rf * && mv /root/versionlock.py . || exit\n\
+                       mkdir -p /etc/yum.repos.d /etc/pki/rpm-gpg; printf '[main]\\ngpgcheck=1\\n' \
+                       >/etc/dnf/dnf.conf\n\
+                       printf \
                        '[base]\\nname=base\\nbaseurl=file:///srv/base/\\ngpgcheck=1\\ngpgkey=file:///srv/base/key.asc\\n' \
                        >/etc/yum.repos.d/base.repo";
 

@@ -30,9 +30,11 @@ struct Package {
 /// nothing, and the installation goes on.
 fn dkms(name: &str, build: &str) -> String {
     format!(
-        "k=$(uname -r)\nif [ -d \"/lib/modules/$k/build/\" ]; then mkdir -p \
-         \"/lib/modules/$k/updates/dkms\"\n{build}depmod -a \"$k\"\nelse echo \"Error! Your kernel \
-         headers for kernel $k cannot be found; {name} is not built\" >&2; fi\n"
+        "k=$(uname -r)\n\
+         if [ -d \"/lib/modules/$k/build/\" ]; then mkdir -p \"/lib/modules/$k/updates/dkms\"\n\
+         {build}depmod -a \"$k\"\n\
+         else echo \"Error! Your kernel headers for kernel $k cannot be found; {name} is not \
+         built\" >&2; fi\n"
     )
 }
 
@@ -136,15 +138,24 @@ fn ofed() -> Vec<Package> {
         ),
         ..package("mlnx-ofed-kernel-dkms", OFED, &["dkms"])
     };
-    let unit = "[Unit]\nDescription=openibd - configure Mellanox \
-                devices\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/etc/init.d/openibd \
-                start\nExecStop=/etc/init.d/openibd stop\n[Install]\nWantedBy=sysinit.target\n";
+    let unit = "[Unit]\n\
+                Description=openibd - configure Mellanox devices\n\
+                [Service]\n\
+                Type=oneshot\n\
+                RemainAfterExit=yes\n\
+                ExecStart=/etc/init.d/openibd start\n\
+                ExecStop=/etc/init.d/openibd stop\n\
+                [Install]\n\
+                WantedBy=sysinit.target\n";
     // Only its part that matters here: what it loads, and the hooks that it runs.
-    let openibd = "case $1 in\nstart) for m in mlx5_core mlx5_ib ib_umad rdma_cm; do modprobe $m \
-                   || exit; done\n[ ! -x /etc/infiniband/post-start-hook.sh ] || \
-                   /etc/infiniband/post-start-hook.sh ;;\nstop) [ ! -x \
-                   /etc/infiniband/pre-stop-hook.sh ] || /etc/infiniband/pre-stop-hook.sh \
-                   ;;\nesac\n";
+    let openibd = "case $1 in\n\
+                   start) for m in mlx5_core mlx5_ib ib_umad rdma_cm; do modprobe $m || exit; \
+                   done\n\
+                   [ ! -x /etc/infiniband/post-start-hook.sh ] || \
+                   /etc/infiniband/post-start-hook.sh ;;\n\
+                   stop) [ ! -x /etc/infiniband/pre-stop-hook.sh ] || \
+                   /etc/infiniband/pre-stop-hook.sh ;;\n\
+                   esac\n";
     let scripts = Package {
         files: vec![
             ("usr/lib/systemd/system/openibd.service".into(), unit.into()),
@@ -222,8 +233,12 @@ fn cuda() -> Vec<Package> {
         files: vec![("usr/bin/nvidia-persistenced".into(), program("exit 0\n"))],
         ..package("nvidia-driver-535", DRIVER, &["nvidia-dkms-535"])
     };
-    let unit = "[Service]\nType=forking\nExecStart=/usr/bin/nv-fabricmanager -c \
-                /usr/share/nvidia/nvswitch/fabricmanager.cfg\n[Install]\nWantedBy=multi-user.target\n";
+    let unit = "[Service]\n\
+                Type=forking\n\
+                ExecStart=/usr/bin/nv-fabricmanager -c \
+                /usr/share/nvidia/nvswitch/fabricmanager.cfg\n\
+                [Install]\n\
+                WantedBy=multi-user.target\n";
     let version = program(&format!("echo 'Fabric Manager version is : {DRIVER}'\n"));
     let manager = Package {
         files: vec![
@@ -426,8 +441,11 @@ fn deb(package: &Package, into: &Path) {
         format!("Depends: {}\n", package.needs.join(", "))
     };
     let control = format!(
-        "Package: {}\nVersion: {}\nArchitecture: amd64\nMaintainer: nobody \
-         <nobody@example.org>\n{needs}Description: a stand-in of the fixture\n",
+        "Package: {}\n\
+         Version: {}\n\
+         Architecture: amd64\n\
+         Maintainer: nobody <nobody@example.org>\n\
+         {needs}Description: a stand-in of the fixture\n",
         package.name, package.version
     );
     fs::create_dir_all(root.path().join("DEBIAN")).unwrap();
@@ -475,10 +493,20 @@ fn rpm(package: &Package, into: &Path) {
         .map(|(path, _)| format!("/{path}\n"))
         .collect();
     let text = format!(
-        "Name: {}\nVersion: {version}\nRelease: {release}\nSummary: a stand-in of the \
-         fixture\nLicense: none\nBuildArch: noarch\nAutoReqProv: no\n{needs}{provides}%global \
-         __os_install_post %{{nil}}\n%description\nx\n%install\ncp -a {}/. \
-         %{{buildroot}}/\n{script}%files\n{files}",
+        "Name: {}\n\
+         Version: {version}\n\
+         Release: {release}\n\
+         Summary: a stand-in of the fixture\n\
+         License: none\n\
+         BuildArch: noarch\n\
+         AutoReqProv: no\n\
+         {needs}{provides}%global __os_install_post %{{nil}}\n\
+         %description\n\
+         x\n\
+         %install\n\
+         cp -a {}/. %{{buildroot}}/\n\
+         {script}%files\n\
+         {files}",
         package.name,
         root.display()
     );

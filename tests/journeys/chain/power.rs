@@ -53,7 +53,9 @@ impl Powered {
         let fixture = Fixture::start_with(story, model, &besides)?;
         fixture.0.must(&format!(
             "mkdir -p /usr/lib/stand-ins; ln -s /usr/bin/kmod /usr/lib/stand-ins/modinfo; depmod \
-             -a {kernel}; rm -f {other}\nsetsid gid-table </dev/null >/dev/null 2>&1 &\n{prepare}",
+             -a {kernel}; rm -f {other}\n\
+             setsid gid-table </dev/null >/dev/null 2>&1 &\n\
+             {prepare}",
             kernel = model.os.kernel,
             other = if model.is_debian() {
                 "/usr/bin/dracut"

@@ -3,12 +3,12 @@
 
 use super::super::compile::{Module, ModuleResource};
 use super::super::parameters;
-use super::OfSubject;
+use super::TargetBuilder;
 use crate::template::names::TemplatePathUse;
 use railwright_base::{Label, SourceLocation};
 use std::collections::BTreeSet;
 
-impl OfSubject<'_> {
+impl TargetBuilder<'_> {
     /// Where the spec says the one thing that a part of a body was made from. What an operator's
     /// own module makes of anything but its parameters is for that module to answer for.
     pub(super) fn said_in_spec(

@@ -93,71 +93,70 @@ fn build_table_row(
     span: &Range<usize>,
     fields: Vec<CablingField>,
 ) -> Result<CablingRow, Box<Diagnostic>> {
-    let wrong = |span: Range<usize>, message: String, label: &str, next: &str| {
-        let error = Diagnostic::error("RW0149", message).at(source.name(), span, label);
-        Err(Box::new(
-            error
-                .effect("this line says of no NIC where it is plugged in")
-                .next(next),
-        ))
-    };
     let line = &source.text()[span.clone()];
-    if let Some((at, c)) = line
-        .char_indices()
-        .find(|(_, c)| c.is_control() && *c != '\t')
-    {
+    let find_control = |(at, c): (usize, char)| (c.is_control() && c != '\t').then_some((at, c));
+    if let Some((at, c)) = line.char_indices().find_map(find_control) {
         let at = span.start + at;
-        return wrong(
-            at..at + c.len_utf8(),
-            "a line has a control character".to_owned(),
-            "here",
-            "save the file as plain text",
-        );
+        let message = "a line has a control character";
+        let error =
+            Diagnostic::error("RW0149", message).at(source.name(), at..at + c.len_utf8(), "here");
+        return Err(with_line_effect(error, "save the file as plain text"));
     }
-    let raw = |field: &CablingField| &source.text()[field.span.clone()];
-    let is_open = |field: &&CablingField| {
-        raw(field).starts_with('"') && (raw(field).len() < 2 || !raw(field).ends_with('"'))
-    };
-    if let Some(field) = fields.iter().find(is_open) {
-        return wrong(
+    if let Some(field) = fields.iter().find(|field| has_open_quote(source, field)) {
+        let error = Diagnostic::error("RW0149", "a quote is not closed").at(
+            source.name(),
             field.span.clone(),
-            "a quote is not closed".to_owned(),
             "opened here",
-            "close it, in the same line",
         );
+        return Err(with_line_effect(error, "close it, in the same line"));
     }
     let count = fields.len();
     let Ok(fields) = <[CablingField; 4]>::try_from(fields) else {
-        let next = match line.contains('[') && !line.contains('"') {
-            true => {
-                "a field with a comma in its brackets has quotes: \
-                 \"gpu[01,03]\",ens0f0np0,leaf1,\"Ethernet[0,8]\""
-            }
-            false => "write host, NIC, switch and port",
-        };
-        return wrong(
-            span.clone(),
-            format!("the line has {} and not 4", format_count(count, "field")),
-            "this line",
-            next,
-        );
+        return Err(new_field_count_error(source, span, count));
     };
     if let Some((name, field)) = COLUMNS
         .iter()
         .zip(&fields)
         .find(|(_, field)| field.text.is_empty())
     {
-        return wrong(
+        let error = Diagnostic::error("RW0149", format!("the {name} is empty")).at(
+            source.name(),
             field.span.clone(),
-            format!("the {name} is empty"),
             "nothing stands here",
-            "write it, or remove the line",
         );
+        return Err(with_line_effect(error, "write it, or remove the line"));
     }
     Ok(CablingRow {
         line: number as u32 + 1,
         fields,
     })
+}
+
+fn has_open_quote(source: &SourceText, field: &CablingField) -> bool {
+    let raw = &source.text()[field.span.clone()];
+    raw.starts_with('"') && (raw.len() < 2 || !raw.ends_with('"'))
+}
+
+fn new_field_count_error(
+    source: &SourceText,
+    span: &Range<usize>,
+    count: usize,
+) -> Box<Diagnostic> {
+    let line = &source.text()[span.clone()];
+    let next = if line.contains('[') && !line.contains('"') {
+        "a field with a comma in its brackets has quotes: \
+         \"gpu[01,03]\",ens0f0np0,leaf1,\"Ethernet[0,8]\""
+    } else {
+        "write host, NIC, switch and port"
+    };
+    let message = format!("the line has {} and not 4", format_count(count, "field"));
+    let error = Diagnostic::error("RW0149", message);
+    with_line_effect(error.at(source.name(), span.clone(), "this line"), next)
+}
+
+fn with_line_effect(error: Diagnostic, next: &str) -> Box<Diagnostic> {
+    let error = error.effect("this line says of no NIC where it is plugged in");
+    Box::new(error.next(next))
 }
 
 /// The fields of a line that begins at this byte of the file.

@@ -132,10 +132,7 @@ impl DecodeProblem {
         match self {
             DecodeProblem::UnknownKey { key, known } => {
                 let key = one_line(key, 60);
-                let near = find_nearest_word(&key, known.iter().copied());
-                let label = near.map_or("nothing reads this".to_owned(), |near| {
-                    format!("did you mean `{near}`?")
-                });
+                let label = suggest_word(&key, known, "nothing reads this");
                 (
                     "RW0105",
                     format!("unknown key `{key}`"),
@@ -145,10 +142,7 @@ impl DecodeProblem {
             }
             DecodeProblem::UnknownWord { word, known } => {
                 let word = one_line(word, 60);
-                let near = find_nearest_word(&word, known.iter().copied());
-                let label = near.map_or("not a known word".to_owned(), |near| {
-                    format!("did you mean `{near}`?")
-                });
+                let label = suggest_word(&word, known, "not a known word");
                 (
                     "RW0108",
                     format!("`{word}` is no value for {subject}"),
@@ -189,6 +183,13 @@ impl DecodeProblem {
             }
             DecodeProblem::Other(text) => ("RW0106", one_line(text, 200), "here".to_owned(), None),
         }
+    }
+}
+
+fn suggest_word(word: &str, known: &[&str], otherwise: &str) -> String {
+    match find_nearest_word(word, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => otherwise.to_owned(),
     }
 }
 

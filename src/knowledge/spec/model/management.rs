@@ -111,8 +111,8 @@ pub struct ManagementVlan {
 }
 
 impl Management {
-    /// The same with what a VLAN leaves to its default filled in; a VLAN on nothing has no name
-    /// either.
+    /// Fills in the parent and the name that a VLAN leaves to their defaults; a VLAN on nothing has
+    /// no name either.
     pub fn resolved(&self) -> Management {
         let mut all = self.clone();
         if let Some(vlan) = &mut all.vlan {

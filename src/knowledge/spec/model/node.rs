@@ -144,7 +144,7 @@ pub enum ErdmaMode {
     Default,
     /// Out-of-band connections too, as NCCL makes them.
     Compat,
-    /// The same with MLNX_OFED installed.
+    /// Out-of-band connections too, with MLNX_OFED installed.
     Ofed,
 }
 

@@ -52,8 +52,8 @@ pub struct Rollout {
     /// not confirmed over a new one: from `20s` to `1h`; `3m` unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<String>,
-    /// The same of a switch, whose change has to be over by then, too: from `20s` to `2h`; `15m`
-    /// unless said otherwise.
+    /// After how long a switch takes such a change back by itself; the change has to be over by
+    /// then, too: from `20s` to `2h`; `15m` unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch_guard: Option<String>,
     /// How nodes of a Kubernetes cluster are emptied before their hosts are disturbed.
@@ -149,9 +149,9 @@ pub struct VerifySection {
     /// ports of this rate (`railwright catalog bandwidth`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_bandwidth_gbps: Option<f64>,
-    /// The same from GPU memory to GPU memory, for hosts with a path of GPUDirect. Unless said,
-    /// what the catalogue knows, else 95 % of what host memory delivers where GPU and NIC share a
-    /// PCIe switch.
+    /// The least `ib_write_bw` average of a pair from GPU memory to GPU memory, in Gb/s, for hosts
+    /// with a path of GPUDirect. Unless said, what the catalogue knows, else 95 % of what host
+    /// memory delivers where GPU and NIC share a PCIe switch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_bandwidth_gbps: Option<f64>,
     /// The greatest typical `ib_read_lat` of a pair, in microseconds.

@@ -132,9 +132,9 @@ pub struct SwitchGroup {
     /// it is what rules compare the hosts with, and nothing is done to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh: Option<Ssh>,
-    /// The same over the API of Arista EOS (eAPI, `management api http-commands`), where there is
-    /// no SSH: port 443 unless said otherwise. The user may run `bash` there, and acts through
-    /// `sudo -n` unless it is root.
+    /// How it is reached over the API of Arista EOS (eAPI, `management api http-commands`), where
+    /// there is no SSH: port 443 unless said otherwise. The user may run `bash` there, and acts
+    /// through `sudo -n` unless it is root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eapi: Option<Api>,
     /// A switch with Cumulus Linux over the API of NVUE: port 8765 unless said otherwise. It is

@@ -58,12 +58,20 @@ fn check_ssh(checker: &mut SpecChecker<'_>, at: &str, ssh: &Ssh) {
     if let Some(address) = &ssh.address {
         check_address(checker, &format!("{at}.address"), address);
     }
-    for (index, jump) in ssh
-        .jump
-        .iter()
-        .enumerate()
-        .filter(|(_, jump)| !is_jump(jump))
-    {
+    check_jump_hosts(checker, at, ssh);
+    if let Some(file) = &ssh.host_keys {
+        check_file_name(checker, &format!("{at}.host_keys"), file);
+    }
+    for (index, file) in ssh.identities.iter().enumerate() {
+        check_file_name(checker, &format!("{at}.identities[{index}]"), file);
+    }
+}
+
+fn check_jump_hosts(checker: &mut SpecChecker<'_>, at: &str, ssh: &Ssh) {
+    for (index, jump) in ssh.jump.iter().enumerate() {
+        if is_jump(jump) {
+            continue;
+        }
         let finding = new_spec_error(
             "RW0119",
             format!("`{}` cannot be a jump host", truncate_user_text(jump)),
@@ -76,29 +84,17 @@ fn check_ssh(checker: &mut SpecChecker<'_>, at: &str, ssh: &Ssh) {
             finding,
         );
     }
-    let keys = ssh
-        .host_keys
-        .iter()
-        .map(|file| (format!("{at}.host_keys"), file));
-    let identities = ssh
-        .identities
-        .iter()
-        .enumerate()
-        .map(|(index, file)| (format!("{at}.identities[{index}]"), file));
-    for (path, _) in keys
-        .chain(identities)
-        .filter(|(_, file)| file.is_empty() || file.chars().any(char::is_control))
-    {
-        checker.find(
-            &path,
-            "not a file name",
-            new_spec_error(
-                "RW0119",
-                "this cannot be a file name",
-                EFFECT,
-                "write a path relative to the inventory, or from `~/`",
-            ),
+}
+
+fn check_file_name(checker: &mut SpecChecker<'_>, path: &str, file: &str) {
+    if file.is_empty() || file.chars().any(char::is_control) {
+        let finding = new_spec_error(
+            "RW0119",
+            "this cannot be a file name",
+            EFFECT,
+            "write a path relative to the inventory, or from `~/`",
         );
+        checker.find(path, "not a file name", finding);
     }
 }
 

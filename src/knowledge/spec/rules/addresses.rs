@@ -104,73 +104,70 @@ struct Clash {
 }
 
 /// Rails may be networks of their own with the same addresses, so alike are two hosts on one rail,
-/// or two rails of one host. Rail by rail, so that the addresses of one rail only are in memory.
+/// or two rails of one host.
 fn check_duplicate_addresses(checker: &mut SpecChecker<'_>, hosts: &[Host], usable: &[bool]) {
     let hosts: Vec<&Host> = hosts.iter().filter(|host| usable[host.group]).collect();
-    let mut clashes: BTreeMap<(usize, usize), Clash> = BTreeMap::new();
-    let mut clash = |first: &Host, second: &Host, message: String| {
-        let clash = clashes
-            .entry((first.group, second.group))
-            .or_insert_with(|| Clash {
-                message,
-                hosts: BTreeSet::new(),
-            });
+    let mut clashes = AddressClashes::default();
+    for host in &hosts {
+        clashes.find_on_host(host);
+    }
+    let rails = hosts.iter().map(|host| host.netdevs.len()).max();
+    for rail in 0..rails.unwrap_or(0) {
+        clashes.find_on_rail(&hosts, rail);
+    }
+    for ((_, group), Clash { message, hosts }) in clashes.0 {
+        let hosts: Vec<String> = hosts.into_iter().collect();
+        report_address_clash(checker, group, &message, &hosts);
+    }
+}
+
+/// Clashes by the groups of the two hosts.
+#[derive(Default)]
+struct AddressClashes(BTreeMap<(usize, usize), Clash>);
+
+impl AddressClashes {
+    fn find_on_host(&mut self, host: &Host) {
+        let mut own: HashMap<IpAddr, u32> = HashMap::new();
+        for rail in &host.netdevs {
+            let Some(address) = address_of(rail) else {
+                continue;
+            };
+            let rail = rail.rail;
+            if let Some(other) = own.insert(address, rail) {
+                let name = &host.name;
+                let message = format!("rails {other} and {rail} of {name} both get {address}");
+                self.add(host, host, message);
+            }
+        }
+    }
+
+    /// Rail by rail, so that the addresses of one rail only are in memory.
+    fn find_on_rail(&mut self, hosts: &[&Host], rail: usize) {
+        let mut taken: HashMap<IpAddr, &Host> = HashMap::with_capacity(hosts.len());
+        for host in hosts {
+            let Some(address) = host.netdevs.get(rail).and_then(address_of) else {
+                continue;
+            };
+            if let Some(other) = taken.insert(address, host)
+                && other.name != host.name
+            {
+                let (one, two) = (&other.name, &host.name);
+                let message = format!("{one} and {two} both get {address} on rail {rail}");
+                self.add(other, host, message);
+            }
+        }
+    }
+
+    /// The first message of a pair of groups stays.
+    fn add(&mut self, first: &Host, second: &Host, message: String) {
+        let clash = self.0.entry((first.group, second.group));
+        let clash = clash.or_insert_with(|| Clash {
+            message,
+            hosts: BTreeSet::new(),
+        });
         clash
             .hosts
             .extend([first.name.clone(), second.name.clone()]);
-    };
-    for host in &hosts {
-        let mut own: HashMap<IpAddr, u32> = HashMap::new();
-        for (rail, address) in host
-            .netdevs
-            .iter()
-            .filter_map(|rail| Some((rail.rail, address_of(rail)?)))
-        {
-            if let Some(other) = own.insert(address, rail) {
-                clash(
-                    host,
-                    host,
-                    format!(
-                        "rails {other} and {rail} of {} both get {address}",
-                        host.name
-                    ),
-                );
-            }
-        }
-    }
-    for rail in 0..hosts
-        .iter()
-        .map(|host| host.netdevs.len())
-        .max()
-        .unwrap_or(0)
-    {
-        let mut taken: HashMap<IpAddr, &Host> = HashMap::with_capacity(hosts.len());
-        for (host, address) in hosts
-            .iter()
-            .filter_map(|host| Some((*host, address_of(host.netdevs.get(rail)?)?)))
-        {
-            if let Some(other) = taken
-                .insert(address, host)
-                .filter(|other| other.name != host.name)
-            {
-                clash(
-                    other,
-                    host,
-                    format!(
-                        "{} and {} both get {address} on rail {rail}",
-                        other.name, host.name
-                    ),
-                );
-            }
-        }
-    }
-    for ((_, group), Clash { message, hosts }) in clashes {
-        report_address_clash(
-            checker,
-            group,
-            &message,
-            &hosts.into_iter().collect::<Vec<_>>(),
-        );
     }
 }
 

@@ -1,7 +1,7 @@
 //! The fabric: its MTU and the numbers of the lossless class.
 
 use super::{SpecChecker, new_spec_error};
-use crate::spec::model::{Fabric, FabricKind, Lossless};
+use crate::spec::model::{Cnp, Fabric, FabricKind, Lossless};
 use railwright_resource::link_qos::settings::CABLE_LENGTH_MAX_M;
 
 /// The smallest MTU of IPv4 (RFC 791) and the largest of current Ethernet NICs (mlx5: 9978).
@@ -73,7 +73,13 @@ fn check_lossless(checker: &mut SpecChecker<'_>, lossless: &Lossless) {
             finding,
         );
     }
-    let Some(cnp) = &lossless.cnp else { return };
+    if let Some(cnp) = &lossless.cnp {
+        check_cnp(checker, lossless, cnp);
+    }
+}
+
+/// Congestion notifications have a class of their own, apart from the data's.
+fn check_cnp(checker: &mut SpecChecker<'_>, lossless: &Lossless, cnp: &Cnp) {
     check_priority(checker, "fabric.lossless.cnp.priority", cnp.priority);
     check_dscp(checker, "fabric.lossless.cnp.dscp", cnp.dscp);
     if cnp.priority == lossless.priority {

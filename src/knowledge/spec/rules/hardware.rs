@@ -115,24 +115,10 @@ fn is_number(text: &str) -> bool {
 }
 
 fn check_direct(checker: &mut SpecChecker<'_>, at: &str, direct: &GpuDirect) {
-    let effect = "the module would be built from something else than was meant";
-    let said = [
-        ("source", &direct.source),
-        ("sha256", &direct.sha256),
-        ("version", &direct.version),
-    ];
     if direct.path != GpuDirectPath::NvPeerMem {
-        for (key, _) in said.iter().filter(|(_, value)| value.is_some()) {
-            let finding = new_spec_error(
-                "RW0122",
-                format!("`{key}` belongs to `path: nv-peer-mem`"),
-                "nothing is built for this path, so it would be ignored",
-                format!("remove `{key}`, or set `path: nv-peer-mem`"),
-            );
-            checker.find(&format!("{at}.{key}"), "not used", finding);
-        }
-        return;
+        return report_unused_direct_keys(checker, at, direct);
     }
+    let effect = "the module would be built from something else than was meant";
     if let Some(sum) = direct
         .sha256
         .as_deref()
@@ -153,129 +139,100 @@ fn check_direct(checker: &mut SpecChecker<'_>, at: &str, direct: &GpuDirect) {
     let Some(source) = direct.source.as_deref() else {
         return;
     };
+    let has_sum = direct.sha256.is_some();
+    let fault = find_source_fault(source, has_sum, checker.complete);
+    if let Some((key, label, message, fix)) = fault {
+        let finding = new_spec_error("RW0122", message, effect, fix);
+        checker.find(&format!("{at}.{key}"), label, finding);
+    }
+}
+
+fn report_unused_direct_keys(checker: &mut SpecChecker<'_>, at: &str, direct: &GpuDirect) {
+    for (key, value) in [
+        ("source", &direct.source),
+        ("sha256", &direct.sha256),
+        ("version", &direct.version),
+    ] {
+        if value.is_none() {
+            continue;
+        }
+        let finding = new_spec_error(
+            "RW0122",
+            format!("`{key}` belongs to `path: nv-peer-mem`"),
+            "nothing is built for this path, so it would be ignored",
+            format!("remove `{key}`, or set `path: nv-peer-mem`"),
+        );
+        checker.find(&format!("{at}.{key}"), "not used", finding);
+    }
+}
+
+const TARBALL_ENDINGS: [&str; 5] = [".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2"];
+
+/// The key, the label, what is wrong and what to write. `complete` is false where a checksum may
+/// stand in a part that did not decode.
+fn find_source_fault(
+    source: &str,
+    has_sum: bool,
+    complete: bool,
+) -> Option<(&'static str, &'static str, &'static str, &'static str)> {
+    if !is_one_word(source) {
+        let fix = "write `URL#REVISION`, or the path or URL of a tarball";
+        return Some(("source", "not a source", "this is no source", fix));
+    }
     // A tarball lies on the host, or is fetched by its URL; its name says that it is one.
-    let has_name_of_one = [".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2"]
-        .iter()
-        .any(|ending| source.ends_with(ending));
-    let (is_tarball, has_revision) = (
-        source.starts_with('/') || has_name_of_one,
-        source
-            .split_once('#')
-            .is_some_and(|(_, revision)| is_one_word(revision)),
-    );
-    let (path, label, message, fix) = match () {
-        () if !is_one_word(source) => (
-            "source",
-            "not a source",
-            "this is no source",
-            "write `URL#REVISION`, or the path or URL of a tarball",
-        ),
-        () if checker.complete && is_tarball && direct.sha256.is_none() => (
+    let is_tarball = source.starts_with('/')
+        || TARBALL_ENDINGS
+            .iter()
+            .any(|ending| source.ends_with(ending));
+    if is_tarball {
+        return (complete && !has_sum).then_some((
             "source",
             "no `sha256` beside it",
             "a tarball needs its checksum",
             "add `sha256:` with what `sha256sum FILE` prints",
-        ),
-        () if !is_tarball && !has_revision => (
+        ));
+    }
+    let revision = source.split_once('#').map(|(_, revision)| revision);
+    if !revision.is_some_and(is_one_word) {
+        return Some((
             "source",
             "no `#REVISION`",
             "a git source needs a revision",
             "add one, such as `#1.0-9`",
-        ),
-        () if !is_tarball && direct.sha256.is_some() => (
-            "sha256",
-            "not used",
-            "a git revision is its own checksum",
-            "remove `sha256`",
-        ),
-        () => return,
-    };
-    checker.find(
-        &format!("{at}.{path}"),
-        label,
-        new_spec_error("RW0122", message, effect, fix),
-    );
+        ));
+    }
+    has_sum.then_some((
+        "sha256",
+        "not used",
+        "a git revision is its own checksum",
+        "remove `sha256`",
+    ))
 }
 
+const NICS_EFFECT: &str = "no link of these hosts would be set up";
+
 fn check_nics(checker: &mut SpecChecker<'_>, at: &str, nics: &Nics, group: &NodeGroup) {
-    let effect = "no link of these hosts would be set up";
     let rails = nics.rails.unwrap_or(1);
     if !(1..=RAILS_MAX).contains(&rails) {
         let finding = new_spec_error(
             "RW0123",
             format!("a host cannot have {rails} rails"),
-            effect,
+            NICS_EFFECT,
             format!("write a number from 1 to {RAILS_MAX}; remove `nics` for hosts with none"),
         );
         checker.find(&format!("{at}.rails"), "out of range", finding);
         return;
     }
     if nics.model.trim().is_empty() {
-        checker.find(
-            &format!("{at}.model"),
-            "empty",
-            new_spec_error(
-                "RW0123",
-                "the NIC has no model",
-                effect,
-                "write it, such as `ConnectX-6` or `soft-roce`",
-            ),
-        );
-    }
-    let path = format!("{at}.netdev");
-    if let Some(unknown) = list_placeholders(&nics.netdev)
-        .into_iter()
-        .find(|name| *name != "rail")
-    {
         let finding = new_spec_error(
             "RW0123",
-            format!(
-                "`{{{}}}` stands for nothing here",
-                truncate_user_text(unknown)
-            ),
-            effect,
-            "`{rail}` can be used; it counts from 0",
+            "the NIC has no model",
+            NICS_EFFECT,
+            "write it, such as `ConnectX-6` or `soft-roce`",
         );
-        checker.find(&path, "unknown placeholder", finding);
-    } else if rails > 1 && !nics.netdev.contains("{rail}") {
-        let finding = new_spec_error(
-            "RW0123",
-            format!(
-                "{rails} rails share the netdev `{}`",
-                truncate_user_text(&nics.netdev)
-            ),
-            effect,
-            "use `{rail}` in the name, such as `ens{rail}f0np0`",
-        );
-        checker.find(&path, "the same for every rail", finding);
-    } else if let Some(id) = nics.vlan.filter(|_| nics.netdev.contains('.')) {
-        let fix = format!("name the port in `netdev`: the VLAN's netdev is `PORT.{id}`");
-        checker.find(
-            &path,
-            "a VLAN itself",
-            new_spec_error(
-                "RW0123",
-                format!("VLAN {id} would sit on a VLAN"),
-                effect,
-                fix,
-            ),
-        );
-    } else if !is_netdev(&rail_netdev(nics, rails - 1)) {
-        let fix = format!("use letters, digits, `.`, `_` and `-`, at most {NETDEV_LENGTH_MAX}");
-        checker.find(
-            &path,
-            "not a netdev",
-            new_spec_error(
-                "RW0123",
-                format!(
-                    "`{}` cannot be a netdev",
-                    truncate_user_text(&rail_netdev(nics, rails - 1))
-                ),
-                effect,
-                fix,
-            ),
-        );
+        checker.find(&format!("{at}.model"), "empty", finding);
     }
+    check_netdev_pattern(checker, &format!("{at}.netdev"), nics, rails);
     if let Some(id) = nics.vlan {
         management::check_id(checker, &format!("{at}.vlan"), id);
     }
@@ -285,6 +242,45 @@ fn check_nics(checker: &mut SpecChecker<'_>, at: &str, nics: &Nics, group: &Node
     if let Some(naming) = &nics.naming {
         naming::check_nic_naming(checker, &format!("{at}.naming"), nics, naming, group);
     }
+}
+
+/// The name of the port of each rail, at least one of them.
+fn check_netdev_pattern(checker: &mut SpecChecker<'_>, path: &str, nics: &Nics, rails: u32) {
+    let unknown = list_placeholders(&nics.netdev)
+        .into_iter()
+        .find(|name| *name != "rail");
+    let last = rail_netdev(nics, rails - 1);
+    let (label, message, fix) = if let Some(unknown) = unknown {
+        let shown = truncate_user_text(unknown);
+        (
+            "unknown placeholder",
+            format!("`{{{shown}}}` stands for nothing here"),
+            "`{rail}` can be used; it counts from 0".to_owned(),
+        )
+    } else if rails > 1 && !nics.netdev.contains("{rail}") {
+        let shown = truncate_user_text(&nics.netdev);
+        (
+            "the same for every rail",
+            format!("{rails} rails share the netdev `{shown}`"),
+            "use `{rail}` in the name, such as `ens{rail}f0np0`".to_owned(),
+        )
+    } else if let Some(id) = nics.vlan.filter(|_| nics.netdev.contains('.')) {
+        (
+            "a VLAN itself",
+            format!("VLAN {id} would sit on a VLAN"),
+            format!("name the port in `netdev`: the VLAN's netdev is `PORT.{id}`"),
+        )
+    } else if !is_netdev(&last) {
+        (
+            "not a netdev",
+            format!("`{}` cannot be a netdev", truncate_user_text(&last)),
+            format!("use letters, digits, `.`, `_` and `-`, at most {NETDEV_LENGTH_MAX}"),
+        )
+    } else {
+        return;
+    };
+    let finding = new_spec_error("RW0123", message, NICS_EFFECT, fix);
+    checker.find(path, label, finding);
 }
 
 fn check_firmware(checker: &mut SpecChecker<'_>, at: &str, firmware: &NicFirmware) {

@@ -5,7 +5,6 @@ use super::{SpecChecker, new_spec_error, truncate_user_text};
 use crate::spec::hosts::rail_netdevs;
 use crate::spec::model::{BondMode, ManagementBond, NodeGroup};
 use railwright_base::Diagnostic;
-use std::collections::BTreeSet;
 
 const EFFECT: &str = "the kernel refuses such a netdev, or makes it without what was meant";
 
@@ -13,8 +12,11 @@ fn new_management_error(message: impl Into<String>, fix: impl Into<String>) -> D
     new_spec_error("RW0137", message, EFFECT, fix)
 }
 
-fn name_fix() -> String {
-    format!("use letters, digits, `.`, `_` and `-`, at most {NETDEV_LENGTH_MAX}")
+fn new_netdev_error(name: &str) -> Diagnostic {
+    new_management_error(
+        format!("`{}` cannot be a netdev", truncate_user_text(name)),
+        format!("use letters, digits, `.`, `_` and `-`, at most {NETDEV_LENGTH_MAX}"),
+    )
 }
 
 /// `management` of a group.
@@ -56,45 +58,57 @@ pub fn check_management(checker: &mut SpecChecker<'_>, at: &str, group: &NodeGro
     };
     for (field, text) in [("parent", &parent), ("name", &name)] {
         if !is_netdev(text) {
-            checker.find(
-                &format!("{path}.{field}"),
-                "not a netdev",
-                new_management_error(
-                    format!("`{}` cannot be a netdev", truncate_user_text(text)),
-                    name_fix(),
-                ),
-            );
+            let path = format!("{path}.{field}");
+            checker.find(&path, "not a netdev", new_netdev_error(text));
         }
     }
-    let members = management.bond.iter().flat_map(|bond| &bond.members);
-    if members.clone().any(|member| *member == parent) {
+    let vlan = VlanNetdev {
+        id: said.id,
+        parent: &parent,
+        name: &name,
+    };
+    check_vlan_netdev(checker, &path, &vlan, group);
+}
+
+/// The netdev of a VLAN, with what the spec leaves out filled in.
+struct VlanNetdev<'a> {
+    id: u16,
+    parent: &'a str,
+    name: &'a str,
+}
+
+/// The VLAN sits on what carries something, and is there once.
+fn check_vlan_netdev(
+    checker: &mut SpecChecker<'_>,
+    path: &str,
+    vlan: &VlanNetdev<'_>,
+    group: &NodeGroup,
+) {
+    let VlanNetdev { id, parent, name } = *vlan;
+    let bond = group.management.as_ref().and_then(|all| all.bond.as_ref());
+    let is_member =
+        |netdev: &str| bond.is_some_and(|bond| bond.members.iter().any(|member| member == netdev));
+    if is_member(parent) {
+        let message = format!("{parent} belongs to the bond and carries nothing by itself");
         let fix = "put the VLAN on the bond: leave `parent` out";
         checker.find(
             &format!("{path}.parent"),
             "a member",
-            new_management_error(
-                format!("{parent} belongs to the bond and carries nothing by itself"),
-                fix,
-            ),
+            new_management_error(message, fix),
         );
     }
-    let rails = rail_netdevs(group);
-    let taken = rails.iter().any(|(netdev, port)| {
-        *netdev == name
-            || (*port == parent && group.nics.as_ref().and_then(|nics| nics.vlan) == Some(said.id))
-    });
-    if taken || name == parent || members.clone().any(|member| *member == name) {
+    let rail_vlan = group.nics.as_ref().and_then(|nics| nics.vlan);
+    let is_of_rail = rail_netdevs(group)
+        .iter()
+        .any(|(netdev, port)| netdev == name || (port == parent && rail_vlan == Some(id)));
+    if is_of_rail || name == parent || is_member(name) {
         let message = format!(
-            "VLAN {} on {} is there twice, or its name {} is another netdev's",
-            said.id,
-            truncate_user_text(&parent),
-            truncate_user_text(&name)
+            "VLAN {id} on {} is there twice, or its name {} is another netdev's",
+            truncate_user_text(parent),
+            truncate_user_text(name)
         );
-        checker.find(
-            &path,
-            "taken already",
-            new_management_error(message, "give it a number and a name of its own"),
-        );
+        let fix = "give it a number and a name of its own";
+        checker.find(path, "taken already", new_management_error(message, fix));
     }
 }
 
@@ -111,64 +125,53 @@ pub fn check_id(checker: &mut SpecChecker<'_>, path: &str, id: u16) {
 
 fn check_bond(checker: &mut SpecChecker<'_>, at: &str, bond: &ManagementBond, group: &NodeGroup) {
     if !is_netdev(&bond.name) {
-        checker.find(
-            &format!("{at}.name"),
-            "not a netdev",
-            new_management_error(
-                format!("`{}` cannot be a netdev", truncate_user_text(&bond.name)),
-                name_fix(),
-            ),
-        );
+        let path = format!("{at}.name");
+        checker.find(&path, "not a netdev", new_netdev_error(&bond.name));
     }
     let members = format!("{at}.members");
-    let mut seen = BTreeSet::new();
     if bond.members.is_empty() {
-        checker.find(
-            &members,
-            "empty",
-            new_management_error(
-                "the bond has no members",
-                "write its ports, such as `[eno1, eno2]`",
-            ),
+        let finding = new_management_error(
+            "the bond has no members",
+            "write its ports, such as `[eno1, eno2]`",
         );
+        checker.find(&members, "empty", finding);
     }
     let rails = rail_netdevs(group);
-    for (index, member) in bond.members.iter().enumerate() {
-        let path = format!("{members}[{index}]");
-        let rail = rails
-            .iter()
-            .any(|(netdev, port)| member == netdev || member == port);
-        let (label, message, fix) = match () {
-            () if !is_netdev(member) => (
-                "not a netdev",
-                format!("`{}` cannot be a netdev", truncate_user_text(member)),
-                name_fix(),
-            ),
-            () if *member == bond.name => (
-                "itself",
-                format!("{member} cannot be a member of itself"),
-                "write its ports".to_owned(),
-            ),
-            () if !seen.insert(member) => (
-                "again",
-                format!("{member} stands here twice"),
-                "a port is a member once".to_owned(),
-            ),
-            () if rail => {
-                let message =
-                    format!("{member} is an RDMA rail and a member of the management bond");
-                (
-                    "a rail",
-                    message,
-                    "write the ports of the board; a member has no address, so no RoCE GID either"
-                        .to_owned(),
-                )
-            }
-            () => continue,
-        };
-        checker.find(&path, label, new_management_error(message, fix));
+    for index in 0..bond.members.len() {
+        if let Some((label, finding)) = find_member_fault(bond, index, &rails) {
+            checker.find(&format!("{members}[{index}]"), label, finding);
+        }
     }
     check_settings(checker, at, bond);
+}
+
+/// What is wrong with one member of a bond, and the label at it; `rails` are netdevs and ports.
+fn find_member_fault(
+    bond: &ManagementBond,
+    index: usize,
+    rails: &[(String, String)],
+) -> Option<(&'static str, Diagnostic)> {
+    let member = &bond.members[index];
+    let is_rail = rails
+        .iter()
+        .any(|(netdev, port)| member == netdev || member == port);
+    if !is_netdev(member) {
+        return Some(("not a netdev", new_netdev_error(member)));
+    }
+    let (label, message, fix) = if *member == bond.name {
+        let message = format!("{member} cannot be a member of itself");
+        ("itself", message, "write its ports")
+    } else if bond.members[..index].contains(member) {
+        let message = format!("{member} stands here twice");
+        ("again", message, "a port is a member once")
+    } else if is_rail {
+        let message = format!("{member} is an RDMA rail and a member of the management bond");
+        let fix = "write the ports of the board; a member has no address, so no RoCE GID either";
+        ("a rail", message, fix)
+    } else {
+        return None;
+    };
+    Some((label, new_management_error(message, fix)))
 }
 
 /// What each mode knows (the Linux kernel: Documentation/networking/bonding.rst).

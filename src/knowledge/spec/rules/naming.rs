@@ -46,6 +46,19 @@ pub fn check_nic_naming(
             |device| device.contains('.'),
         );
     }
+    if !naming.mac.is_empty() {
+        check_mac_addresses(checker, at, nics, naming, group);
+    }
+}
+
+/// MAC addresses are of one host each, so every host of the group has its own list.
+fn check_mac_addresses(
+    checker: &mut SpecChecker<'_>,
+    at: &str,
+    nics: &Nics,
+    naming: &Naming,
+    group: &NodeGroup,
+) {
     let hosts = expand_node_set(&group.name).unwrap_or_default();
     for (host, macs) in &naming.mac {
         let path = format!("{at}.mac.{host}");
@@ -62,10 +75,7 @@ pub fn check_nic_naming(
             !device.contains('.')
         });
     }
-    let without = hosts
-        .iter()
-        .find(|host| !naming.mac.is_empty() && !naming.mac.contains_key(*host));
-    if let Some(host) = without {
+    if let Some(host) = hosts.iter().find(|host| !naming.mac.contains_key(*host)) {
         let fix = "write the MAC addresses of every host of the group, or PCI addresses, which \
                    alike hosts share";
         let finding = new_spec_error(

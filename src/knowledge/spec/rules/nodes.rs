@@ -141,84 +141,76 @@ pub fn in_two_groups(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host])
 }
 
 /// Names of nodes: patterns that can be filled, and what comes of them as the API server takes it,
-/// each once.
+/// each once. Only the first finding is reported.
 pub fn kubernetes_nodes(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]) {
-    let effect = "what its node has to give to pods could not be looked up, so the cluster would \
-                  never be found ready";
     let mut seen: HashMap<&str, &Host> = HashMap::with_capacity(hosts.len());
     for host in hosts {
-        let pattern = spec.nodes[host.group].kubernetes_node.as_ref();
-        let path = format!(
-            "nodes[{}].{}",
-            host.group,
-            if pattern.is_some() {
+        let pattern = spec.nodes[host.group].kubernetes_node.as_deref();
+        let other = seen.insert(&host.node, host);
+        let mut fault = pattern.and_then(find_placeholder_fault);
+        // Who has no cluster may call hosts as they like.
+        if pattern.is_some() || spec.kubernetes.is_some() {
+            fault = fault
+                .or_else(|| find_node_name_fault(host, pattern.is_some()))
+                .or_else(|| find_same_node_fault(other?, host, pattern.is_some()));
+        }
+        if let Some((label, message, fix)) = fault {
+            let effect = "what its node has to give to pods could not be looked up, so the cluster \
+                          would never be found ready";
+            let key = if pattern.is_some() {
                 "kubernetes_node"
             } else {
                 "name"
-            }
-        );
-        if let Some(unknown) = pattern.and_then(|pattern| {
-            list_placeholders(pattern)
-                .into_iter()
-                .find(|name| !matches!(*name, "name" | "index"))
-        }) {
-            let finding = new_spec_error(
-                "RW0138",
-                format!(
-                    "`{{{}}}` stands for nothing here",
-                    truncate_user_text(unknown)
-                ),
-                effect,
-                "use `{name}` and `{index}`",
-            );
-            return checker.find(&path, "not known", finding);
-        }
-        // Who has no cluster may call hosts as they like.
-        let counts = pattern.is_some() || spec.kubernetes.is_some();
-        if counts && !is_subdomain(&host.node) {
-            let fix = match pattern {
-                Some(_) => {
-                    "small letters, digits, `-` and `.`, a letter or digit at both ends of each \
-                     part, at most 253"
-                }
-                None => {
-                    "say with kubernetes_node what the node is called (kubectl get nodes): the \
-                     host's name is taken where it says nothing"
-                }
             };
-            let finding = new_spec_error(
-                "RW0138",
-                format!(
-                    "`{}` cannot be the name of a node",
-                    truncate_user_text(&host.node)
-                ),
-                effect,
-                fix,
-            );
-            return checker.find(&path, "the API server takes no such name", finding);
-        }
-        let Some(other) = seen.insert(&host.node, host).filter(|_| counts) else {
-            continue;
-        };
-        if other.name != host.name {
-            let what = format!(
-                "`{}` and `{}` would both be the node `{}`",
-                truncate_user_text(&other.name),
-                truncate_user_text(&host.name),
-                truncate_user_text(&host.node)
-            );
-            let fix = match pattern {
-                Some(_) => "let `{index}` or `{name}` stand in it",
-                None => {
-                    "a kubelet makes small letters of its host's name: say with kubernetes_node \
-                     what the nodes are called"
-                }
-            };
-            return checker.find(
-                &path,
-                "the same for two hosts",
-                new_spec_error("RW0138", what, effect, fix),
-            );
+            let finding = new_spec_error("RW0138", message, effect, fix);
+            return checker.find(&format!("nodes[{}].{key}", host.group), label, finding);
         }
     }
+}
+
+/// The label at the caret, what is wrong and what to write.
+type NodeNameFault = (&'static str, String, &'static str);
+
+fn find_placeholder_fault(pattern: &str) -> Option<NodeNameFault> {
+    let unknown = list_placeholders(pattern)
+        .into_iter()
+        .find(|name| !matches!(*name, "name" | "index"))?;
+    let shown = truncate_user_text(unknown);
+    let message = format!("`{{{shown}}}` stands for nothing here");
+    Some(("not known", message, "use `{name}` and `{index}`"))
+}
+
+fn find_node_name_fault(host: &Host, has_pattern: bool) -> Option<NodeNameFault> {
+    if is_subdomain(&host.node) {
+        return None;
+    }
+    let fix = if has_pattern {
+        "small letters, digits, `-` and `.`, a letter or digit at both ends of each part, at most \
+         253"
+    } else {
+        "say with kubernetes_node what the node is called (kubectl get nodes): the host's name is \
+         taken where it says nothing"
+    };
+    let shown = truncate_user_text(&host.node);
+    let message = format!("`{shown}` cannot be the name of a node");
+    Some(("the API server takes no such name", message, fix))
+}
+
+fn find_same_node_fault(other: &Host, host: &Host, has_pattern: bool) -> Option<NodeNameFault> {
+    if other.name == host.name {
+        return None;
+    }
+    let fix = if has_pattern {
+        "let `{index}` or `{name}` stand in it"
+    } else {
+        "a kubelet makes small letters of its host's name: say with kubernetes_node what the nodes \
+         are called"
+    };
+    let message = format!(
+        "`{}` and `{}` would both be the node `{}`",
+        truncate_user_text(&other.name),
+        truncate_user_text(&host.name),
+        truncate_user_text(&host.node)
+    );
+    Some(("the same for two hosts", message, fix))
 }

@@ -103,6 +103,12 @@ fn check_times(checker: &mut SpecChecker<'_>, spec: &Spec) {
         );
         checker.find("rollout.deadline", "here", finding);
     }
+    check_rollback_timers(checker, spec);
+    check_drain(checker, spec);
+}
+
+/// How long hosts and switches wait for a sign that a change did not cut them off.
+fn check_rollback_timers(checker: &mut SpecChecker<'_>, spec: &Spec) {
     let rollout = &spec.rollout;
     for (key, stated, seconds, whose, fix) in [
         (
@@ -130,7 +136,6 @@ fn check_times(checker: &mut SpecChecker<'_>, spec: &Spec) {
             checker.find(&format!("rollout.{key}"), "here", finding);
         }
     }
-    check_drain(checker, spec);
 }
 
 fn check_drain(checker: &mut SpecChecker<'_>, spec: &Spec) {

@@ -93,48 +93,17 @@ fn gpu_operator(checker: &mut SpecChecker<'_>, spec: &Spec) {
 
 /// The eRDMA controller against the hosts, and against the other device plugin.
 fn erdma_controller(checker: &mut SpecChecker<'_>, spec: &Spec) {
-    let Some(kubernetes) = spec
-        .kubernetes
-        .as_ref()
-        .filter(|kubernetes| kubernetes.erdma.is_some())
-    else {
+    let Some(kubernetes) = &spec.kubernetes else {
         return;
     };
-    let is_left_out = spec
-        .modules
-        .get(OF_HOSTS)
-        .is_some_and(|module| module.enabled == Some(false));
-    let owned = spec
-        .nodes
-        .iter()
-        .enumerate()
-        .filter(|(_, group)| group.erdma.is_some() && !is_left_out);
-    for (index, _) in owned {
-        let finding = new_spec_error(
-            CODE,
-            "the eRDMA driver of these hosts has two owners",
-            "the controller's agent installs the driver and loads it in the mode of \
-             `prefer_driver`, and we load it in that of `erdma`: each takes away what the other \
-             set, and hosts in different modes cannot connect",
-            "leave `erdma` of the hosts out, or `kubernetes.erdma`",
-        );
-        let finding = finding.next(format!(
-            "to keep its `route_metric` checked: `modules: {{ {OF_HOSTS}: {{ enabled: false }} }}`"
-        ));
-        checker.find_with(
-            &format!("nodes[{index}].erdma"),
-            "loaded by us",
-            ("kubernetes.erdma", "installed by the agent"),
-            finding,
-        );
-    }
-    let mtus = kubernetes
-        .erdma
-        .as_ref()
-        .and_then(|erdma| erdma.jumbo_mtu)
-        .zip(spec.fabric.mtu)
-        .filter(|(agents, ours)| agents != ours);
-    if mtus.is_some() && spec.nodes.iter().any(|group| group.nics.is_some()) {
+    let Some(erdma) = &kubernetes.erdma else {
+        return;
+    };
+    report_two_erdma_drivers(checker, spec);
+    let mtus = erdma.jumbo_mtu.zip(spec.fabric.mtu);
+    if mtus.is_some_and(|(agents, ours)| agents != ours)
+        && spec.nodes.iter().any(|group| group.nics.is_some())
+    {
         let finding = new_spec_error(
             CODE,
             "the MTU of the eRDMA NICs has two owners",
@@ -161,6 +130,36 @@ fn erdma_controller(checker: &mut SpecChecker<'_>, spec: &Spec) {
             "kubernetes.rdma",
             "hands out NICs of all rails",
             ("kubernetes.erdma", "hands out eRDMA devices"),
+            finding,
+        );
+    }
+}
+
+/// Groups whose driver we load as well, unless our module is switched off.
+fn report_two_erdma_drivers(checker: &mut SpecChecker<'_>, spec: &Spec) {
+    let module = spec.modules.get(OF_HOSTS);
+    if module.is_some_and(|module| module.enabled == Some(false)) {
+        return;
+    }
+    for (index, group) in spec.nodes.iter().enumerate() {
+        if group.erdma.is_none() {
+            continue;
+        }
+        let finding = new_spec_error(
+            CODE,
+            "the eRDMA driver of these hosts has two owners",
+            "the controller's agent installs the driver and loads it in the mode of \
+             `prefer_driver`, and we load it in that of `erdma`: each takes away what the other \
+             set, and hosts in different modes cannot connect",
+            "leave `erdma` of the hosts out, or `kubernetes.erdma`",
+        );
+        let finding = finding.next(format!(
+            "to keep its `route_metric` checked: `modules: {{ {OF_HOSTS}: {{ enabled: false }} }}`"
+        ));
+        checker.find_with(
+            &format!("nodes[{index}].erdma"),
+            "loaded by us",
+            ("kubernetes.erdma", "installed by the agent"),
             finding,
         );
     }

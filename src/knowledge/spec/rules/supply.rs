@@ -133,131 +133,126 @@ fn check_repository(checker: &mut SpecChecker<'_>, at: &str, repository: &Reposi
 /// Suite and components of an apt source: a suite that ends in `/` stands for itself, any other
 /// needs components.
 fn check_suite(checker: &mut SpecChecker<'_>, at: &str, repository: &RepositorySpec) {
-    let (path, complete) = (|key: &str| format!("{at}.{key}"), checker.complete);
-    for (index, component) in repository
-        .components
-        .iter()
-        .enumerate()
-        .filter(|(_, component)| !is_one_word(component))
-    {
-        let message = format!("`{}` is no component", truncate_user_text(component));
+    for (index, component) in repository.components.iter().enumerate() {
+        if is_one_word(component) {
+            continue;
+        }
         report_repository_finding(
             checker,
-            &path(&format!("components[{index}]")),
+            &format!("{at}.components[{index}]"),
             "not a component",
-            message,
+            format!("`{}` is no component", truncate_user_text(component)),
             "write one word, such as `main`",
         );
     }
-    match (
-        repository.suite.as_deref(),
-        repository.components.is_empty(),
-    ) {
-        (Some(suite), _) if !is_one_word(suite) => {
-            let message = format!("`{}` is no suite", truncate_user_text(suite));
-            report_repository_finding(
-                checker,
-                &path("suite"),
-                "not a suite",
-                message,
-                "write one word, such as `bookworm` or `./`",
-            );
-        }
-        (Some(suite), false) if suite.ends_with('/') => {
-            let message = "a suite that ends in `/` has no components".to_owned();
-            report_repository_finding(
-                checker,
-                &path("components"),
-                "not with this suite",
-                message,
-                "remove the components, or the `/`",
-            );
-        }
-        (Some(suite), true) if complete && !suite.ends_with('/') => {
-            let message = format!("the suite `{}` needs components", truncate_user_text(suite));
-            report_repository_finding(
-                checker,
-                &path("suite"),
-                "no `components` beside it",
-                message,
-                "add `components: [main]`, or end the suite in `/`",
-            );
-        }
-        (None, false) if complete => {
-            let fix = "add `suite:` for apt, or remove the components for dnf";
-            report_repository_finding(
-                checker,
-                &path("components"),
-                "no `suite` beside it",
-                "components need a suite".to_owned(),
-                fix,
-            );
-        }
-        _ => {}
+    let fault = find_suite_fault(repository, checker.complete);
+    if let Some((key, label, message, fix)) = fault {
+        report_repository_finding(checker, &format!("{at}.{key}"), label, message, fix);
     }
 }
 
-/// One reference to a secret, at its path in the spec.
+/// The key, the label, what is wrong and what to write. `complete` is false where a suite or
+/// components may stand in a part that did not decode.
+fn find_suite_fault(
+    repository: &RepositorySpec,
+    complete: bool,
+) -> Option<(&'static str, &'static str, String, &'static str)> {
+    let suite = repository.suite.as_deref();
+    let has_components = !repository.components.is_empty();
+    Some(match suite {
+        Some(suite) if !is_one_word(suite) => (
+            "suite",
+            "not a suite",
+            format!("`{}` is no suite", truncate_user_text(suite)),
+            "write one word, such as `bookworm` or `./`",
+        ),
+        Some(suite) if has_components && suite.ends_with('/') => (
+            "components",
+            "not with this suite",
+            "a suite that ends in `/` has no components".to_owned(),
+            "remove the components, or the `/`",
+        ),
+        Some(suite) if complete && !has_components && !suite.ends_with('/') => (
+            "suite",
+            "no `components` beside it",
+            format!("the suite `{}` needs components", truncate_user_text(suite)),
+            "add `components: [main]`, or end the suite in `/`",
+        ),
+        None if complete && has_components => (
+            "components",
+            "no `suite` beside it",
+            "components need a suite".to_owned(),
+            "add `suite:` for apt, or remove the components for dnf",
+        ),
+        _ => return None,
+    })
+}
+
+/// One reference to a secret, at its path in the spec; `what` names it in messages.
 pub(super) fn check_secret(
     checker: &mut SpecChecker<'_>,
     path: &str,
     what: &str,
     secret: &SecretReference,
 ) {
-    let sources = [
-        secret.env.is_some(),
-        secret.file.is_some(),
-        secret.command.is_some(),
-    ]
-    .iter()
-    .filter(|said| **said)
-    .count();
-    let (key, label, message, fix) = match secret {
-        _ if sources == 0 && checker.complete => (
-            "",
-            "no source",
-            "has no source",
-            "add one of `env`, `file` or `command`",
-        ),
-        _ if sources > 1 => (
+    let fault = find_secret_fault(secret, checker.complete);
+    if let Some((key, label, message, fix)) = fault {
+        checker.find(
+            &format!("{path}{key}"),
+            label,
+            new_spec_error("RW0117", format!("{what} {message}"), SECRET_EFFECT, fix),
+        );
+    }
+}
+
+/// The key with its dot, the label, what is wrong and what to write. `complete` is false where a
+/// source may stand in a part that did not decode.
+fn find_secret_fault(
+    secret: &SecretReference,
+    complete: bool,
+) -> Option<(&'static str, &'static str, &'static str, &'static str)> {
+    let SecretReference { env, file, command } = secret;
+    let sources =
+        usize::from(env.is_some()) + usize::from(file.is_some()) + usize::from(command.is_some());
+    if sources == 0 && complete {
+        let fix = "add one of `env`, `file` or `command`";
+        return Some(("", "no source", "has no source", fix));
+    }
+    if sources > 1 {
+        return Some((
             "",
             "more than one source",
             "has more than one source",
             "keep one of `env`, `file` and `command`",
-        ),
-        SecretReference {
-            env: Some(variable),
-            ..
-        } if !is_variable(variable) => (
+        ));
+    }
+    if env
+        .as_deref()
+        .is_some_and(|variable| !is_variable(variable))
+    {
+        return Some((
             ".env",
             "not a variable",
             "is read from what cannot be an environment variable",
             "use letters, digits and `_`",
-        ),
-        SecretReference {
-            file: Some(file), ..
-        } if file.is_empty() || file.chars().any(char::is_control) => (
+        ));
+    }
+    let is_no_file = |file: &str| file.is_empty() || file.chars().any(char::is_control);
+    if file.as_deref().is_some_and(is_no_file) {
+        return Some((
             ".file",
             "not a file name",
             "is read from what cannot be a file",
             "write a path relative to the inventory",
-        ),
-        SecretReference {
-            command: Some(words),
-            ..
-        } if words.first().is_none_or(String::is_empty) => (
-            ".command",
-            "no program",
-            "is read from an empty command",
-            "write the program and its arguments, such as `[pass, show, NAME]`",
-        ),
-        _ => return,
-    };
-    checker.find(
-        &format!("{path}{key}"),
-        label,
-        new_spec_error("RW0117", format!("{what} {message}"), SECRET_EFFECT, fix),
-    );
+        ));
+    }
+    let words = command.as_ref()?;
+    words.first().is_none_or(String::is_empty).then_some((
+        ".command",
+        "no program",
+        "is read from an empty command",
+        "write the program and its arguments, such as `[pass, show, NAME]`",
+    ))
 }
 
 fn is_variable(name: &str) -> bool {

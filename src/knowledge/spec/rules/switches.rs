@@ -270,18 +270,16 @@ pub fn check_switch_names(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[H
         .map(|host| (host.name.as_str(), host.group))
         .collect();
     let mut first_entry: HashMap<String, usize> = HashMap::new();
-    let mut twice: BTreeMap<(usize, usize), Vec<String>> = BTreeMap::new();
-    let mut like_hosts: BTreeMap<(usize, usize), Vec<String>> = BTreeMap::new();
+    let mut twice = SharedNames::new();
+    let mut like_hosts = SharedNames::new();
     for (index, switch) in spec.switches.iter().enumerate() {
         let Some(names) = expand_switch_names(checker, index, switch) else {
             continue;
         };
         for name in names {
             if let Some(group) = of_hosts.get(name.as_str()) {
-                like_hosts
-                    .entry((*group, index))
-                    .or_default()
-                    .push(name.clone());
+                let shared = like_hosts.entry((*group, index)).or_default();
+                shared.push(name.clone());
             }
             match first_entry.get(&name) {
                 Some(first) => twice.entry((*first, index)).or_default().push(name),
@@ -302,7 +300,15 @@ pub fn check_switch_names(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[H
             );
         }
     }
-    for ((first, second), names) in twice {
+    report_switches_in_two_entries(checker, spec, twice);
+    report_switches_named_like_hosts(checker, like_hosts);
+}
+
+/// Names that two entries of the spec have, by the index of each.
+type SharedNames = BTreeMap<(usize, usize), Vec<String>>;
+
+fn report_switches_in_two_entries(checker: &mut SpecChecker<'_>, spec: &Spec, shared: SharedNames) {
+    for ((first, second), names) in shared {
         let message = format!(
             "{} in two entries of `switches`",
             format_subject_and_verb(&names, "the switch", "the switches")
@@ -322,7 +328,10 @@ pub fn check_switch_names(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[H
             finding,
         );
     }
-    for ((group, index), names) in like_hosts {
+}
+
+fn report_switches_named_like_hosts(checker: &mut SpecChecker<'_>, shared: SharedNames) {
+    for ((group, index), names) in shared {
         let message = format!(
             "{} called like a host",
             format_subject_and_verb(&names, "the switch", "the switches")

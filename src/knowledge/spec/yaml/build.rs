@@ -100,7 +100,10 @@ pub(super) fn build_document(
         aliases,
         problems,
     };
-    let options = granit_parser::options! { flow_nesting_limit: DEPTH_MAX as usize, block_nesting_limit: DEPTH_MAX as usize };
+    let options = granit_parser::options! {
+        flow_nesting_limit: DEPTH_MAX as usize,
+        block_nesting_limit: DEPTH_MAX as usize
+    };
     for next in Parser::new_from_str_with_options(source.text(), options) {
         match next {
             Ok((event, span)) => builder.take(event, &span).ok()?,

@@ -114,7 +114,7 @@ impl Right {
         })
     }
 
-    /// The same of every object of the kind there.
+    /// Widens a right to one object to every object of its kind in the namespace.
     pub fn of_all(self) -> Self {
         Right { name: None, ..self }
     }
@@ -182,64 +182,57 @@ pub fn list_object_uses(wish: &DesiredResource, wished: bool) -> Vec<ObjectUse> 
     let Some(kind) = kind_named(&wish.kind) else {
         return Vec::new();
     };
-    let troubles = if wished {
-        kind.troubles(wish)
-    } else {
-        Vec::new()
-    };
+    let (mut reads, mut changes) = (kind.reads(wish), Vec::new());
+    if wished {
+        reads.extend(kind.troubles(wish));
+        changes = kind.changes(wish, false);
+    }
+    changes.extend(kind.changes(wish, true));
     let mut how: BTreeMap<ObjectName, How> = BTreeMap::new();
-    for (object, found) in kind
-        .reads(wish)
-        .iter()
-        .chain(&troubles)
-        .flat_map(|read| of_read(read, wished))
-    {
+    for (object, found) in reads.iter().flat_map(|read| of_read(read, wished)) {
         let known = how.entry(object).or_insert(found);
         *known = found.max(*known);
     }
-    let now = if wished {
-        kind.changes(wish, false)
-    } else {
-        Vec::new()
-    };
-    let changes: Vec<(ObjectName, ApiVerb)> =
-        now.into_iter().chain(kind.changes(wish, true)).collect();
-    let whose = wish.whose();
     for (object, _) in &changes {
         how.entry(object.clone()).or_insert(How::Edited);
     }
-    let because = |object: &ObjectName, how: How| match wished {
-        _ if how == How::Edited && wished => {
-            format!("nodes of {} of {whose}", wish.address.words())
-        }
-        _ if how == How::Edited => format!(
-            "nodes of {}, applied and no longer wished",
-            wish.address.words()
-        ),
-        true if object.name.is_empty() => {
-            format!("what {} of {whose} waits for", wish.address.words())
-        }
+    let bound = manifest::parse_manifest(&wish.body)
+        .ok()
+        .and_then(|manifest| parse_bound_role(&manifest));
+    let mut uses = Vec::new();
+    for (object, how) in how {
+        let done = changes.iter().filter(|(changed, _)| *changed == object);
+        uses.push(ObjectUse {
+            how,
+            changes: done.map(|(_, verb)| *verb).collect(),
+            reason: describe_use_reason(wish, wished, &object, how),
+            binds: bound.clone().filter(|_| object.group() == ROLES),
+            object,
+        });
+    }
+    uses
+}
+
+/// Why a wish deals with an object, for the reader of a role.
+fn describe_use_reason(
+    wish: &DesiredResource,
+    wished: bool,
+    object: &ObjectName,
+    how: How,
+) -> String {
+    let (whose, words) = (wish.whose(), wish.address.words());
+    match wished {
+        true if how == How::Edited => format!("nodes of {words} of {whose}"),
+        true if object.name.is_empty() => format!("what {words} of {whose} waits for"),
         true => format!("{} of {whose}", format_object_name(object)),
+        false if how == How::Edited => {
+            format!("nodes of {words}, applied and no longer wished")
+        }
         false => format!(
             "{}, applied and no longer wished",
             format_object_name(object)
         ),
-    };
-    let bound = manifest::parse_manifest(&wish.body)
-        .ok()
-        .and_then(|manifest| parse_bound_role(&manifest));
-    let one = |(object, how): (ObjectName, How)| ObjectUse {
-        how,
-        changes: changes
-            .iter()
-            .filter(|(changed, _)| *changed == object)
-            .map(|(_, verb)| *verb)
-            .collect(),
-        reason: because(&object, how),
-        binds: bound.clone().filter(|_| object.group() == ROLES),
-        object,
-    };
-    how.into_iter().map(one).collect()
+    }
 }
 
 /// Which objects a read is about.

@@ -8,6 +8,8 @@
 //! (`ConfigUpdateInProgress`, Mellanox/nic-configuration-operator api/v1alpha1/nicdevice_types.go):
 //! so a module names reasons, too.
 
+mod workloads;
+
 use super::paths::is_same_quantity;
 use crate::{BodyError, Hopeless};
 use railwright_base::text::one_line;
@@ -219,9 +221,9 @@ impl ReadinessCriteria {
             return new_not_ready_state(UNSEEN.to_owned());
         }
         match kind {
-            "DaemonSet.apps" => daemon_set(object, self.nodes),
-            "Deployment.apps" => check_deployment(object),
-            "StatefulSet.apps" => stateful_set(object),
+            "DaemonSet.apps" => workloads::check_daemon_set(object, self.nodes),
+            "Deployment.apps" => workloads::check_deployment(object),
+            "StatefulSet.apps" => workloads::check_stateful_set(object),
             "CustomResourceDefinition.apiextensions.k8s.io" => Condition {
                 kind: "Established".to_owned(),
                 status: default_condition_status(),
@@ -239,20 +241,13 @@ impl Condition {
             .and_then(Value::as_array)
             .into_iter()
             .flatten();
-        let text = |condition: &Value, field: &str| {
-            condition
-                .get(field)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned()
-        };
         let wanted = self.reason.as_ref().map_or_else(
             || self.status.clone(),
             |reason| format!("{} ({reason})", self.status),
         );
         let Some(found) = conditions
             .into_iter()
-            .find(|condition| text(condition, "type") == self.kind)
+            .find(|condition| extract_text_field(condition, "type") == self.kind)
         else {
             return new_not_ready_state(format!(
                 "condition {} is not there yet, and is to be {wanted}",
@@ -265,14 +260,15 @@ impl Condition {
                 self.kind
             ));
         }
-        let (status, reason) = (text(found, "status"), text(found, "reason"));
+        let status = extract_text_field(found, "status");
+        let reason = extract_text_field(found, "reason");
         if status == self.status && self.reason.as_ref().is_none_or(|wanted| *wanted == reason) {
             return None;
         }
         let said = format!(
             "condition {} is {status} ({reason}): {}",
             self.kind,
-            text(found, "message")
+            extract_text_field(found, "message")
         );
         new_not_ready_state(one_line(&said, 300))
     }
@@ -292,10 +288,7 @@ impl ListItemCriterion {
             return None;
         }
         let bad = items.iter().find(|item| !says(item)).map(|item| {
-            let message = item
-                .get("message")
-                .and_then(Value::as_str)
-                .unwrap_or_default();
+            let message = extract_text_field(item, "message");
             format!(
                 ", one is {} {message}",
                 find_value_at_path(item, &self.field)
@@ -344,154 +337,8 @@ fn is_unseen(object: &Value, part: Option<&Value>) -> bool {
         .is_some_and(|(generation, seen)| seen < generation)
 }
 
-fn read_count_field(object: &Value, path: &str) -> u64 {
-    find_value_at_path(object, path)
-        .and_then(Value::as_u64)
-        .unwrap_or(0)
-}
-
-fn is_on_delete(object: &Value) -> bool {
-    find_value_at_path(object, "spec.updateStrategy.type").and_then(Value::as_str)
-        == Some("OnDelete")
-}
-
-fn daemon_set(object: &Value, nodes: Option<u64>) -> Option<Readiness> {
-    if find_value_at_path(object, "status.observedGeneration").is_none() {
-        return new_not_ready_state("its controller has not seen it yet".to_owned());
-    }
-    let desired = read_count_field(object, "status.desiredNumberScheduled");
-    let least = nodes.unwrap_or(1);
-    if desired < least {
-        let nodes = if least == 1 {
-            "1 node".to_owned()
-        } else {
-            format!("{least} nodes")
-        };
-        return new_not_ready_state(format!(
-            "it is to run on {desired} of at least {nodes}: its selector and the nodes' labels and \
-             taints decide"
-        ));
-    }
-    let updated = read_count_field(object, "status.updatedNumberScheduled");
-    if updated < desired && is_on_delete(object) {
-        return Some(build_on_delete_readiness(desired - updated, desired));
-    }
-    let ready = read_count_field(object, "status.numberReady")
-        .min(read_count_field(object, "status.numberAvailable"));
-    check_pod_counts(desired, updated, ready)
-}
-
-/// Nobody brings it about but whoever deletes the pods.
-fn build_on_delete_readiness(old: u64, all: u64) -> Readiness {
-    let why = "its pods are replaced only when somebody deletes them (updateStrategy OnDelete)";
-    Readiness::Not {
-        words: format!("{old} of {all} pods are of an earlier template: {why}"),
-        hopeless: Some(Hopeless::of(why)),
-    }
-}
-
-fn check_pod_counts(desired: u64, updated: u64, ready: u64) -> Option<Readiness> {
-    if updated < desired {
-        return new_not_ready_state(format!(
-            "{updated} of {desired} pods are of the new template"
-        ));
-    }
-    if ready < desired {
-        new_not_ready_state(format!("{ready} of {desired} pods are ready"))
-    } else {
-        None
-    }
-}
-
-fn check_deployment(object: &Value) -> Option<Readiness> {
-    if find_value_at_path(object, "status.observedGeneration").is_none() {
-        return new_not_ready_state("its controller has not seen it yet".to_owned());
-    }
-    let desired = find_value_at_path(object, "spec.replicas")
-        .and_then(Value::as_u64)
-        .unwrap_or(1);
-    let updated = read_count_field(object, "status.updatedReplicas");
-    let old = read_count_field(object, "status.replicas").saturating_sub(updated);
-    let found = check_pod_counts(
-        desired,
-        updated,
-        read_count_field(object, "status.availableReplicas"),
-    )
-    .or_else(|| {
-        if old > 0 {
-            new_not_ready_state(format!(
-                "{old} pods of the earlier template are still there"
-            ))
-        } else {
-            None
-        }
-    })?;
-    let Readiness::Not { words, .. } = found else {
-        return None;
-    };
-    let conditions = find_value_at_path(object, "status.conditions")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
-    let text = |condition: &Value, field: &str| {
-        condition
-            .get(field)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
-    let failed = |condition: &&Value| {
-        text(condition, "type") == "ReplicaFailure" && text(condition, "status") == "True"
-    };
-    let late = |condition: &&Value| {
-        text(condition, "type") == "Progressing"
-            && text(condition, "reason") == "ProgressDeadlineExceeded"
-    };
-    let said = conditions
-        .clone()
-        .find(failed)
-        .map(|condition| format!("; {}", text(condition, "message")))
-        .unwrap_or_default();
-    if find_value_at_path(object, "spec.paused").and_then(Value::as_bool) == Some(true) {
-        return Some(Readiness::Not {
-            words: format!("{words}, and it is paused"),
-            hopeless: Some(Hopeless::of("it is paused (spec.paused)")),
-        });
-    }
-    let hopeless = conditions.clone().find(late).map(|condition| Hopeless {
-        why: one_line(&text(condition, "message"), 200),
-        since: Some(text(condition, "lastUpdateTime")),
-    });
-    Some(Readiness::Not {
-        words: one_line(&format!("{words}{said}"), 300),
-        hopeless,
-    })
-}
-
-fn stateful_set(object: &Value) -> Option<Readiness> {
-    if find_value_at_path(object, "status.observedGeneration").is_none() {
-        return new_not_ready_state("its controller has not seen it yet".to_owned());
-    }
-    let desired = find_value_at_path(object, "spec.replicas")
-        .and_then(Value::as_u64)
-        .unwrap_or(1);
-    let kept = read_count_field(object, "spec.updateStrategy.rollingUpdate.partition").min(desired);
-    let all_new = find_value_at_path(object, "status.currentRevision")
-        == find_value_at_path(object, "status.updateRevision");
-    let updated = if all_new {
-        desired
-    } else {
-        read_count_field(object, "status.updatedReplicas") + kept
-    };
-    if updated < desired && is_on_delete(object) {
-        return Some(build_on_delete_readiness(desired - updated, desired));
-    }
-    // A pod counts once it has been ready for `minReadySeconds`.
-    let ready = read_count_field(object, "status.readyReplicas");
-    let available = find_value_at_path(object, "status.availableReplicas")
-        .and_then(Value::as_u64)
-        .unwrap_or(ready);
-    check_pod_counts(desired, updated, ready.min(available))
+fn extract_text_field<'v>(value: &'v Value, field: &str) -> &'v str {
+    value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The value at a path with dots; one with slashes is a JSON pointer, for names that hold dots.

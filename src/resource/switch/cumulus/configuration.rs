@@ -53,22 +53,11 @@ impl SwitchConfiguration for Nvue {
 
     fn before(&self, port: &str, wanted: &DesiredPortSetting) -> Value {
         let profile = format_port_profile_name(port);
-        let at = |path: String| {
-            (
-                path.clone(),
-                self.at(&path.split(' ').collect::<Vec<_>>())
-                    .map_or(Value::Null, wrap_tree_value),
-            )
-        };
-        let binding =
-            |family: QosProfileKind| at(format!("interface {port} qos {} profile", family.word()));
-        // A port that is bound to its own profile already is put back to what that says.
-        let is_own = |family: QosProfileKind| self.bound(port, family) == Some(&profile);
         let places: Vec<(String, Value)> = match wanted {
             // A port that we brought up is never taken down again: others may have come to use it.
             DesiredPortSetting::Port { mtu, .. } => mtu
                 .iter()
-                .map(|_| at(format!("interface {port} link mtu")))
+                .map(|_| self.remember_place(format!("interface {port} link mtu")))
                 .collect(),
             DesiredPortSetting::Cable { .. } => {
                 let cable = self
@@ -80,36 +69,22 @@ impl SwitchConfiguration for Nvue {
                     cable.unwrap_or_default(),
                 )]
             }
-            DesiredPortSetting::Marking { queue, .. } if is_own(QosProfileKind::Marking) => {
-                vec![at(format!(
-                    "qos {} {profile} traffic-class {queue}",
-                    QosProfileKind::Marking.word()
-                ))]
+            DesiredPortSetting::Marking { queue, .. } => {
+                let part = format!("traffic-class {queue}");
+                vec![self.remember_profile(port, QosProfileKind::Marking, &part)]
             }
-            DesiredPortSetting::Marking { .. } => vec![binding(QosProfileKind::Marking)],
             DesiredPortSetting::Qos(wanted) => {
                 let mut places = vec![
-                    binding(QosProfileKind::Mapping),
-                    binding(QosProfileKind::Scheduler),
+                    self.remember_binding(port, QosProfileKind::Mapping),
+                    self.remember_binding(port, QosProfileKind::Scheduler),
+                    self.remember_profile(port, QosProfileKind::Pfc, "switch-priority"),
                 ];
-                let pfc = if is_own(QosProfileKind::Pfc) {
-                    at(format!("qos pfc {profile} switch-priority"))
-                } else {
-                    binding(QosProfileKind::Pfc)
-                };
-                places.push(pfc);
                 if wanted.watchdog.is_some() {
-                    places.push(at(format!("interface {port} qos pfc-watchdog")));
+                    places.push(self.remember_place(format!("interface {port} qos pfc-watchdog")));
                 }
-                places.push((
-                    SHARED.to_owned(),
-                    Value::Object(
-                        SHARED_PLACES
-                            .map(|place| at(place.to_owned()))
-                            .into_iter()
-                            .collect(),
-                    ),
-                ));
+                let shared = SHARED_PLACES.map(|place| self.remember_place(place.to_owned()));
+                let shared = Value::Object(shared.into_iter().collect());
+                places.push((SHARED.to_owned(), shared));
                 places
             }
         };
@@ -176,6 +151,28 @@ impl SwitchConfiguration for Nvue {
 }
 
 impl Nvue {
+    /// A place with what it holds.
+    fn remember_place(&self, path: String) -> (String, Value) {
+        let is = self.at(&path.split(' ').collect::<Vec<_>>());
+        let is = is.map_or(Value::Null, wrap_tree_value);
+        (path, is)
+    }
+
+    fn remember_binding(&self, port: &str, family: QosProfileKind) -> (String, Value) {
+        self.remember_place(format!("interface {port} qos {} profile", family.word()))
+    }
+
+    /// Which profile the port is bound to. One that is bound to its own profile already is put back
+    /// to what this part of that says.
+    fn remember_profile(&self, port: &str, family: QosProfileKind, part: &str) -> (String, Value) {
+        let profile = format_port_profile_name(port);
+        if self.bound(port, family) == Some(&profile) {
+            self.remember_place(format!("qos {} {profile} {part}", family.word()))
+        } else {
+            self.remember_binding(port, family)
+        }
+    }
+
     /// What `before` has of the port alone, without what went with a profile.
     fn places<'a>(&self, port: &str, before: &'a Value) -> Vec<(Vec<&'a str>, &'a Value)> {
         let places = before

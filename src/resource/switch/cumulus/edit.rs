@@ -118,7 +118,7 @@ impl<'a> CumulusEditBuilder<'a> {
         }
     }
 
-    /// The same, and keeps it from being carried over to there.
+    /// Takes away what is at a place, and keeps anything from being carried over to there.
     pub fn never(&mut self, path: &[&str]) {
         let missing = self.nvue.at(path).is_none();
         self.push(path, None, false, missing);

@@ -140,7 +140,11 @@ pub fn plan_cumulus_marking_edits(
             let red = all
                 .remove(&queue)
                 .and_then(|class| class.get("red").cloned());
-            let mut class = json!({ "min-threshold": wanted.min_bytes, "max-threshold": wanted.max_bytes, "probability": wanted.probability_percent });
+            let mut class = json!({
+                "min-threshold": wanted.min_bytes,
+                "max-threshold": wanted.max_bytes,
+                "probability": wanted.probability_percent,
+            });
             if let Some(red) = red {
                 class["red"] = red;
             }

@@ -2,6 +2,7 @@
 
 read         the configuration, and the interfaces after it, on standard input: prints what is judged
 ours PATHS   a difference on standard input: prints what of it is at none of these places
+others PORTS a configuration on standard input: prints all but these ports and the QoS of the whole switch
 back NOW KEPT UNSET SET PORTS   writes the documents that make KEPT out of NOW, as far as it is of these ports or of the whole switch
 """
 import json
@@ -121,11 +122,20 @@ def back(now, kept, unset, wanted, ports):
                 json.dump([{word: tree}], file)
 
 
+def others(ports):
+    tree = part(json.load(sys.stdin), "set")
+    tree.pop("qos", None)
+    tree["interface"] = {name: of for name, of in tree.get("interface", {}).items() if name not in ports.split()}
+    print(json.dumps(tree, sort_keys=True))
+
+
 if sys.argv[1] == "read":
     said = documents(sys.stdin.read())
     ports = {"ports": sorted(name for name in said[1] if re.fullmatch(r"swp[0-9s]+", name))} if len(said) > 1 else {}
     print(json.dumps({**ports, "set": judged(said[0])}, sort_keys=True))
 elif sys.argv[1] == "ours":
     ours(sys.argv[2])
+elif sys.argv[1] == "others":
+    others(sys.argv[2])
 else:
     back(*sys.argv[2:])

@@ -96,7 +96,7 @@ impl Nvue {
         }
     }
 
-    /// The same, to be copied.
+    /// The members of its profile as far as they are known, to be copied.
     pub fn effective(&self, port: &str, family: QosProfileKind) -> Map<String, Value> {
         let of = |name: &str| {
             self.at(&["qos", family.word(), name])

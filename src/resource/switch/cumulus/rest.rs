@@ -1,4 +1,4 @@
-//! The same configuration from the REST API of NVUE, whose trees are those of `nv config show`
+//! The configuration by the REST API of NVUE, whose trees are those of `nv config show`
 //! (CumulusNetworks/docs, NVUE-API.md: the CLI and the API are of one object model). Only
 //! `interface` and `qos` are asked for: what holds users and passwords never leaves the switch.
 

@@ -70,7 +70,7 @@ pub struct NvueRevision {
     pub id: String,
     /// How it stands.
     pub stage: Stage,
-    /// The same in NVUE's word.
+    /// The stage as NVUE spells it.
     pub state: String,
     /// What was said when it was applied.
     pub message: String,

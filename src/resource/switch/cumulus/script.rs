@@ -72,24 +72,34 @@ pub fn edit_script(edits: &[CumulusEdit]) -> String {
         .collect();
     format!(
         "{SAY}{LAST_LINES}command -v nv >/dev/null || say {UNAVAILABLE} 'nv of Cumulus Linux is \
-         not on this host'\nup_of() {{ for i do case $(ip -o link show dev \"$i\" 2>/dev/null) in \
-         *[\\<,]LOWER_UP[\\>,]*) printf '%s\\n' \"$i\" ;; esac; done; }}\n{was}umask 077; \
-         d=/run/railwright-nvue.$$; mkdir \"$d\" || exit 74; trap 'rm -rf \"$d\"' EXIT\ndrop() {{ \
-         nv config detach </dev/null >/dev/null 2>&1; say \"$@\"; }}\nwaits() {{ nv config diff -o \
-         json </dev/null >\"$d/diff\" 2>\"$d/said\"; s=$?; {ours} <\"$d/diff\" >\"$d/waits\" \
-         2>/dev/null && [ \"$s\" -le 1 ] && [ -s \"$d/diff\" -o \"$s\" -eq 0 ] || say 1 \"nv \
-         config diff failed: $(last \"$(cat \"$d/said\" \"$d/diff\")\")\"; }}\nwaits\n! grep -q \
-         '^not ours' \"$d/waits\" || say 65 \"somebody's changes wait to be applied on this \
-         switch, and nothing was changed: $(grep '^not ours' \"$d/waits\" | cut -c11- | tr '\\n' \
-         ';') apply them or drop them first (nv config diff, nv config detach)\"\n[ ! -s \
-         \"$d/waits\" ] || nv config detach </dev/null >/dev/null 2>&1\n{patches}waits\n! grep -q \
-         '^not ours' \"$d/waits\" || drop 65 \"somebody else changes this switch at the same time, \
-         and nothing was changed: $(grep '^not ours' \"$d/waits\" | cut -c11- | tr '\\n' \
-         ';')\"\no=$(timeout -k 5 540 nv config apply --assume-yes </dev/null 2>&1); s=$?\ncase $o \
-         in\n*'Invalid config'*) drop 65 \"Cumulus Linux does not take the change, and nothing was \
-         changed: $(last \"$o\")\" ;;\n*applied*|*'no config diff'*) [ \"$s\" -eq 0 ] || say 1 \
-         \"nv config apply failed: $(last \"$o\")\" ;;\n*) drop 1 \"nv config apply failed: $(last \
-         \"$o\")\" ;;\nesac\n{again}",
+         not on this host'\n\
+         up_of() {{ for i do case $(ip -o link show dev \"$i\" 2>/dev/null) in \
+         *[\\<,]LOWER_UP[\\>,]*) printf '%s\\n' \"$i\" ;; esac; done; }}\n\
+         {was}umask 077; d=/run/railwright-nvue.$$; mkdir \"$d\" || exit 74; trap 'rm -rf \"$d\"' \
+         EXIT\n\
+         drop() {{ nv config detach </dev/null >/dev/null 2>&1; say \"$@\"; }}\n\
+         waits() {{ nv config diff -o json </dev/null >\"$d/diff\" 2>\"$d/said\"; s=$?; {ours} \
+         <\"$d/diff\" >\"$d/waits\" 2>/dev/null && [ \"$s\" -le 1 ] && [ -s \"$d/diff\" -o \"$s\" \
+         -eq 0 ] || say 1 \"nv config diff failed: $(last \"$(cat \"$d/said\" \"$d/diff\")\")\"; \
+         }}\n\
+         waits\n\
+         ! grep -q '^not ours' \"$d/waits\" || say 65 \"somebody's changes wait to be applied on \
+         this switch, and nothing was changed: $(grep '^not ours' \"$d/waits\" | cut -c11- | tr \
+         '\\n' ';') apply them or drop them first (nv config diff, nv config detach)\"\n\
+         [ ! -s \"$d/waits\" ] || nv config detach </dev/null >/dev/null 2>&1\n\
+         {patches}waits\n\
+         ! grep -q '^not ours' \"$d/waits\" || drop 65 \"somebody else changes this switch at the \
+         same time, and nothing was changed: $(grep '^not ours' \"$d/waits\" | cut -c11- | tr \
+         '\\n' ';')\"\n\
+         o=$(timeout -k 5 540 nv config apply --assume-yes </dev/null 2>&1); s=$?\n\
+         case $o in\n\
+         *'Invalid config'*) drop 65 \"Cumulus Linux does not take the change, and nothing was \
+         changed: $(last \"$o\")\" ;;\n\
+         *applied*|*'no config diff'*) [ \"$s\" -eq 0 ] || say 1 \"nv config apply failed: $(last \
+         \"$o\")\" ;;\n\
+         *) drop 1 \"nv config apply failed: $(last \"$o\")\" ;;\n\
+         esac\n\
+         {again}",
         was = links::render_link_state_capture(&ports_of(edits)),
         again = links::render_link_recovery_wait(),
         ours = render_cumulus_python_call(&format!(
@@ -136,35 +146,45 @@ pub fn save_script() -> String {
     )
 }
 
-/// Keeps what of the applied revision we may come to change, in the folder of a guard, and whether
-/// all of it is saved.
+/// Keeps what of the applied revision we may come to change, in the folder of a guard, and the
+/// whole revision where all of it is saved.
 pub fn keep_script(name: &str) -> String {
     format!(
         "nv config show -r applied -o json | {} >\"$k/{name}\" && [ -s \"$k/{name}\" ] || exit \
-         74\n[ \"$(nv config show -r applied -o json)\" != \"$(nv config show -r startup -o \
-         json)\" ] || : >\"$k/{name}.saved\"",
+         74\na=$(nv config show -r applied -o json); [ \"$a\" != \"$(nv config show -r startup -o \
+         json)\" ] || printf '%s\\n' \"$a\" >\"$k/{name}.saved\"",
         render_cumulus_python_call("read")
     )
 }
 
 /// Makes it so again, where it is not. The revision from before is not applied again: it holds all
 /// of the switch, what others applied elsewhere since included, and NVUE drops old ones. Where that
-/// fails, twice, what was saved is applied, but not where others had not saved what they applied.
-/// `ports` is one word of the shell.
+/// fails, twice, what was saved is applied, but not where others had not saved what they applied,
+/// or have changed anything since. `ports` is one word of the shell.
 pub fn restore_script(name: &str, ports: &str) -> String {
     format!(
         "is_so() {{ nv config show -r applied -o json | {read} >\"$k/now\" && {back} && [ ! -s \
-         \"$k/unset.yaml\" ] && [ ! -s \"$k/set.yaml\" ]; }}\nn=0; until nv config show -r applied \
-         -o json >/dev/null 2>&1 || [ \"$n\" = 60 ]; do sleep 5; n=$((n + 1)); done\n! is_so || \
-         exit 0\nagain() {{ nv config detach </dev/null\nfor f in unset set; do [ ! -s \
-         \"$k/$f.yaml\" ] || nv config patch \"$k/$f.yaml\" </dev/null || return; done\nnv config \
-         apply --assume-yes </dev/null; }}\nagain; ! is_so || exit 0\nsleep 5; again; ! is_so || \
-         exit 0\n[ -e \"$k/{name}.saved\" ] && cp -a \"$k/{name}.file\" {SAVED}.new && mv -f \
-         {SAVED}.new {SAVED} || exit 1\nnv config detach </dev/null; nv config apply startup \
-         --assume-yes </dev/null; is_so\n",
+         \"$k/unset.yaml\" ] && [ ! -s \"$k/set.yaml\" ]; }}\n\
+         others() {{ {others}; }}\n\
+         n=0; until nv config show -r applied -o json >/dev/null 2>&1 || [ \"$n\" = 60 ]; do sleep \
+         5; n=$((n + 1)); done\n\
+         ! is_so || exit 0\n\
+         again() {{ nv config detach </dev/null\n\
+         for f in unset set; do [ ! -s \"$k/$f.yaml\" ] || nv config patch \"$k/$f.yaml\" \
+         </dev/null || return; done\n\
+         nv config apply --assume-yes </dev/null; }}\n\
+         again; ! is_so || exit 0\n\
+         sleep 5; again; ! is_so || exit 0\n\
+         nv config detach </dev/null\n\
+         [ -e \"$k/{name}.saved\" ] && w=$(others <\"$k/{name}.saved\") || exit 1\n\
+         for r in applied startup; do [ \"$(nv config show -r $r -o json | others)\" = \"$w\" ] || \
+         exit 1; done\n\
+         cp -a \"$k/{name}.file\" {SAVED}.new && mv -f {SAVED}.new {SAVED} || exit 1\n\
+         nv config apply startup --assume-yes </dev/null; is_so\n",
         read = render_cumulus_python_call("read"),
         back = render_cumulus_python_call(&format!(
             "back \"$k/now\" \"$k/{name}\" \"$k/unset.yaml\" \"$k/set.yaml\" {ports}"
         )),
+        others = render_cumulus_python_call(&format!("others {ports}")),
     )
 }

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 /// every port.
 const RUNNING: &str = "! railwright running";
 
-/// The same of the saved one, which may leave out ports that have nothing of their own.
+/// The first line of the answer about the saved configuration, which may leave out ports that have
+/// nothing of their own.
 const SAVED: &str = "! railwright saved";
 
 /// The last line of every configuration of EOS (CLI of `show running-config`), by which one is told
@@ -191,10 +192,15 @@ mod tests {
 
     #[test]
     fn sections_maps_and_ports() {
-        let text = "! railwright running\nqos map dscp 8-10 26 to traffic-class 4 drop-precedence \
-                    1\nqos map traffic-class 3 to tx-queue 1\n!\nqos profile P\n   qos trust \
-                    dscp\n   !\n   uc-tx-queue 3\n      priority strict\n   qos cos 2\ninterface \
-                    Ethernet1/1\ninterface Ethernet1/2\n   mtu 9214\ninterface Management1\nend\n";
+        let text = "! railwright running\n\
+                    qos map dscp 8-10 26 to traffic-class 4 drop-precedence 1\n\
+                    qos map traffic-class 3 to tx-queue 1\n\
+                    !\n\
+                    qos profile P\n   qos trust dscp\n   !\n   uc-tx-queue 3\n      priority strict\n   qos cos 2\n\
+                    interface Ethernet1/1\n\
+                    interface Ethernet1/2\n   mtu 9214\n\
+                    interface Management1\n\
+                    end\n";
         let config = EosConfig::parse(text).unwrap();
         assert_eq!(
             config.lines(&["qos profile P"]).collect::<Vec<_>>(),

@@ -165,9 +165,16 @@ mod tests {
                 GUARANTEED.words,
             ),
         ];
-        let wanted = "interface Ethernet1\nno priority-flow-control pause watchdog port timer\nno \
-                      priority-flow-control pause watchdog\nmtu 9000\nexit\ninterface \
-                      Ethernet1\n[uc-]tx-queue 3\nno bandwidth guaranteed\nexit\nexit\n";
+        let wanted = "interface Ethernet1\n\
+                      no priority-flow-control pause watchdog port timer\n\
+                      no priority-flow-control pause watchdog\n\
+                      mtu 9000\n\
+                      exit\n\
+                      interface Ethernet1\n\
+                      [uc-]tx-queue 3\n\
+                      no bandwidth guaranteed\n\
+                      exit\n\
+                      exit\n";
         assert_eq!(render_command_chunks(&edits), [wanted]);
         assert!(
             list_visible_line_prefixes(&edits).contains("uc-tx-queue 3")

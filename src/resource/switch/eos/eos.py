@@ -6,10 +6,11 @@ read WORD      a configuration on standard input: prints what is judged, between
 sessions       `show configuration sessions detail | json` on standard input: prints whose waits to be committed
 diffs WORDS    `show session-config named NAME diffs` on standard input: prints what of it begins with none of these words
 up PORTS...    `show interfaces description | json` on standard input: prints those of these ports that have a link
-ports KEYS PORTS   a configuration on standard input: prints what of these ports may come to be changed
-back NOW KEPT KEYS PORTS   the commands that make KEPT out of NOW, as far as it is of these ports
+back NOW KEPT KEYS PORTS   the commands that make KEPT out of NOW, as far as it is of these ports; DSCPs that KEPT does not map are mapped no more
+others PORTS   a configuration on standard input: prints all but these ports and the DSCP map of the whole switch
 """
 import json
+import re
 import sys
 
 OWN = (
@@ -18,6 +19,7 @@ OWN = (
 )
 OF_QUEUE = ("random-detect", "bandwidth", "no priority", "priority")
 OF_ALL = ("qos map", "priority-flow-control")
+MAP = "qos map dscp"
 
 
 def begins(line, words):
@@ -105,23 +107,38 @@ def settings(text, keys, ports):
     return out
 
 
-def ports(keys, ports):
-    for path, said in sorted(settings(sys.stdin.read(), json.loads(keys), ports).items()):
-        print(json.dumps([path, said], sort_keys=True))
+def mapped(text):
+    """DSCPs that the map of the whole switch names: `qos map dscp 8-10 26 to traffic-class 4`."""
+    out = set()
+    for path, command in lines(text):
+        if not path and begins(command, (MAP,)):
+            for first, last in re.findall(r"(\d+)(?:-(\d+))?", command.split(" to ")[0]):
+                out.update(range(int(first), min(int(last or first), 63) + 1))
+    return out
 
 
 def back(now, kept, keys, ports):
-    """Commands of ports alone: a map of the whole switch stays, others may need it."""
+    """Of the map our change only adds what nobody said: what was said before is left as it is now."""
     keys = json.loads(keys)
     with open(now) as one:
         with open(kept) as other:
-            here, there = settings(one.read(), keys, ports), settings(other.read(), keys, ports)
+            texts = one.read(), other.read()
+    here, there = [settings(text, keys, ports) for text in texts]
     for path in sorted(set(here) | set(there)):
         one, other = here.get(path, {}), there.get(path, {})
         gone = [of(one[key], keys)[1] for key in sorted(one, reverse=True) if key not in other]
         told = gone + [other[key] for key in sorted(other) if one.get(key) != other[key]]
         if told:
             print("\n".join(list(path) + told + ["exit"] * len(path)))
+    for dscp in sorted(mapped(texts[0]) - mapped(texts[1])):
+        print("no %s %d" % (MAP, dscp))
+
+
+def others(ports):
+    """In order by their words: what is put back comes to stand elsewhere."""
+    ours = ["interface " + port for port in ports.split()]
+    told = [list(path) + [command] for path, command in lines(sys.stdin.read())]
+    print(json.dumps(sorted(one for one in told if one[0] not in ours and not begins(one[0], (MAP,)))))
 
 
 if sys.argv[1] == "read":
@@ -132,7 +149,7 @@ elif sys.argv[1] == "diffs":
     diffs(sys.argv[2])
 elif sys.argv[1] == "up":
     up(sys.argv[2:])
-elif sys.argv[1] == "ports":
-    ports(*sys.argv[2:])
+elif sys.argv[1] == "others":
+    others(sys.argv[2])
 else:
     back(*sys.argv[2:])

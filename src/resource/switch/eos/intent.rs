@@ -248,6 +248,42 @@ fn add_pfc_edits(teller: &mut Teller, wanted: &Qos) -> Result<(), String> {
     if teller.view.pfc() == Fact::Is(pfc.clone()) {
         return Ok(());
     }
+    check_pfc_can_be_set(teller)?;
+    let profile = teller.view.profile();
+    let of_profile: Vec<(u64, &str)> = profile
+        .iter()
+        .flat_map(|profile| teller.config.lines(&[profile]))
+        .filter_map(|line| Some((parse_no_drop_priority(line)?, line)))
+        .collect();
+    let format_no_drop = |priority: &u64| format!("{} {priority} no-drop", NO_DROP.words);
+    if let Some((_, other)) = of_profile
+        .iter()
+        .find(|(priority, _)| !pfc.contains(priority))
+    {
+        let all: Vec<String> = pfc.iter().map(format_no_drop).collect();
+        return teller.free(Some(other), &all.join("` and `"));
+    }
+    let own: Vec<(u64, &str)> = teller.view.own_priorities().collect();
+    for (priority, _) in own.iter().filter(|(priority, _)| !pfc.contains(priority)) {
+        let key = format!("{} {priority}", NO_DROP.words);
+        teller.push(None, &key, &without_pfc(*priority));
+    }
+    for priority in &pfc {
+        let mut there = own.iter().chain(&of_profile);
+        if there.any(|(there, _)| there == priority) {
+            continue;
+        }
+        let key = format!("{} {priority}", NO_DROP.words);
+        teller.push(None, &key, &format_no_drop(priority));
+    }
+    if teller.view.own_line(PFC).or(teller.view.profile_line(PFC)) != Some(PFC.words) {
+        teller.tell(PFC, PFC.words)?;
+    }
+    Ok(())
+}
+
+/// The error names what would keep PFC of the port from being what is told.
+fn check_pfc_can_be_set(teller: &Teller) -> Result<(), String> {
     if teller
         .config
         .lines(&[])
@@ -265,46 +301,6 @@ fn add_pfc_edits(teller: &mut Teller, wanted: &Qos) -> Result<(), String> {
             one_line(line, 60),
             teller.port
         ));
-    }
-    let profile = teller.view.profile();
-    let of_profile: Vec<&str> = profile
-        .iter()
-        .flat_map(|profile| teller.config.lines(&[profile]))
-        .filter(|line| parse_no_drop_priority(line).is_some())
-        .collect();
-    if let Some(other) = of_profile
-        .iter()
-        .find(|line| parse_no_drop_priority(line).is_some_and(|priority| !pfc.contains(&priority)))
-    {
-        let all: Vec<String> = pfc
-            .iter()
-            .map(|priority| format!("{} {priority} no-drop", NO_DROP.words))
-            .collect();
-        return teller.free(Some(other), &all.join("` and `"));
-    }
-    let own: Vec<(u64, &str)> = teller.view.own_priorities().collect();
-    for (priority, _) in own.iter().filter(|(priority, _)| !pfc.contains(priority)) {
-        teller.push(
-            None,
-            &format!("{} {priority}", NO_DROP.words),
-            &without_pfc(*priority),
-        );
-    }
-    let is_there = |priority: &u64| {
-        own.iter().any(|(own, _)| own == priority)
-            || of_profile
-                .iter()
-                .any(|line| parse_no_drop_priority(line) == Some(*priority))
-    };
-    for priority in pfc.iter().filter(|priority| !is_there(priority)) {
-        teller.push(
-            None,
-            &format!("{} {priority}", NO_DROP.words),
-            &format!("{} {priority} no-drop", NO_DROP.words),
-        );
-    }
-    if teller.view.own_line(PFC).or(teller.view.profile_line(PFC)) != Some(PFC.words) {
-        teller.tell(PFC, PFC.words)?;
     }
     Ok(())
 }

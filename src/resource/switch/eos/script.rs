@@ -46,8 +46,10 @@ pub fn read_script(read: SwitchRead) -> String {
     }
 }
 
-const CLI: &str = "cli() { timeout -k 5 540 FastCli -p 15 -c \"$1\" </dev/null 2>&1; }\nrefused() \
-                   { printf '%s\\n' \"$1\" | grep -q -e '^[> ]*%' -e '^! Interface does not exist'; }\nlast() \
+const CLI: &str = "cli() { timeout -k 5 540 FastCli -p 15 -c \"$1\" </dev/null 2>&1; }\n\
+                   refused() \
+                   { printf '%s\\n' \"$1\" | grep -q -e '^[> ]*%' -e '^! Interface does not exist'; }\n\
+                   last() \
                    { printf '%s\\n' \"$1\" | grep -e '^[> ]*[%!]' | tail -n 3 | tr '\\n' ' '; }\n";
 
 /// Stages a session of our own, looks at what it differs in, and commits it. A session begins as a
@@ -58,50 +60,44 @@ const CLI: &str = "cli() { timeout -k 5 540 FastCli -p 15 -c \"$1\" </dev/null 2
 /// protocol (aristanetworks/anta, anta/tests/interfaces.py, `VerifyInterfacesStatus`).
 pub fn edit_script(edits: &[EosEdit]) -> String {
     let texts = render_command_chunks(edits);
-    let asks = texts.iter().any(|text| text.contains(ANY_QUEUE));
-    let queue = edits.iter().find_map(|edit| {
-        Some((
-            edit.section.first()?,
-            edit.section.get(1)?.strip_prefix(ANY_QUEUE)?,
-        ))
-    });
-    // The switch is asked by entering the section, in a session that is not committed.
-    let word = queue
-        .filter(|_| asks)
-        .map_or_else(String::new, |(interface, queue)| {
-            format!(
-                "q=tx-queue; o=$(cli \"configure session $n\n\"{enter}); refused \"$o\" || \
-                 q=uc-tx-queue\n",
-                enter = quote_for_shell(&format!("{interface}\nuc-tx-queue{queue}\n"))
-            )
-        });
+    let word = render_queue_word_question(edits, &texts);
     let stage: String = texts
         .iter()
         .map(|text| format!("stage {}\n", quote_for_shell(text)))
         .collect();
     format!(
         "{SAY}{CLI}command -v FastCli >/dev/null || say {UNAVAILABLE} 'FastCli of EOS is not on \
-         this host'\nn=railwright-$$; q=\nup_of() {{ cli 'show interfaces description | json' | \
-         {up} \"$@\" 2>/dev/null; }}\n{was}abort() {{ cli \"configure session $1 abort\" \
-         >/dev/null; }}\ndrop() {{ abort \"$n\"; say \"$@\"; }}\nstage() {{ t=$(printf %s \"$1\" | \
-         sed \"s/^\\[uc-\\]tx-queue /$q /\"); o=$(cli \"configure session $n\n$t\"); ! refused \
-         \"$o\" || drop 65 \"EOS does not take the change, and nothing was changed: $(last \
-         \"$o\")\"; }}\no=$(cli 'show configuration sessions detail | json'); w=$(printf '%s\\n' \
-         \"$o\" | {sessions} 2>/dev/null) || say 1 \"show configuration sessions failed: $(printf \
-         %s \"$o\" | head -n 3 | tr '\\n' ' ')\"\ntheirs=$(printf '%s\\n' \"$w\" | sed -n \
-         's/^theirs //p' | tr '\\n' ' ')\n[ -z \"$theirs\" ] || say 65 \"somebody's configuration \
-         session waits on this switch, and nothing was changed: ${{theirs% }}; when it is \
-         committed or its timer is over, it takes back what came since it began: commit or abort \
-         it first (configure session NAME abort)\"\nfor i in $(printf '%s\\n' \"$w\" | sed -n \
-         's/^ours //p'); do abort \"$i\"; done\n{word}{stage}d=$(cli \"show session-config named \
-         $n diffs\"); ! refused \"$d\" || drop 1 \"show session-config failed: $(last \
-         \"$d\")\"\nf=$(printf '%s\\n' \"$d\" | {diffs}) || drop 1 'what the session changes \
-         cannot be told'\n[ -n \"$f\" ] || {{ abort \"$n\"; exit 0; }}\no=$(printf '%s\\n' \"$f\" \
-         | sed -n 's/^not ours: //p' | head -n 3 | tr '\\n' ';')\n[ -z \"$o\" ] || drop 65 \
-         \"somebody else changes this switch at the same time, and nothing was changed: \
-         $o\"\no=$(cli \"configure session $n\ncommit\"); s=$?\n! refused \"$o\" || drop 1 \
-         \"commit of the configure session failed: $(last \"$o\")\"\n[ \"$s\" -ne 124 ] && [ \
-         \"$s\" -ne 137 ] || say 1 'commit of the configure session did not end'\n{again}",
+         this host'\n\
+         n=railwright-$$; q=\n\
+         up_of() {{ cli 'show interfaces description | json' | {up} \"$@\" 2>/dev/null; }}\n\
+         {was}abort() {{ cli \"configure session $1 abort\" >/dev/null; }}\n\
+         drop() {{ abort \"$n\"; say \"$@\"; }}\n\
+         stage() {{ t=$(printf %s \"$1\" | sed \"s/^\\[uc-\\]tx-queue /$q /\"); o=$(cli \
+         \"configure session $n\n\
+         $t\"); ! refused \"$o\" || drop 65 \"EOS does not take the change, and nothing was \
+         changed: $(last \"$o\")\"; }}\n\
+         o=$(cli 'show configuration sessions detail | json'); w=$(printf '%s\\n' \"$o\" | \
+         {sessions} 2>/dev/null) || say 1 \"show configuration sessions failed: $(printf %s \"$o\" \
+         | head -n 3 | tr '\\n' ' ')\"\n\
+         theirs=$(printf '%s\\n' \"$w\" | sed -n 's/^theirs //p' | tr '\\n' ' ')\n\
+         [ -z \"$theirs\" ] || say 65 \"somebody's configuration session waits on this switch, and \
+         nothing was changed: ${{theirs% }}; when it is committed or its timer is over, it takes \
+         back what came since it began: commit or abort it first (configure session NAME \
+         abort)\"\n\
+         for i in $(printf '%s\\n' \"$w\" | sed -n 's/^ours //p'); do abort \"$i\"; done\n\
+         {word}{stage}d=$(cli \"show session-config named $n diffs\"); ! refused \"$d\" || drop 1 \
+         \"show session-config failed: $(last \"$d\")\"\n\
+         f=$(printf '%s\\n' \"$d\" | {diffs}) || drop 1 'what the session changes cannot be told'\n\
+         [ -n \"$f\" ] || {{ abort \"$n\"; exit 0; }}\n\
+         o=$(printf '%s\\n' \"$f\" | sed -n 's/^not ours: //p' | head -n 3 | tr '\\n' ';')\n\
+         [ -z \"$o\" ] || drop 65 \"somebody else changes this switch at the same time, and \
+         nothing was changed: $o\"\n\
+         o=$(cli \"configure session $n\n\
+         commit\"); s=$?\n\
+         ! refused \"$o\" || drop 1 \"commit of the configure session failed: $(last \"$o\")\"\n\
+         [ \"$s\" -ne 124 ] && [ \"$s\" -ne 137 ] || say 1 'commit of the configure session did \
+         not end'\n\
+         {again}",
         up = render_eos_python_call("up"),
         was = links::render_link_state_capture(&ports_of(edits)),
         again = links::render_link_recovery_wait(),
@@ -111,6 +107,23 @@ pub fn edit_script(edits: &[EosEdit]) -> String {
             quote_for_shell(&json!(list_visible_line_prefixes(edits)).to_string())
         )),
     )
+}
+
+/// Asks the switch which word it takes for a queue, by entering the section in a session that is
+/// not committed.
+fn render_queue_word_question(edits: &[EosEdit], texts: &[String]) -> String {
+    let queue = edits.iter().find_map(|edit| {
+        let queue = edit.section.get(1)?.strip_prefix(ANY_QUEUE)?;
+        Some((edit.section.first()?, queue))
+    });
+    match queue {
+        Some((interface, queue)) if texts.iter().any(|text| text.contains(ANY_QUEUE)) => format!(
+            "q=tx-queue; o=$(cli \"configure session $n\n\"{enter}); refused \"$o\" || \
+             q=uc-tx-queue\n",
+            enter = quote_for_shell(&format!("{interface}\nuc-tx-queue{queue}\n"))
+        ),
+        _ => String::new(),
+    }
 }
 
 /// Ports whose own settings change, and that are to be up afterwards.
@@ -131,9 +144,10 @@ fn ports_of(edits: &[EosEdit]) -> BTreeSet<&str> {
 pub fn save_script() -> String {
     format!(
         "{SAY}{CLI}command -v FastCli >/dev/null || say {UNAVAILABLE} 'FastCli of EOS is not on \
-         this host'\no=$(cli 'copy running-config startup-config')\ncase $o in *'Copy completed \
-         successfully'*) ;; *) say 1 \"copy running-config startup-config failed: $(printf %s \
-         \"$o\" | tail -n 3 | tr '\\n' ' ')\" ;; esac\n"
+         this host'\n\
+         o=$(cli 'copy running-config startup-config')\n\
+         case $o in *'Copy completed successfully'*) ;; *) say 1 \"copy running-config \
+         startup-config failed: $(printf %s \"$o\" | tail -n 3 | tr '\\n' ' ')\" ;; esac\n"
     )
 }
 
@@ -145,12 +159,12 @@ pub fn keep_script(name: &str) -> String {
     )
 }
 
-/// Makes it so again, where it is not: what of it is of these ports is told in a session, so that
-/// what others changed elsewhere since stays. Where that does not bring it back, twice, all of it
-/// is replaced (`configure replace`,
-/// https://www.arista.com/en/um-eos/eos-session-management-commands). `of`, the ports, is one word
-/// of the shell.
-pub fn restore_script(name: &str, of: &str) -> String {
+/// Makes it so again, where it is not: what of it is of these ports is told in a session, and what
+/// came into the DSCP map in another one, so that what others changed elsewhere since stays. Where
+/// that does not bring it back, twice, all of it is replaced (`configure replace`,
+/// https://www.arista.com/en/um-eos/eos-session-management-commands), but not where others changed
+/// anything. `ports` is one word of the shell.
+pub fn restore_script(name: &str, ports: &str) -> String {
     let keys: Vec<_> = OF_PORT
         .iter()
         .map(|key| json!([key.words, key.opposite, key.without]))
@@ -158,17 +172,26 @@ pub fn restore_script(name: &str, of: &str) -> String {
     let keys = quote_for_shell(&json!(keys).to_string());
     format!(
         "{CLI}is_there() {{ cli 'show running-config' >\"$k/now\"; [ \"$(tail -n 1 \"$k/now\" | tr \
-         -d '\\r')\" = end ]; }}\nis_so() {{ is_there && {ports} <\"$k/now\" >\"$k/is\" && {ports} \
-         <\"$k/{name}\" >\"$k/was\" && cmp -s \"$k/is\" \"$k/was\"; }}\nn=railwright-guard-$$; \
-         t=0; until is_there || [ \"$t\" = 60 ]; do sleep 5; t=$((t + 1)); done\n! is_so || exit \
-         0\nfor i in $(cli 'show configuration sessions detail | json' | {sessions} | sed -n \
-         's/^ours //p'); do cli \"configure session $i abort\"; done\nagain() {{ {back} \
-         >\"$k/commands\" && o=$(cli \"configure session $n\n$(cat \"$k/commands\")\") && ! \
-         refused \"$o\" && cli \"configure session $n\ncommit\" || cli \"configure session $n \
-         abort\"; }}\nagain; ! is_so || exit 0\nsleep 5; again; ! is_so || exit 0\ncli \"configure \
-         replace file:$k/{name}\"\nis_so\n",
-        ports = render_eos_python_call(&format!("ports {keys} {of}")),
+         -d '\\r')\" = end ]; }}\n\
+         is_so() {{ is_there && {back} >\"$k/commands\" && [ ! -s \"$k/commands\" ]; }}\n\
+         others() {{ {others} <\"$1\"; }}\n\
+         t=0; until is_there || [ \"$t\" = 60 ]; do sleep 5; t=$((t + 1)); done\n\
+         ! is_so || exit 0\n\
+         for i in $(cli 'show configuration sessions detail | json' | {sessions} | sed -n 's/^ours \
+         //p'); do cli \"configure session $i abort\"; done\n\
+         n=0; tell() {{ [ -n \"$1\" ] || return 0; n=$((n + 1)); i=railwright-guard-$$-$n; o=$(cli \
+         \"configure session $i\n\
+         $1\") && ! refused \"$o\" && cli \"configure session $i\n\
+         commit\" || cli \"configure session $i abort\"; }}\n\
+         again() {{ tell \"$(grep -v '^no qos map' \"$k/commands\")\"; tell \"$(grep '^no qos map' \
+         \"$k/commands\")\"; }}\n\
+         again; ! is_so || exit 0\n\
+         sleep 5; again; ! is_so || exit 0\n\
+         w=$(others \"$k/{name}\") && [ \"$(others \"$k/now\")\" = \"$w\" ] || exit 1\n\
+         cli \"configure replace file:$k/{name}\"\n\
+         is_so\n",
+        back = render_eos_python_call(&format!("back \"$k/now\" \"$k/{name}\" {keys} {ports}")),
+        others = render_eos_python_call(&format!("others {ports}")),
         sessions = render_eos_python_call("sessions"),
-        back = render_eos_python_call(&format!("back \"$k/now\" \"$k/{name}\" {keys} {of}")),
     )
 }

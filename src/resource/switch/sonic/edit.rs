@@ -181,7 +181,8 @@ pub fn build_json_patch(edits: &[SonicEdit]) -> Value {
             if edits.iter().any(|edit| edit.field.is_empty()) {
                 out.push(json!({ "op": "remove", "path": format_json_pointer(&[table, key]) }));
             } else if edits.iter().all(|edit| edit.there <= There::Table) {
-                out.push(json!({ "op": "add", "path": format_json_pointer(&[table, key]), "value": build_row_value(&edits) }));
+                let path = format_json_pointer(&[table, key]);
+                out.push(json!({ "op": "add", "path": path, "value": build_row_value(&edits) }));
             } else {
                 out.extend(edits.iter().map(|edit| of_field(table, key, edit)));
             }

@@ -102,13 +102,28 @@ fn own_row(view: &SonicPortView, port: &str, queue: u64) -> Result<String, Strin
 }
 
 /// Which map of ours has to say what.
-struct OwnMap<'a> {
-    table: &'a str,
-    binding: &'a str,
+struct OwnMap {
+    table: &'static str,
+    binding: &'static str,
     /// What has to be so, whatever the map says of the rest.
     entries: BTreeMap<u64, u64>,
     /// What the rest is where no shipped map says it.
     rest: Vec<(u64, u64)>,
+}
+
+impl OwnMap {
+    /// A map that gives each priority the queue or the group of its own number.
+    fn of_priorities(table: &'static str, binding: &'static str, priorities: &[u64]) -> Self {
+        OwnMap {
+            table,
+            binding,
+            entries: priorities
+                .iter()
+                .map(|priority| (*priority, *priority))
+                .collect(),
+            rest: (0..8).map(|priority| (priority, priority)).collect(),
+        }
+    }
 }
 
 /// Classes of a port: maps, bindings, PFC, the watchdog, what goes first.
@@ -201,90 +216,67 @@ fn add_watchdog_edits(
 
 /// The maps in which something is not as wished. The two ways to a queue, by DSCP and by a pause
 /// frame, have to end in the same one.
-fn list_differing_maps<'a>(
+fn list_differing_maps(
     db: &ConfigDb,
     view: &SonicPortView,
     classes: &[PortTrafficClass],
-) -> Vec<OwnMap<'a>> {
-    let by_dscp = classes
+) -> Vec<OwnMap> {
+    let priorities: Vec<u64> = classes.iter().map(|class| class.priority).collect();
+    let lossless: Vec<u64> = classes
         .iter()
-        .flat_map(|class| class.dscp.iter().map(|dscp| (*dscp, class.priority)))
-        .collect::<BTreeMap<_, _>>();
-    let itself = |classes: &mut dyn Iterator<Item = &PortTrafficClass>| {
-        classes
-            .map(|class| (class.priority, class.priority))
-            .collect::<BTreeMap<_, _>>()
-    };
-    let lossless = || classes.iter().filter(|class| class.pfc);
-    let identity: Vec<(u64, u64)> = (0..8).map(|n| (n, n)).collect();
-    let map = |table, binding, entries, rest| OwnMap {
-        table,
-        binding,
-        entries,
-        rest,
+        .filter(|class| class.pfc)
+        .map(|class| class.priority)
+        .collect();
+    let differs = |priorities: &[u64], found: &dyn Fn(u64) -> Fact<u64>| {
+        priorities
+            .iter()
+            .any(|priority| found(*priority) != Fact::Is(*priority))
     };
     let mut out = Vec::new();
-    if by_dscp
-        .iter()
-        .any(|(dscp, priority)| view.priority(*dscp) != Fact::Is(*priority))
-    {
-        out.push(map(
-            "DSCP_TO_TC_MAP",
-            "dscp_to_tc_map",
-            by_dscp,
-            (0..64).map(|dscp| (dscp, 0)).collect(),
-        ));
+    out.extend(find_differing_dscp_map(view, classes));
+    if differs(&priorities, &|priority| view.queue(priority)) {
+        let (table, binding) = ("TC_TO_QUEUE_MAP", "tc_to_queue_map");
+        out.push(OwnMap::of_priorities(table, binding, &priorities));
     }
-    if classes
-        .iter()
-        .any(|class| view.queue(class.priority) != Fact::Is(class.priority))
-    {
-        out.push(map(
-            "TC_TO_QUEUE_MAP",
-            "tc_to_queue_map",
-            itself(&mut classes.iter()),
-            identity.clone(),
-        ));
+    if differs(&lossless, &|priority| view.group(priority)) {
+        out.push(OwnMap {
+            rest: (0..8).map(|priority| (priority, 0)).collect(),
+            ..OwnMap::of_priorities("TC_TO_PRIORITY_GROUP_MAP", "tc_to_pg_map", &lossless)
+        });
     }
-    if lossless().any(|class| view.group(class.priority) != Fact::Is(class.priority)) {
-        let none = (0..8).map(|n| (n, 0)).collect();
-        out.push(map(
-            "TC_TO_PRIORITY_GROUP_MAP",
-            "tc_to_pg_map",
-            itself(&mut lossless()),
-            none,
-        ));
-    }
-    if lossless().any(|class| view.paused_queue(class.priority) != Fact::Is(class.priority)) {
-        out.push(map(
-            "MAP_PFC_PRIORITY_TO_QUEUE",
-            "pfc_to_queue_map",
-            itself(&mut lossless()),
-            identity.clone(),
-        ));
+    if differs(&lossless, &|priority| view.paused_queue(priority)) {
+        let (table, binding) = ("MAP_PFC_PRIORITY_TO_QUEUE", "pfc_to_queue_map");
+        out.push(OwnMap::of_priorities(table, binding, &lossless));
     }
     // Only some chips have it; where it is not there, the group of a priority is that of its
     // number.
-    let bound = view.bound("pfc_to_pg_map");
-    let wrong = |class: &PortTrafficClass| {
-        bound.and_then(|map| {
-            db.field(
-                "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP",
-                map,
-                &class.priority.to_string(),
-            )
-        })
+    let (table, binding) = ("PFC_PRIORITY_TO_PRIORITY_GROUP_MAP", "pfc_to_pg_map");
+    let is_other = |priority: &u64| {
+        let number = priority.to_string();
+        view.bound(binding)
+            .and_then(|map| db.field(table, map, &number))
+            .is_some_and(|group| group != number)
     };
-    if lossless().any(|class| wrong(class).is_some_and(|group| group != class.priority.to_string()))
-    {
-        out.push(map(
-            "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP",
-            "pfc_to_pg_map",
-            itself(&mut lossless()),
-            identity,
-        ));
+    if lossless.iter().any(is_other) {
+        out.push(OwnMap::of_priorities(table, binding, &lossless));
     }
     out
+}
+
+fn find_differing_dscp_map(view: &SonicPortView, classes: &[PortTrafficClass]) -> Option<OwnMap> {
+    let mut entries = BTreeMap::new();
+    for class in classes {
+        entries.extend(class.dscp.iter().map(|dscp| (*dscp, class.priority)));
+    }
+    let differs = entries
+        .iter()
+        .any(|(dscp, priority)| view.priority(*dscp) != Fact::Is(*priority));
+    differs.then(|| OwnMap {
+        table: "DSCP_TO_TC_MAP",
+        binding: "dscp_to_tc_map",
+        entries,
+        rest: (0..64).map(|dscp| (dscp, 0)).collect(),
+    })
 }
 
 /// Ours begins as a copy of the map that the port is bound to, the same for every port that is

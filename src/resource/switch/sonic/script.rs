@@ -40,13 +40,16 @@ pub fn read_script(read: SwitchRead) -> String {
 pub fn edit_script(edits: &[SonicEdit]) -> String {
     format!(
         "{SAY}command -v config >/dev/null || say {UNAVAILABLE} 'config of SONiC is not on this \
-         host'\nup_of() {{ for i do [ \"$(sonic-db-cli APPL_DB hget \"PORT_TABLE:$i\" oper_status \
-         2>/dev/null)\" != up ] || printf '%s\\n' \"$i\"; done; }}\n{}umask 077; \
-         p=/run/railwright-patch.$$; trap 'rm -f \"$p\"' EXIT\nprintf %s {patch} >\"$p\" || exit \
-         74\no=$(config apply-patch --dry-run \"$p\" </dev/null 2>&1) || say 65 \"SONiC does not \
-         take the patch, and nothing was changed: $(printf %s \"$o\" | tail -n 3 | tr '\\n' ' \
-         ')\"\no=$(timeout -k 5 540 config apply-patch \"$p\" </dev/null 2>&1) || say 1 \"config \
-         apply-patch failed: $(printf %s \"$o\" | tail -n 3 | tr '\\n' ' ')\"\n{}",
+         host'\n\
+         up_of() {{ for i do [ \"$(sonic-db-cli APPL_DB hget \"PORT_TABLE:$i\" oper_status \
+         2>/dev/null)\" != up ] || printf '%s\\n' \"$i\"; done; }}\n\
+         {}umask 077; p=/run/railwright-patch.$$; trap 'rm -f \"$p\"' EXIT\n\
+         printf %s {patch} >\"$p\" || exit 74\n\
+         o=$(config apply-patch --dry-run \"$p\" </dev/null 2>&1) || say 65 \"SONiC does not take \
+         the patch, and nothing was changed: $(printf %s \"$o\" | tail -n 3 | tr '\\n' ' ')\"\n\
+         o=$(timeout -k 5 540 config apply-patch \"$p\" </dev/null 2>&1) || say 1 \"config \
+         apply-patch failed: $(printf %s \"$o\" | tail -n 3 | tr '\\n' ' ')\"\n\
+         {}",
         links::render_link_state_capture(&ports_of(edits)),
         links::render_link_recovery_wait(),
         patch = quote_for_shell(&build_json_patch(edits).to_string()),
@@ -96,11 +99,14 @@ const PROGRAM: &str = include_str!("config_db.py");
 pub fn restore_script(name: &str, ports: &str) -> String {
     format!(
         "n=0; until sonic-cfggen -d --print-data >\"$k/now\" && [ -s \"$k/now\" ] || [ \"$n\" = 60 \
-         ]; do sleep 5; n=$((n + 1)); done\npython3 -c {program} \"$k/now\" \"$k/{name}\" {tables} \
-         {ports} >\"$k/wanted\" || exit\n[ -s \"$k/wanted\" ] || exit 0\nc=railwright-guard; \
-         d=/etc/sonic/checkpoints\nmkdir -p \"$d\" && cp \"$k/wanted\" \"$d/$c.cp.json\" && config \
-         rollback \"$c\" </dev/null; s=$?\nrm -f \"$d/$c.cp.json\"\n[ \"$s\" -eq 0 ] || config \
-         reload -y -f \"$k/wanted\" </dev/null\n",
+         ]; do sleep 5; n=$((n + 1)); done\n\
+         python3 -c {program} \"$k/now\" \"$k/{name}\" {tables} {ports} >\"$k/wanted\" || exit\n\
+         [ -s \"$k/wanted\" ] || exit 0\n\
+         c=railwright-guard; d=/etc/sonic/checkpoints\n\
+         mkdir -p \"$d\" && cp \"$k/wanted\" \"$d/$c.cp.json\" && config rollback \"$c\" \
+         </dev/null; s=$?\n\
+         rm -f \"$d/$c.cp.json\"\n\
+         [ \"$s\" -eq 0 ] || config reload -y -f \"$k/wanted\" </dev/null\n",
         program = quote_for_shell(PROGRAM),
         tables = quote_for_shell(TABLES),
     )

@@ -114,17 +114,21 @@ impl Relay {
         // that holds the output open is not waited for: `status.part` tells that the script itself
         // has ended, and what it said is there by then, because `head` keeps none of it back.
         let run = format!(
-            "d=$1; echo $$ >\"$d/pid\"; U=; command -v stdbuf >/dev/null 2>&1 && U='stdbuf \
-             -o0'\n{{ {{ /bin/sh \"$d/script\" 2>&3 3>&-; echo $? >\"$d/status.new\"; mv \
-             \"$d/status.new\" \"$d/status.part\"; }} |\n{{ $U head -c {OUTPUT_KEPT} >\"$d/out\"; \
-             cat >/dev/null; }} 3>&-; }} 3>&1 | {{ $U head -c {ERROR_KEPT} >\"$d/err\"; cat \
-             >/dev/null; }}\nmv \"$d/status.part\" \"$d/status\"\n"
+            "d=$1; echo $$ >\"$d/pid\"; U=; command -v stdbuf >/dev/null 2>&1 && U='stdbuf -o0'\n\
+             {{ {{ /bin/sh \"$d/script\" 2>&3 3>&-; echo $? >\"$d/status.new\"; mv \
+             \"$d/status.new\" \"$d/status.part\"; }} |\n\
+             {{ $U head -c {OUTPUT_KEPT} >\"$d/out\"; cat >/dev/null; }} 3>&-; }} 3>&1 | {{ $U \
+             head -c {ERROR_KEPT} >\"$d/err\"; cat >/dev/null; }}\n\
+             mv \"$d/status.part\" \"$d/status\"\n"
         );
         self.command(&format!(
-            "[ \"$(wc -c <\"$d/script\")\" -eq {bytes} ] || exit 0\nfind /tmp -maxdepth 1 -name \
-             'railwright-eapi-*' -user \"$(id -u)\" -mmin +1440 -exec rm -rf {{}} +\n: \
-             >\"$d/out\"; : >\"$d/err\"\nG=; command -v setsid >/dev/null 2>&1 && G=setsid\n$G \
-             /bin/sh -c {} relay \"$d\" </dev/null >/dev/null 2>&1 &\n{}",
+            "[ \"$(wc -c <\"$d/script\")\" -eq {bytes} ] || exit 0\n\
+             find /tmp -maxdepth 1 -name 'railwright-eapi-*' -user \"$(id -u)\" -mmin +1440 -exec \
+             rm -rf {{}} +\n\
+             : >\"$d/out\"; : >\"$d/err\"\n\
+             G=; command -v setsid >/dev/null 2>&1 && G=setsid\n\
+             $G /bin/sh -c {} relay \"$d\" </dev/null >/dev/null 2>&1 &\n\
+             {}",
             quote_for_shell(&run),
             self.look_script([0, 0])
         ))
@@ -143,14 +147,20 @@ impl Relay {
             )
         };
         format!(
-            "i=0; l=0; s=running\nwhile [ $i -lt {WAIT} ]; do\nif [ -e \"$d/status\" ]; then \
-             s=$(cat \"$d/status\"); break; fi\nif [ -e \"$d/status.part\" ]; then l=$((l+1)); [ \
-             $l -lt 20 ] || {{ s=$(cat \"$d/status.part\"); break; }}; fi\np=$(cat \"$d/pid\" \
-             2>/dev/null)\nif [ ! -d \"$d\" ] || {{ [ -n \"$p\" ] && ! kill -0 \"$p\" 2>/dev/null \
-             && [ ! -e \"$d/status\" ]; }}; then s=gone; break; fi\nsleep 0.1; \
-             i=$((i+1))\ndone\no=$(wc -c <\"$d/out\"); e=$(wc -c <\"$d/err\")\necho \"@{nonce} $s \
-             $((o)) $((e))\"\n{out_slice}{err_slice}if [ \"$s\" != running ] && [ $((o)) -le \
-             {out_end} ] && [ $((e)) -le {err_end} ]; then rm -rf \"$d\"; fi\n",
+            "i=0; l=0; s=running\n\
+             while [ $i -lt {WAIT} ]; do\n\
+             if [ -e \"$d/status\" ]; then s=$(cat \"$d/status\"); break; fi\n\
+             if [ -e \"$d/status.part\" ]; then l=$((l+1)); [ $l -lt 20 ] || {{ s=$(cat \
+             \"$d/status.part\"); break; }}; fi\n\
+             p=$(cat \"$d/pid\" 2>/dev/null)\n\
+             if [ ! -d \"$d\" ] || {{ [ -n \"$p\" ] && ! kill -0 \"$p\" 2>/dev/null && [ ! -e \
+             \"$d/status\" ]; }}; then s=gone; break; fi\n\
+             sleep 0.1; i=$((i+1))\n\
+             done\n\
+             o=$(wc -c <\"$d/out\"); e=$(wc -c <\"$d/err\")\n\
+             echo \"@{nonce} $s $((o)) $((e))\"\n\
+             {out_slice}{err_slice}if [ \"$s\" != running ] && [ $((o)) -le {out_end} ] && [ \
+             $((e)) -le {err_end} ]; then rm -rf \"$d\"; fi\n",
             nonce = self.nonce,
             out_slice = slice("out", out),
             err_slice = slice("err", err),

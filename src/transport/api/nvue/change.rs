@@ -94,10 +94,7 @@ impl NvueLink {
         }
         // What came in the way while it was filled.
         if let Some(other) = self.in_the_way().await? {
-            return Err(not_taken(&format!(
-                "somebody else changes this switch at the same time: {} is not over",
-                other.described()
-            )));
+            return Err(not_taken(&describe_other_change(&other)));
         }
         self.guards.begins(self.switch(), &id, was);
         self.tell(
@@ -106,39 +103,15 @@ impl NvueLink {
         )
         .await?;
         let found = self.settled(&id, until).await?;
-        match found.stage {
-            // NVUE cannot be asked and told in one: two that began together both see it, and none
-            // of them is confirmed.
-            Stage::Waits => match self
-                .revisions()
-                .await?
-                .into_iter()
-                .find(|other| other.id != id && other.stage.is_in_the_way())
-            {
-                Some(other) => Err(NvueChangeStop::Said(
-                    1,
-                    format!(
-                        "somebody else changes this switch at the same time: {} is not over",
-                        other.described()
-                    ),
-                )),
-                None => self.links_again(up).await,
-            },
-            Stage::Refused => Err(not_taken(&found.issues)),
-            Stage::Applied => Err(NvueChangeStop::Said(
-                1,
-                "this release applies a revision without waiting for its confirmation, so that \
-                 nothing would take it back; reach the switch over SSH"
-                    .to_owned(),
-            )),
-            _ => Err(NvueChangeStop::Said(
-                1,
-                format!(
-                    "NVUE did not come through with {}: {}",
-                    found.described(),
-                    found.issues
-                ),
-            )),
+        if found.stage != Stage::Waits {
+            return Err(explain_not_waiting(&found));
+        }
+        // NVUE cannot be asked and told in one: two that began together both see it, and none of
+        // them is confirmed.
+        let mut others = self.revisions().await?.into_iter();
+        match others.find(|other| other.id != id && other.stage.is_in_the_way()) {
+            Some(other) => Err(NvueChangeStop::Said(1, describe_other_change(&other))),
+            None => self.links_again(up).await,
         }
     }
 
@@ -322,6 +295,34 @@ impl NvueLink {
             .await;
         }
         Ok(())
+    }
+}
+
+fn describe_other_change(other: &NvueRevision) -> String {
+    format!(
+        "somebody else changes this switch at the same time: {} is not over",
+        other.described()
+    )
+}
+
+/// Why a revision that was applied does not wait for its confirmation.
+fn explain_not_waiting(found: &NvueRevision) -> NvueChangeStop {
+    match found.stage {
+        Stage::Refused => not_taken(&found.issues),
+        Stage::Applied => NvueChangeStop::Said(
+            1,
+            "this release applies a revision without waiting for its confirmation, so that \
+             nothing would take it back; reach the switch over SSH"
+                .to_owned(),
+        ),
+        _ => NvueChangeStop::Said(
+            1,
+            format!(
+                "NVUE did not come through with {}: {}",
+                found.described(),
+                found.issues
+            ),
+        ),
     }
 }
 

@@ -1,0 +1,165 @@
+//! How a change ended: read again until it is as wished, and what is remembered and forgotten then.
+
+use super::settle::{SettleOutcome, left_waiting, not_gone, not_ready};
+use super::{ChangeStep, Finish, Halt, halt_with_problem};
+use crate::precondition::{ObservedMember, may_interrupt_netdev};
+use crate::trouble;
+use railwright_base::Address;
+use railwright_plan::{AppliedResource, Member, NodeKind};
+use railwright_resource::Action;
+use railwright_state::NodeOutcome;
+use railwright_state::journal::MemberIntent;
+use railwright_state::run_status::StepIntent;
+use railwright_system::clock;
+
+impl<'a> ChangeStep<'a> {
+    /// Reads again until all is as wished. A change that interrupts a netdev is proven over a new
+    /// connection.
+    pub(super) async fn confirm(
+        &mut self,
+        seen: &[ObservedMember<'a>],
+        intent: StepIntent,
+        actions: &[Action],
+    ) -> Result<Finish, Halt> {
+        let wanted = self.wanted();
+        let waits = actions
+            .iter()
+            .map(Action::waits_s)
+            .max()
+            .filter(|seconds| *seconds > 0);
+        let interrupts = match &self.node.kind {
+            NodeKind::Change {
+                interrupts_netdevs, ..
+            } => !interrupts_netdevs.is_empty(),
+            _ => false,
+        };
+        if (interrupts || may_interrupt_netdev(seen))
+            && let Err(error) = self.reconnect().await
+        {
+            return Err(self.unknown(format!("no new connection could be made after it: {error}")));
+        }
+        match self.settled(seen, &wanted, waits).await? {
+            SettleOutcome::As(now) => Ok(self.done(&now, Some(&intent))),
+            SettleOutcome::Interrupted(what) => {
+                let problem = left_waiting(&self.node.id, &what, &self.shared.next);
+                let reason = format!("stopped while it was waited for: {what}");
+                Err(halt_with_problem(NodeOutcome::Unknown { reason }, problem))
+            }
+            SettleOutcome::Not { now, trouble } => Err(self.not_settled(&now, trouble)),
+        }
+    }
+
+    /// The actions ended well, and yet it is not as wished; `trouble` says why, where more is known
+    /// of it.
+    fn not_settled(&self, now: &[ObservedMember<'a>], trouble: Option<String>) -> Halt {
+        let open: Vec<&ObservedMember> = now.iter().filter(|s| !s.is_settled()).collect();
+        let mut what: Vec<String> = open.iter().map(|s| s.what_differs()).collect();
+        let mut hopeless = open.iter().filter_map(|s| s.assessment.hopeless.as_ref());
+        what.extend(hopeless.next().map(|hopeless| hopeless.why.clone()));
+        what.extend(trouble);
+        let what = what.join("; ");
+        if open.iter().all(|s| s.assessment.only_unknown()) {
+            return self.unknown(format!("it could not be read again: {what}"));
+        }
+        let rival = open.iter().find_map(|s| s.rival());
+        let spares = self.spared(&open);
+        let (id, next) = (&self.node.id, &self.shared.next);
+        let problem = match (open.iter().all(|s| s.assessment.only_waits()), rival) {
+            (true, _) if open.iter().all(|s| s.member.removal) => not_gone(&open, id, next),
+            (true, _) => not_ready(id, &what, spares.is_some(), next),
+            (false, Some(rival)) => trouble::fought_over(id, &what, rival, next),
+            (false, None) => {
+                let problem = trouble::not_as_wished(id, &what, next);
+                trouble::or_forget(problem, &self.removals(), next)
+            }
+        };
+        let reason = format!("not as wished after it: {what}");
+        let finish = Finish::told(NodeOutcome::Failed { reason }, problem);
+        Halt::Over(Box::new(Finish { spares, ..finish }))
+    }
+
+    /// Done: what is remembered of each member, and what is forgotten.
+    pub(super) fn done(&self, seen: &[ObservedMember], intent: Option<&StepIntent>) -> Finish {
+        let mut finish = Finish::of(NodeOutcome::Done {
+            changed: intent.is_some(),
+        });
+        for s in seen {
+            if s.member.removal {
+                finish.removed.push(s.address().clone());
+                continue;
+            }
+            let first = intent
+                .and_then(|intent| intent.first.iter().find(|m| m.address == *s.address()))
+                .cloned();
+            let first = first.unwrap_or_else(|| s.intent(self.shared.context.secrets.redaction()));
+            finish
+                .applied
+                .push((s.address().clone(), self.applied(s, first)));
+        }
+        finish
+    }
+
+    /// A step that acted and was then left alone is not as it was: nobody knows how it stands.
+    pub(super) fn after_acting(&self, finish: Finish) -> Finish {
+        match finish.outcome {
+            NodeOutcome::Stale { reason } if self.begun.is_some() => {
+                let told = "the step acted before that, and its connection was lost; how it stands \
+                            is not known";
+                let problems = finish
+                    .problems
+                    .into_iter()
+                    .map(|problem| problem.state(told))
+                    .collect();
+                Finish {
+                    outcome: NodeOutcome::Unknown { reason },
+                    problems,
+                    ..finish
+                }
+            }
+            outcome => Finish { outcome, ..finish },
+        }
+    }
+
+    /// What a step that did not come through may have made of resources that were never applied, so
+    /// that it is taken back should their wish go.
+    pub(super) fn unfinished(&self) -> Vec<(Address, AppliedResource)> {
+        let of = |member: &Member| {
+            let address = &member.wish.address;
+            let first = self
+                .begun
+                .as_ref()?
+                .first
+                .iter()
+                .find(|first| first.address == *address && !first.met)?;
+            if member.removal
+                || self
+                    .shared
+                    .prior(address)
+                    .is_some_and(|prior| !prior.unfinished)
+            {
+                return None;
+            }
+            Some((
+                address.clone(),
+                AppliedResource::unfinished(
+                    &member.wish,
+                    first.before.clone(),
+                    &self.shared.run,
+                    clock::read_current_time(),
+                ),
+            ))
+        };
+        self.node.members().iter().filter_map(of).collect()
+    }
+
+    fn applied(&self, seen: &ObservedMember, first: MemberIntent) -> AppliedResource {
+        let adopted = first.met && seen.prior.as_ref().is_none_or(|prior| prior.adopted);
+        AppliedResource::of(
+            &seen.member.wish,
+            first.before,
+            adopted,
+            &self.shared.run,
+            clock::read_current_time(),
+        )
+    }
+}

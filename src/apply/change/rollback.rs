@@ -1,0 +1,192 @@
+//! How an armed guard comes to its end: it is confirmed over a new connection, or the host puts
+//! everything back.
+
+use super::guard_questions::{QUESTION, RollbackTimerQuery, RollbackTimerState};
+use super::guarded::ArmedRollbackTimer;
+use super::look::again_seen;
+use super::unproven::Unproven;
+use super::{ChangeStep, Halt, halt_with_problem};
+use crate::context::RunEvent;
+use crate::precondition::ObservedMember;
+use crate::trouble;
+use railwright_base::Digest;
+use railwright_resource::guard::Guard;
+use railwright_state::run_status::StepIntent;
+use railwright_state::{JournalEntry, NodeOutcome};
+use railwright_system::clock::{self, Deadline};
+use std::time::Duration;
+
+/// The attribute by which a unit says that no restart is owed.
+const RESTARTED: &str = "restarted";
+
+impl<'a> ChangeStep<'a> {
+    /// Confirms over the connection that has proven the step; true when the guard is gone.
+    pub(super) async fn confirm_guard(&mut self, watch: &ArmedRollbackTimer) -> Result<bool, Halt> {
+        let mut asked = false;
+        while !watch.prove.left().is_zero() {
+            match self.ask_anew(RollbackTimerQuery::Disarm, watch).await? {
+                // What was confirmed with an answer that got lost is gone when it is asked again.
+                Some((0, _)) => return Ok(self.note_over(watch, true, "")),
+                Some((1, _)) if asked => return Ok(self.note_over(watch, true, "")),
+                Some((75 | 1, _)) => return Ok(false),
+                _ => asked = true,
+            }
+            clock::sleep_for(self.shared.context.patience.settle_poll).await;
+        }
+        Ok(false)
+    }
+
+    fn note_over(&self, watch: &ArmedRollbackTimer, confirmed: bool, failed: &str) -> bool {
+        let (node, guard, failed) = (self.node.id.clone(), watch.token.clone(), failed.to_owned());
+        self.shared.journal.note(JournalEntry::GuardOver {
+            node: node.clone(),
+            guard,
+            confirmed,
+            failed: failed.clone(),
+        });
+        (self.shared.sink)(RunEvent::GuardOver {
+            node,
+            confirmed,
+            failed,
+        });
+        confirmed
+    }
+
+    /// Has the host put everything back, and waits until it has: at once where it can be told to,
+    /// else when the guard's time is over. Nothing where that could not be seen.
+    async fn wait_until_back(
+        &mut self,
+        watch: &ArmedRollbackTimer,
+    ) -> Result<Option<String>, Halt> {
+        (self.shared.sink)(RunEvent::GuardFires {
+            node: self.node.id.clone(),
+            seconds: watch.seconds,
+        });
+        while !watch.back.left().is_zero() {
+            match self.standing(watch).await {
+                RollbackTimerState::Reverted(failed) => return Ok(Some(failed)),
+                RollbackTimerState::Armed => {
+                    drop(self.ask_anew(RollbackTimerQuery::Fire, watch).await?)
+                }
+                RollbackTimerState::None => return Ok(None),
+                RollbackTimerState::Reverting | RollbackTimerState::NotTold => {}
+            }
+            clock::sleep_for(self.shared.context.patience.settle_poll).await;
+        }
+        Ok(None)
+    }
+
+    pub(super) async fn taken_back(
+        &mut self,
+        watch: &ArmedRollbackTimer,
+        before: &[ObservedMember<'a>],
+        why: Unproven,
+    ) -> Halt {
+        let back = match self.wait_until_back(watch).await {
+            Ok(back) => back,
+            Err(halt) => return halt,
+        };
+        let Some(failed) = back else {
+            let why = why.sentence();
+            let problem = trouble::guard_not_seen(
+                &self.node.id,
+                self.host,
+                &watch.token,
+                &why,
+                &self.shared.next,
+            );
+            return halt_with_problem(
+                NodeOutcome::Unknown {
+                    reason: format!("{why}; and whether its guard has put it back is not known"),
+                },
+                problem,
+            );
+        };
+        self.note_over(watch, false, &failed);
+        let as_before = failed.is_empty() && self.is_as_before(before).await;
+        let (outcome, problem) = self.unproven(&why, as_before, &failed);
+        halt_with_problem(outcome, problem)
+    }
+
+    /// A netdev that was told to come up again may take a while to be as it was. A restart that was
+    /// owed before may be done now: the guard has restarted the unit.
+    async fn is_as_before(&mut self, before: &[ObservedMember<'a>]) -> bool {
+        let found = |seen: &[ObservedMember]| {
+            let judged = seen.iter().flat_map(|s| {
+                s.assessment
+                    .attributes
+                    .iter()
+                    .map(move |(name, a)| (s.address(), name, &a.found))
+            });
+            Digest::of(
+                &judged
+                    .filter(|(_, name, _)| *name != RESTARTED)
+                    .collect::<Vec<_>>(),
+            )
+        };
+        let (wanted, before_found) = (self.wanted(), found(before));
+        let settle = Deadline::after(self.shared.context.patience.settle);
+        loop {
+            match clock::await_with_timeout(QUESTION, self.look_once(&wanted)).await {
+                Some(Ok(answers)) if found(&again_seen(before, &answers)) == before_found => {
+                    return true;
+                }
+                Some(Ok(_)) => {}
+                _ => self.writer = None,
+            }
+            if settle.left().is_zero() {
+                return false;
+            }
+            clock::sleep_for(self.shared.context.patience.settle_poll).await;
+        }
+    }
+
+    /// An earlier part of the run died with its guard still armed. What is as wished is confirmed
+    /// over this connection, which is a new one; anything else is put back first. True when the
+    /// host has to be looked at again.
+    pub(super) async fn settle_earlier_guard(
+        &mut self,
+        earlier: &StepIntent,
+        seen: &[ObservedMember<'a>],
+    ) -> Result<bool, Halt> {
+        let seconds = self.guard_s();
+        let whole = Duration::from_secs(seconds.into());
+        let (prove, back) = (
+            Deadline::after(whole),
+            Deadline::after(whole + self.grace()),
+        );
+        let watch = ArmedRollbackTimer {
+            token: earlier.token.clone(),
+            guard: Guard::default(),
+            seconds,
+            prove,
+            back,
+        };
+        match self.standing(&watch).await {
+            RollbackTimerState::None => return Ok(false),
+            RollbackTimerState::Reverted(failed) => {
+                self.note_over(&watch, false, &failed);
+                return Ok(false);
+            }
+            RollbackTimerState::Armed
+                if seen.iter().all(ObservedMember::is_settled)
+                    && self.confirm_guard(&watch).await? =>
+            {
+                return Ok(false);
+            }
+            RollbackTimerState::Armed
+            | RollbackTimerState::Reverting
+            | RollbackTimerState::NotTold => {}
+        }
+        match self.wait_until_back(&watch).await? {
+            Some(failed) => {
+                self.note_over(&watch, false, &failed);
+                Ok(true)
+            }
+            None => Err(self.unknown(
+                "its guard was armed, and whether it has put everything back is not known"
+                    .to_owned(),
+            )),
+        }
+    }
+}

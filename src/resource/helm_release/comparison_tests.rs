@@ -1,0 +1,219 @@
+//! How values, rendered objects, hooks and the objects on the cluster are compared, and what of a
+//! secret value is not shown.
+
+use super::compare::{self, HelmReleaseChange, HelmReleaseObject};
+use super::request::{HelmReleaseState, secret_label};
+use super::tests::{installed, is, judged, said, wish};
+use super::{rendered_objects, rights};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+#[test]
+fn rendered_objects_are_compared_by_their_fields() {
+    let text = "---\n# Source: a\napiVersion: v1\nkind: ConfigMap\nmetadata: { name: a }\ndata:\n  \
+                t: |\n    x\n     --- y\n---\n# nothing\n---\napiVersion: v1\nkind: List\nitems: \
+                [{ apiVersion: v1, kind: Secret, metadata: { name: s }, data: { k: QQ== } }]\n";
+    let before = rendered_objects::parse_manifest_objects(text).unwrap();
+    assert_eq!(before.len(), 2);
+    assert!(rendered_objects::parse_manifest_objects("a: [").is_err());
+    let after = rendered_objects::parse_manifest_objects(
+        &text.replace("QQ==", "Qg==").replace(" x\n", " z\n"),
+    )
+    .unwrap();
+    let changes = compare::diff_rendered_objects(&after, &before);
+    let names: Vec<&str> = changes.iter().map(|change| change.name.as_str()).collect();
+    assert_eq!(names, ["ConfigMap.core a: data.t", "Secret.core s: data.k"]);
+    assert!(
+        !serde_json::to_string(&changes).unwrap().contains("Qg=="),
+        "{changes:?}"
+    );
+    let gone = compare::diff_rendered_objects(&after[..1], &before);
+    assert_eq!(
+        (gone[1].wanted.clone(), gone[1].found.clone()),
+        (None, Some(json!("present")))
+    );
+}
+
+#[test]
+fn values_are_compared_and_what_may_be_secret_is_not_shown() {
+    let wanted = json!({ "a": { "b": 1 }, "token": "new-secret" });
+    let found = json!({ "a": { "b": 2, "c": { "dbPassword": "hunter22" } }, "token": "old-secret", "plain": "old-secret" });
+    let mut changes = compare::diff_release_values(&wanted, &found, &["/token".to_owned()]);
+    let names: Vec<&str> = changes.iter().map(|change| change.name.as_str()).collect();
+    assert_eq!(
+        names,
+        ["values.a.b", "values.a.c", "values.plain", "values.token"]
+    );
+    compare::conceal_secret_changes(&mut changes, &found, &["/token".to_owned()]);
+    let shown = serde_json::to_string(&changes).unwrap();
+    assert!(
+        !["hunter22", "old-secret", "new-secret"]
+            .iter()
+            .any(|secret| shown.contains(secret)),
+        "{shown}"
+    );
+    assert_eq!(
+        compare::diff_release_values(&json!({}), &Value::Null, &[]),
+        []
+    );
+    let labels = BTreeSet::from([
+        secret_label("/a/c"),
+        secret_label("/list/1/x~1y"),
+        secret_label("/gone"),
+    ]);
+    assert_eq!(
+        compare::find_labelled_secret_paths(
+            &json!({ "a": { "c": 1, "d": 2 }, "list": [0, { "x/y": 1 }] }),
+            &labels
+        ),
+        ["/a/c", "/list/1/x~1y"]
+    );
+    let mut named = [
+        "ConfigMap.core a: data.old-secret",
+        "ConfigMap.core old-secret",
+        "values.old-secret.version",
+    ]
+    .map(|name| HelmReleaseChange {
+        name: name.to_owned(),
+        wanted: Some(json!(1)),
+        ..HelmReleaseChange::default()
+    });
+    compare::conceal_secret_changes(&mut named, &found, &["/token".to_owned()]);
+    let names: Vec<&str> = named.iter().map(|change| change.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "ConfigMap.core a: data.(not shown) 0",
+            "ConfigMap.core old-secret",
+            "values.old-secret.version"
+        ]
+    );
+    assert_eq!(
+        compare::diff_release_values(
+            &json!({ "a": 2.0, "b": [1.5] }),
+            &json!({ "a": 2, "b": [1.5] }),
+            &[]
+        ),
+        []
+    );
+    let hides = |name: &str| {
+        let changes =
+            compare::diff_release_values(&json!({}), &json!({ "db": { name: "x" } }), &[]);
+        changes[0].found == Some(json!("(not shown, and another)"))
+    };
+    for name in [
+        "pw",
+        "PW",
+        "db_pw",
+        "adminPw",
+        "passwd",
+        "apiKey",
+        "api-key",
+        "PRIVATE_KEY",
+        "privateKey",
+    ] {
+        assert!(hides(name), "{name}");
+    }
+    for name in ["upward", "power", "keyboard", "stopWatch"] {
+        assert!(!hides(name), "{name}");
+    }
+}
+
+#[test]
+fn hooks_are_compared_like_objects_and_told_from_them() {
+    let hook = |word: &str, policy: &str| {
+        let annotations = json!({ "helm.sh/hook": "pre-upgrade,post-delete", "helm.sh/hook-delete-policy": policy });
+        let metadata = json!({ "name": "h", "annotations": annotations });
+        json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": { "a": word } })
+    };
+    let name = "hook ConfigMap.core h (pre-upgrade,post-delete)".to_owned();
+    let changes = compare::diff_rendered_objects(&[hook("EVIL", "x")], &[hook("one", "x")]);
+    assert_eq!(
+        changes
+            .iter()
+            .map(|change| change.name.clone())
+            .collect::<Vec<_>>(),
+        [format!("{name}: data.a")]
+    );
+    assert_eq!(
+        compare::diff_rendered_objects(&[hook("one", "x")], &[])[0].name,
+        name
+    );
+    assert_eq!(
+        rights::parse_changed_object(&name),
+        None,
+        "nothing of it is asked about under the name of an object"
+    );
+    let of = |policy: &str| compare::hooks_of_uninstall(&[hook("one", policy)]);
+    assert_eq!(
+        of("before-hook-creation"),
+        (vec![name.clone()], vec![name.clone()])
+    );
+    assert_eq!(of("hook-succeeded"), (vec![name], vec![]));
+}
+
+/// Two edits of a Secret are told apart, though neither is shown.
+#[test]
+fn an_edit_of_a_secret_counts_and_is_not_shown() {
+    let secret = |word: &str, time: &str| {
+        let held = json!({ "f:data": { "f:k": {} } });
+        let managers = json!([{ "manager": "kubectl-patch", "operation": "Update", "time": time, "fieldsV1": held }]);
+        json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "s", "managedFields": managers }, "data": { "k": word } })
+    };
+    let manifest = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "s" }, "data": { "k": "b25l" } });
+    let found = |word: &str, time: &str| {
+        let live = HelmReleaseObject {
+            manifest: manifest.clone(),
+            live: Some(secret(word, time)),
+            preview: Some(manifest.clone()),
+        };
+        let mut changes = compare::diff_live_objects(&[live], true);
+        let found = changes[0].found.clone();
+        compare::conceal_secret_changes(
+            &mut changes,
+            &json!({ "token": "hunter22" }),
+            &["/token".to_owned()],
+        );
+        assert_eq!(
+            changes[0].found, found,
+            "concealed once more it is the same"
+        );
+        found.unwrap()
+    };
+    let first = found("dHdv", "2026-01-02T03:04:05Z");
+    assert_eq!(first, "(not shown, and another since 2026-01-02T03:04:05Z)");
+    assert_ne!(found("dGhyZWU=", "2026-01-02T03:04:06Z"), first);
+}
+
+#[test]
+fn an_object_of_another_kind_stays_as_somebody_set_it() {
+    let object = |kind: &str, group: &str, mtu: u32| json!({ "apiVersion": format!("{group}/v1"), "kind": kind, "metadata": { "name": "a" }, "spec": { "mtu": mtu } });
+    let stays = |kind: &str, group: &str| {
+        let manifest = object(kind, group, 9000);
+        let live = HelmReleaseObject {
+            preview: Some(manifest.clone()),
+            live: Some(object(kind, group, 1500)),
+            manifest,
+        };
+        let one =
+            |mends_all| compare::diff_live_objects(std::slice::from_ref(&live), mends_all)[0].stays;
+        assert!(!one(true), "Helm 4 sets it back");
+        one(false)
+    };
+    assert!(
+        stays("Rail", "example.org") && stays("CustomResourceDefinition", "apiextensions.k8s.io")
+    );
+    assert!(!stays("DaemonSet", "apps") && !stays("Ingress", "networking.k8s.io"));
+    let change = HelmReleaseChange {
+        name: "Rail.example.org a: spec.mtu".to_owned(),
+        wanted: Some(json!(1)),
+        stays: true,
+        ..HelmReleaseChange::default()
+    };
+    let found = HelmReleaseState {
+        installed: Some(installed("deployed", true)),
+        preview: is("0.1.0", vec![change]),
+    };
+    let held = judged(&wish(json!({})), 0, &said(&found));
+    assert!(held.actions.is_empty() && held.refusal.unwrap().contains("does not set back"));
+}

@@ -1,0 +1,347 @@
+//! What differs between a wish and what Helm says of its release, attribute by attribute, and what
+//! a new revision disturbs.
+
+use super::body::parse_disruption_word;
+use super::compare::HelmReleaseChange;
+use super::request::{DESCRIPTION, HelmReleasePreview, HelmReleaseState, InstalledRelease};
+use super::{insert_attribute, insert_presence_attribute, parse_helm_release};
+use crate::kubernetes_object::paths;
+use crate::{Action, Assessment, Attribute, DesiredResource, Disruption, Plane, Reading};
+use railwright_base::secret;
+use railwright_base::text::one_line;
+use serde_json::{Value, json};
+
+/// Compares a wish with what Helm said of its release, and plans the revision that mends it.
+pub(super) fn diff_helm_release(
+    wish: &DesiredResource,
+    found: HelmReleaseState,
+    assessment: &mut Assessment,
+) {
+    let adopts = wish.body.get("adopt").and_then(Value::as_bool) == Some(true);
+    let installed = found.installed.as_ref();
+    let is_foreign = installed.is_some_and(|installed| !installed.ours);
+    let there = installed.map_or(Reading::Absent, |_| Reading::is("present"));
+    insert_presence_attribute(assessment, Reading::is("present"), there);
+    assessment.before = json!({ "existed": adopts || is_foreign });
+    if let Some(installed) = installed
+        && let Some(refusal) = find_unfinished_operation(wish, installed)
+    {
+        insert_status_attribute(installed, assessment);
+        assessment.refusal = Some(refusal);
+        return;
+    }
+    let Some(content) = diff_release_preview(wish, installed, found.preview, assessment) else {
+        return;
+    };
+    if assessment.is_met() {
+        return;
+    }
+    if is_foreign && !adopts && assessment.refusal.is_none() {
+        assessment.refusal = Some(
+            "somebody else installed this release; `adopt: true` beside its name takes it over"
+                .to_owned(),
+        );
+    }
+    if assessment.refusal.is_none() {
+        let looked_at = installed.map(|installed| installed.record.clone());
+        assessment.actions = vec![Action::UpgradeRelease {
+            release: Box::new(parse_helm_release(wish)),
+            looked_at,
+            content,
+        }];
+    }
+}
+
+fn insert_status_attribute(installed: &InstalledRelease, assessment: &mut Assessment) {
+    insert_attribute(
+        assessment,
+        "status",
+        Reading::is("deployed"),
+        Reading::is(installed.status.as_str()),
+    );
+}
+
+/// Notes what the wish would come to. Returns the digest of the chart; nothing where Helm did not
+/// render it, so that nothing can be done.
+fn diff_release_preview(
+    wish: &DesiredResource,
+    installed: Option<&InstalledRelease>,
+    preview: HelmReleasePreview,
+    assessment: &mut Assessment,
+) -> Option<String> {
+    match preview {
+        HelmReleasePreview::Unknown(reason) => {
+            // A step of which nobody knows what it would do is none, whether the release is there
+            // or not.
+            assessment.attributes.clear();
+            let found = Reading::Unknown(reason);
+            insert_attribute(assessment, "chart", Reading::is("known"), found);
+            None
+        }
+        HelmReleasePreview::Refused(reason) => {
+            // What is installed is not wrong because a chart cannot be used here: whether it
+            // differs is not known.
+            let seen = installed.map_or(Reading::Absent, |_| {
+                Reading::Unknown(one_line(&reason, 200))
+            });
+            let wanted = Reading::is(wish.text("chart").unwrap_or_default());
+            insert_attribute(assessment, "chart", wanted, seen);
+            assessment.refusal = Some(reason);
+            None
+        }
+        HelmReleasePreview::Is {
+            chart,
+            version,
+            content,
+            rendering,
+            changes,
+        } => {
+            let rendered = RenderedRelease {
+                wish,
+                installed,
+                chart: (&chart, &version),
+                changes: &changes,
+            };
+            rendered.insert_attributes(assessment);
+            // No attributes of the release: a plan that was made with another chart, or of other
+            // objects of the cluster that the chart looks up, is not taken for one of this.
+            let rendering = rendering.map(|digest| format!("rendering {digest}"));
+            for name in std::iter::once(format!("content {content}")).chain(rendering) {
+                insert_attribute(assessment, &name, Reading::Absent, Reading::Absent);
+            }
+            Some(content)
+        }
+    }
+}
+
+/// What Helm rendered of a wish, beside what is installed.
+struct RenderedRelease<'a> {
+    wish: &'a DesiredResource,
+    installed: Option<&'a InstalledRelease>,
+    /// Name and version of the chart.
+    chart: (&'a str, &'a str),
+    changes: &'a [HelmReleaseChange],
+}
+
+impl RenderedRelease<'_> {
+    /// What differs, attribute by attribute, and what mending it disturbs.
+    fn insert_attributes(&self, assessment: &mut Assessment) {
+        self.insert_chart_attributes(assessment);
+        match self.installed {
+            Some(installed) => insert_status_attribute(installed, assessment),
+            None => self.insert_desired_values(assessment),
+        }
+        self.insert_changes(assessment);
+    }
+
+    fn insert_chart_attributes(&self, assessment: &mut Assessment) {
+        let (chart, version) = self.chart;
+        let found_chart = self.installed.map(|installed| installed.chart.as_str());
+        let found_version = self.installed.map(|installed| installed.version.as_str());
+        for (name, wanted, found) in [
+            ("chart", chart, found_chart),
+            ("version", version, found_version),
+        ] {
+            let found = found.map_or(Reading::Absent, Reading::is);
+            let attribute = Attribute {
+                input: self.is_as_we_left_it().then(|| describe_chart(self.wish)),
+                ..Attribute::in_plane(Plane::Persisted, Reading::is(wanted), found)
+            };
+            assessment.attributes.insert(name.to_owned(), attribute);
+        }
+    }
+
+    /// Shows the values of a release that is not there, its secrets as marks.
+    fn insert_desired_values(&self, assessment: &mut Assessment) {
+        let Some(values) = self.wish.body.get("values") else {
+            return;
+        };
+        for (path, value) in paths::collect_leaf_fields(values) {
+            if value.as_object().is_some_and(serde_json::Map::is_empty) {
+                continue;
+            }
+            let shown = value.as_str().map_or_else(
+                || value.clone(),
+                |text| secret::render_secret_marks(text).into(),
+            );
+            let name = format!("values.{path}");
+            insert_attribute(assessment, &name, Reading::Is(shown), Reading::Absent);
+        }
+    }
+
+    fn insert_changes(&self, assessment: &mut Assessment) {
+        let maker = self.describe_foreign_revision();
+        // Where a value is another one and the chart is not, what it renders to is the value's
+        // doing.
+        let is_by_value = self.is_of_same_chart() && self.changes.iter().any(is_value);
+        for change in self.changes {
+            if self.installed.is_none() && is_value(change) {
+                continue;
+            }
+            let is_input = self.is_as_we_left_it() && change.rendered;
+            let input = is_input.then(|| match is_by_value || is_value(change) {
+                true => "a value of the release".to_owned(),
+                false => describe_chart(self.wish),
+            });
+            let reading =
+                |value: &Option<Value>| value.clone().map_or(Reading::Absent, Reading::Is);
+            let (wanted, found) = (reading(&change.wanted), reading(&change.found));
+            let attribute = Attribute {
+                by: change.by.clone().or_else(|| maker.clone()),
+                input,
+                ..Attribute::in_plane(Plane::Persisted, wanted, found)
+            };
+            assessment.attributes.insert(change.name.clone(), attribute);
+            record_change_effects(change, assessment);
+            if self.installed.is_some() {
+                add_declared_disruption(self.wish, change, assessment);
+            }
+        }
+    }
+
+    /// True where the newest revision is ours: what differs then is of the wish's own input.
+    fn is_as_we_left_it(&self) -> bool {
+        self.installed
+            .is_some_and(|installed| installed.ours && installed.description == DESCRIPTION)
+    }
+
+    fn is_of_same_chart(&self) -> bool {
+        self.installed.is_some_and(|installed| {
+            (installed.chart.as_str(), installed.version.as_str()) == self.chart
+        })
+    }
+
+    /// Who made the newest revision, where it is not one of ours.
+    fn describe_foreign_revision(&self) -> Option<String> {
+        let foreign = self
+            .installed
+            .filter(|installed| installed.description != DESCRIPTION)?;
+        Some(format!(
+            "revision {} of {} is not ours ({})",
+            foreign.record.revision,
+            truncate_to_seconds(&foreign.updated),
+            one_line(&foreign.description, 60)
+        ))
+    }
+}
+
+/// Notes what mending a change does to pods that run, and whether Helm can mend it at all.
+fn record_change_effects(change: &HelmReleaseChange, assessment: &mut Assessment) {
+    if let Some(interrupts) = &change.interrupts {
+        assessment.disruption = assessment.disruption.max(Disruption::Restart);
+        push_if_absent(&mut assessment.interrupts, interrupts.clone());
+    }
+    if change.stays {
+        let said = "Helm does not set back what somebody changed on an object of this kind: \
+                    delete the object, or set the field as the chart has it";
+        assessment.refusal = Some(format!("{}: {said}", change.name));
+    }
+}
+
+fn add_declared_disruption(
+    wish: &DesiredResource,
+    change: &HelmReleaseChange,
+    assessment: &mut Assessment,
+) {
+    let Some((path, word)) = find_declared_disruption(wish, &change.name) else {
+        return;
+    };
+    assessment.disruption = assessment.disruption.max(word);
+    let line = format!(
+        "a change of {path} is no plain edit ({}): {}",
+        word.word(),
+        describe_followup_action(word)
+    );
+    push_if_absent(&mut assessment.interrupts, line);
+}
+
+/// A value that the wish gives, and no object that comes of it.
+fn is_value(change: &HelmReleaseChange) -> bool {
+    change.name.starts_with("values.")
+}
+
+/// The chart, by its name in the wish.
+fn describe_chart(wish: &DesiredResource) -> String {
+    format!(
+        "the chart {}",
+        one_line(wish.text("chart").unwrap_or_default(), 200)
+    )
+}
+
+fn push_if_absent(all: &mut Vec<String>, one: String) {
+    if !all.contains(&one) {
+        all.push(one);
+    }
+}
+
+/// What has to be done besides, and by whom.
+fn describe_followup_action(word: Disruption) -> &'static str {
+    match word {
+        Disruption::Drain => "empty the nodes first, which is done by hand",
+        Disruption::Reboot => "the nodes have to boot anew after it, which is done by hand",
+        _ => "what runs there starts anew",
+    }
+}
+
+/// The class that the wish gives to a value, or to one around it.
+fn find_declared_disruption(wish: &DesiredResource, changed: &str) -> Option<(String, Disruption)> {
+    let changed = changed.strip_prefix("values.")?;
+    let all = wish.body.get("disruptions").and_then(Value::as_object)?;
+    let is_it = |path: &str| {
+        [(changed, path), (path, changed)].iter().any(|(a, b)| {
+            a.strip_prefix(b)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        })
+    };
+    let (path, word) = all.iter().find(|(path, _)| is_it(path))?;
+    Some((path.clone(), parse_disruption_word(word)?))
+}
+
+/// Helm tells a time to the nanosecond: `2026-01-02T03:04:05.678901234Z`.
+fn truncate_to_seconds(time: &str) -> String {
+    let zone = |rest: &str| {
+        rest.trim_start_matches(|c: char| c.is_ascii_digit())
+            .to_owned()
+    };
+    time.split_once('.').map_or_else(
+        || time.to_owned(),
+        |(second, rest)| format!("{second}{}", zone(rest)),
+    )
+}
+
+/// Why nothing can be done to a release: somebody's run is under way on it, or died.
+pub(super) fn find_unfinished_operation(
+    wish: &DesiredResource,
+    installed: &InstalledRelease,
+) -> Option<String> {
+    let (name, namespace) = (wish.text("name")?, wish.text("namespace")?);
+    let unlock = match installed.status.as_str() {
+        "pending-install" | "uninstalling" => "uninstall",
+        "pending-upgrade" | "pending-rollback" => "rollback",
+        _ => return None,
+    };
+    Some(format!(
+        "revision {} of {} is {}: another helm is at work on it, or one has died; once none runs \
+         any more, `helm -n {namespace} {unlock} {name}` unlocks it",
+        installed.record.revision,
+        truncate_to_seconds(&installed.updated),
+        installed.status
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_told_to_the_second() {
+        assert_eq!(
+            truncate_to_seconds("2026-01-02T03:04:05.678901234Z"),
+            "2026-01-02T03:04:05Z"
+        );
+        assert_eq!(
+            truncate_to_seconds("2026-01-02T03:04:05+01:00"),
+            "2026-01-02T03:04:05+01:00"
+        );
+    }
+}

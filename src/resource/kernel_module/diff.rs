@@ -1,0 +1,298 @@
+//! What differs between a wish for a module and the host, and what mends it.
+
+use super::found::{FoundModule, normal_name, same_value};
+use super::{HEAD, boot_file, modprobe_content, modprobe_file, module_name, parse_module_options};
+use crate::body::read_flag_field;
+use crate::file::found::{FileState, build_config_file_action};
+use crate::{
+    Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading,
+};
+
+/// The devices that a software RDMA driver takes along when it goes.
+fn list_disturbed_resources(name: &str, module: &FoundModule) -> Vec<String> {
+    let of_netdev = |netdev: &String| {
+        ["link", "link_qos", "interrupt_affinity"].map(|kind| format!("{kind}/{netdev}"))
+    };
+    let mut out: Vec<_> = module.netdevs.iter().flat_map(of_netdev).collect();
+    if ["rdma_rxe", "siw"].contains(&name) || !module.netdevs.is_empty() {
+        out.push("rdma_link/*".to_owned());
+    }
+    out
+}
+
+/// A wish for a module beside what the host says of it.
+pub(super) struct KernelModuleDiffBuilder<'a> {
+    /// The module's name as the kernel writes it.
+    pub(super) name: String,
+    wish: &'a DesiredResource,
+    /// What the host says, or why that is not known.
+    pub(super) module: Result<FoundModule, String>,
+}
+
+impl<'a> KernelModuleDiffBuilder<'a> {
+    pub(super) fn new(wish: &'a DesiredResource, answers: &ReadResults) -> Self {
+        let name = module_name(wish);
+        let module = FoundModule::of(&name, answers);
+        KernelModuleDiffBuilder { name, wish, module }
+    }
+
+    fn reading(&self, of: impl Fn(&FoundModule) -> Reading) -> Reading {
+        self.module
+            .as_ref()
+            .map_or_else(|reason| Reading::Unknown(reason.clone()), of)
+    }
+
+    pub(super) fn attributes(&self, assessment: &mut Assessment) {
+        let body = &self.wish.body;
+        let mut add = |name: String, attribute| assessment.attributes.insert(name, attribute);
+        if let Some(loaded) = read_flag_field(body, "loaded") {
+            let found = self.reading(|module| reading_from_presence(module.is_there()));
+            add(
+                "loaded".to_owned(),
+                Attribute::in_plane(Plane::Running, reading_from_presence(loaded), found),
+            );
+        }
+        if let Some(at_boot) = read_flag_field(body, "at_boot") {
+            let found = self.reading(|module| {
+                reading_from_presence(!module.at_boot.is_empty() || module.builtin)
+            });
+            add(
+                "at_boot".to_owned(),
+                Attribute::in_plane(Plane::NextBoot, reading_from_presence(at_boot), found),
+            );
+        }
+        if let Some(blacklist) = read_flag_field(body, "blacklist") {
+            let found = self.reading(|module| {
+                reading_from_presence(module.blacklisted_by(&self.name).is_some())
+            });
+            add(
+                "blacklist".to_owned(),
+                Attribute::in_plane(Plane::Persisted, reading_from_presence(blacklist), found),
+            );
+        }
+        for (key, value) in parse_module_options(self.wish) {
+            let persisted = self.reading(|module| {
+                match (module.goes_on(&self.name), module.option(&self.name, &key)) {
+                    (Some(path), _) => Reading::Unknown(format!(
+                        "{path} has options that go on in the next line; write them on one line"
+                    )),
+                    (None, Some((found, _))) => Reading::is(found),
+                    (None, None) => Reading::Absent,
+                }
+            });
+            let running = self.reading(|module| running_option(module, &key, &value));
+            let wanted = Reading::is(value.as_str());
+            add(
+                format!("option {key}"),
+                Attribute::in_plane(Plane::Persisted, wanted.clone(), persisted).and(
+                    Plane::Running,
+                    wanted,
+                    running,
+                ),
+            );
+        }
+    }
+
+    /// Unloads, or says why that cannot be.
+    pub(super) fn unload(&self, module: &FoundModule, assessment: &mut Assessment) -> bool {
+        if module.references > 0 {
+            return false;
+        }
+        assessment.actions.push(Action::UnloadModule {
+            name: self.name.clone(),
+        });
+        assessment.disturbs = list_disturbed_resources(&self.name, module);
+        assessment.disruption = if module.netdevs.is_empty() {
+            Disruption::Reload
+        } else {
+            Disruption::LinkBlip
+        };
+        assessment.interrupts_netdevs.clone_from(&module.netdevs);
+        let served = if module.netdevs.is_empty() {
+            String::new()
+        } else {
+            format!(" with {}", module.netdevs.join(", "))
+        };
+        assessment
+            .interrupts
+            .push(format!("the module {} is unloaded{served}", self.name));
+        true
+    }
+
+    pub(super) fn users(&self, module: &FoundModule) -> String {
+        match module.users[..] {
+            [] => format!("{} uses of it are open", module.references),
+            _ => format!("{} uses it", module.users.join(", ")),
+        }
+    }
+
+    pub(super) fn running_actions(&self, module: &FoundModule, assessment: &mut Assessment) {
+        let load = || Action::LoadModule {
+            name: self.name.clone(),
+            parameters: parse_module_options(self.wish),
+        };
+        let option_differs = parse_module_options(self.wish)
+            .keys()
+            .any(|key| differs_in(assessment, &format!("option {key}"), Plane::Running));
+        let owed = module.loaded && option_differs;
+        let loaded_differs = differs_in(assessment, "loaded", Plane::Running);
+        match read_flag_field(&self.wish.body, "loaded") {
+            Some(true) if loaded_differs => assessment.actions.push(load()),
+            Some(false) if module.builtin => {
+                assessment.refusal = Some(format!(
+                    "{} is built into the kernel and cannot be unloaded",
+                    self.name
+                ));
+            }
+            Some(false) if loaded_differs && !self.unload(module, assessment) => {
+                assessment.refusal = Some(format!(
+                    "{} cannot be unloaded: {}",
+                    self.name,
+                    self.users(module)
+                ));
+            }
+            Some(false) => {}
+            _ if owed && self.unload(module, assessment) => assessment.actions.push(load()),
+            _ if owed => {
+                assessment.needs_reboot = true;
+                assessment.interrupts.push(format!(
+                    "the options of {} wait for a reboot: {}",
+                    self.name,
+                    self.users(module)
+                ));
+            }
+            _ => {}
+        }
+        if module.builtin && option_differs {
+            assessment.refusal = Some(format!(
+                "{0} is built into the kernel; its options belong on the command line as \
+                 {0}.KEY=VALUE",
+                self.name
+            ));
+        }
+    }
+
+    pub(super) fn file_actions(
+        &self,
+        own: &[(String, Option<String>, FileState)],
+        assessment: &mut Assessment,
+    ) {
+        for (path, content, found) in own {
+            match content {
+                Some(content) if found.text() != Some(content) => assessment
+                    .actions
+                    .push(build_config_file_action(path, content.clone())),
+                None if !matches!(found, FileState::Absent { .. } | FileState::Unknown { .. }) => {
+                    assessment.actions.push(Action::RemoveFile {
+                        path: path.clone(),
+                        below: None,
+                    });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// What is loaded from the initial RAM disk is loaded as its copy of modprobe.d says
+    /// (initramfs-tools(7), dracut(8)), whatever the module runs with until then.
+    pub(super) fn copy_to_ram_disk(&self, module: &FoundModule, assessment: &mut Assessment) {
+        let own = modprobe_file(&self.name);
+        let is_own = |action: &Action| action.path() == Some(&*own);
+        let changes = assessment.needs_reboot || assessment.actions.iter().any(is_own);
+        if module.ram_disk && changes {
+            assessment.actions.push(Action::UpdateInitialRamDisks);
+        }
+    }
+
+    /// Somebody else's file that would keep our wish from coming true.
+    pub(super) fn contradiction(&self, module: &FoundModule) -> Option<String> {
+        let ours = [boot_file(&self.name), modprobe_file(&self.name)];
+        let body = &self.wish.body;
+        let loads = module
+            .at_boot
+            .iter()
+            .find(|line| !ours.contains(&line.path));
+        if let Some(line) = loads.filter(|_| read_flag_field(body, "at_boot") == Some(false)) {
+            return Some(format!(
+                "{} loads {} at boot; remove that line first",
+                line.path, self.name
+            ));
+        }
+        let blacklists = module
+            .blacklisted_by(&self.name)
+            .filter(|path| !ours.iter().any(|own| own == path));
+        // systemd-modules-load loads nothing that is blacklisted (systemd:
+        // src/modules-load/modules-load.c, KMOD_PROBE_APPLY_BLACKLIST).
+        let is_unwanted = read_flag_field(body, "blacklist") == Some(false)
+            || read_flag_field(body, "at_boot") == Some(true);
+        if let Some(path) = blacklists.filter(|_| is_unwanted) {
+            return Some(format!(
+                "{path} blacklists {}; remove that line first",
+                self.name
+            ));
+        }
+        let later = |(key, value): (&String, &String)| {
+            module.option(&self.name, key).filter(|(found, path)| {
+                found != value && *path > modprobe_file(&self.name) && !ours.contains(path)
+            })
+        };
+        let (value, path) = parse_module_options(self.wish).iter().find_map(later)?;
+        Some(format!(
+            "{path} gives {} another option ({value}) and is read after our file; change that line \
+             first",
+            self.name
+        ))
+    }
+
+    pub(super) fn own_files(
+        &self,
+        answers: &ReadResults,
+    ) -> Vec<(String, Option<String>, FileState)> {
+        let (boot, modprobe) = (boot_file(&self.name), modprobe_file(&self.name));
+        let elsewhere = self
+            .module
+            .as_ref()
+            .is_ok_and(|m| m.builtin || m.at_boot.iter().any(|line| line.path != boot));
+        let wanted = read_flag_field(&self.wish.body, "at_boot") == Some(true) && !elsewhere;
+        let boot_content = wanted.then(|| format!("{HEAD}{}\n", self.name));
+        let found = |path: &str| FileState::at(path, answers);
+        vec![
+            (boot.clone(), boot_content, found(&boot)),
+            (
+                modprobe.clone(),
+                modprobe_content(self.wish),
+                found(&modprobe),
+            ),
+        ]
+    }
+}
+
+fn differs_in(assessment: &Assessment, name: &str, plane: Plane) -> bool {
+    assessment
+        .attributes
+        .get(name)
+        .is_some_and(|attribute| attribute.differences().iter().any(|(p, ..)| *p == plane))
+}
+
+/// `true`, or absent: a module that is not loaded is not there.
+pub(super) fn reading_from_presence(there: bool) -> Reading {
+    if there {
+        Reading::is(true)
+    } else {
+        Reading::Absent
+    }
+}
+
+fn running_option(module: &FoundModule, key: &str, wanted: &str) -> Reading {
+    match module.parameters.get(&normal_name(key)) {
+        Some(found) if same_value(wanted, found) => Reading::is(wanted),
+        Some(found) => Reading::is(found.as_str()),
+        None if module.hidden.contains(&normal_name(key)) => {
+            Reading::Unknown(format!("only root reads its parameter {key}"))
+        }
+        None if module.is_there() => {
+            Reading::NotApplicable("the module does not show this parameter".to_owned())
+        }
+        None => Reading::NotApplicable("the module is not loaded".to_owned()),
+    }
+}

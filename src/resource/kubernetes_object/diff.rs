@@ -1,0 +1,283 @@
+//! What differs between a wish for an object and the object on the server, and what mends it.
+
+use super::ownership::{FieldManager, MANAGER, find_field_managers, is_adopted, is_mark, is_ours};
+use super::paths::{self, FieldDifference};
+use super::precondition::ObjectPrecondition;
+use super::preview::{self, ObjectPreview};
+use super::replace::{self, ReplacementReason};
+use super::request::{NO_KIND, ObjectName};
+use super::{DesiredObject, finalizers, manifest, place, pods, set_presence_attribute};
+use crate::{Assessment, Attribute, Lacking, Plane, ReadResults, Reading};
+use railwright_base::text::one_line;
+use serde_json::{Value, json};
+
+/// Compares a wish with an object that is not there, and plans to make it.
+pub(super) fn diff_missing_object(
+    asked: &DesiredObject,
+    answers: &ReadResults,
+    assessment: &mut Assessment,
+) {
+    set_presence_attribute(assessment, Reading::is("present"), Reading::Absent);
+    asked.readiness(None, assessment);
+    assessment.before = json!({ "existed": asked.adopts });
+    assessment.actions = asked.apply_and_wait(ObjectPrecondition::Absent);
+    let not_previewed = match preview::read_object_preview(asked, answers) {
+        ObjectPreview::Is(_) => return,
+        ObjectPreview::Refused(refusal) => {
+            Err(format_server_refusal(&asked.object, &refusal.told()))
+        }
+        ObjectPreview::Unknown(reason)
+            if answers.get(&asked.preview()).is_none() || reason.contains(preview::NO_DRY_RUN) =>
+        {
+            Ok(reason)
+        }
+        ObjectPreview::Unknown(reason) => Err(format!(
+            "whether the API server takes {} is not known: {reason}; mend what keeps it from \
+             answering a dry run, then plan again",
+            asked.object
+        )),
+        ObjectPreview::NotAllowed(reason) => Ok(reason),
+        ObjectPreview::NotYet(said) => {
+            let no_kind = matches!(answers.output(&asked.live()), Ok((NO_KIND, _)));
+            assessment.lacks = Some(Lacking {
+                what: place::describe_prerequisite(&asked.object, no_kind),
+                said,
+            });
+            return;
+        }
+    };
+    match not_previewed {
+        Ok(why) => assessment
+            .attributes
+            .values_mut()
+            .for_each(|attribute| attribute.by = Some(format!("not previewed: {why}"))),
+        Err(refusal) => {
+            assessment.refusal = Some(refusal);
+            assessment.actions.clear();
+        }
+    }
+}
+
+/// What is said of an object that the server refuses.
+pub(super) fn format_server_refusal(object: &ObjectName, message: &str) -> String {
+    format!("the API server does not take {object}: {message}")
+}
+
+/// A wish and its preview, where the object was taken over earlier: that stays so.
+fn keep_adoption(
+    asked: &DesiredObject,
+    previewed: ObjectPreview,
+    is_adopted: bool,
+) -> (DesiredObject, ObjectPreview) {
+    let keeps = is_adopted && !asked.adopts;
+    (
+        if keeps {
+            asked.taken_over()
+        } else {
+            asked.clone()
+        },
+        previewed.of_one_taken_over(keeps),
+    )
+}
+
+/// Compares a wish with the object that is there, and plans what mends the difference.
+pub(super) fn diff_live_object(
+    asked: &DesiredObject,
+    object: &Value,
+    answers: &ReadResults,
+    assessment: &mut Assessment,
+) {
+    set_presence_attribute(assessment, Reading::is("present"), Reading::is("present"));
+    let ours = is_ours(object, &asked.cluster);
+    let (asked, previewed) = &keep_adoption(
+        asked,
+        preview::read_object_preview(asked, answers),
+        ours && is_adopted(object),
+    );
+    assessment.before = json!({ "existed": !ours || asked.adopts });
+    if object.pointer("/metadata/deletionTimestamp").is_some() {
+        return refuse_deleted_object(asked, object, assessment);
+    }
+    let mut live = match diff_live_fields(asked, object, previewed, ours) {
+        Ok(live) => live,
+        Err(reason) => {
+            let found = Reading::Unknown(reason);
+            return set_presence_attribute(assessment, Reading::is("present"), found);
+        }
+    };
+    assessment.refusal = live.refusal.take();
+    // What is as wished needs nobody's leave, and no mark of ours.
+    live.fields
+        .retain(|field| ours || asked.adopts || !is_mark(field));
+    asked.readiness(Some(object), assessment);
+    if live.fields.is_empty() && assessment.refusal.is_none() {
+        assessment.actions = asked
+            .wait()
+            .filter(|_| !assessment.is_met())
+            .into_iter()
+            .collect();
+        return;
+    }
+    let theirs = insert_field_attributes(object, &live, assessment);
+    if !ours && !asked.adopts && assessment.refusal.is_none() {
+        assessment.refusal = Some(never_ours(asked, object, &theirs));
+    }
+    plan_object_change(asked, object, &live, assessment);
+}
+
+fn refuse_deleted_object(asked: &DesiredObject, object: &Value, assessment: &mut Assessment) {
+    let how = finalizers::describe_deletion(object);
+    assessment.refusal = Some(format!(
+        "{} is {how}; a plan makes it anew once it is gone",
+        asked.object
+    ));
+    set_presence_attribute(
+        assessment,
+        Reading::is("present"),
+        Reading::is("being deleted"),
+    );
+}
+
+/// The fields in which an object is not as wished.
+#[derive(Default)]
+struct LiveObjectDiff {
+    fields: Vec<FieldDifference>,
+    /// Says that they are not the server's own preview.
+    note: Option<&'static str>,
+    /// Why it takes a new object.
+    anew: Option<ReplacementReason>,
+    /// Why the change cannot be made.
+    refusal: Option<String>,
+}
+
+/// Compares an object with its preview, or with the wish itself where the server gave none. The
+/// error is why neither can be done.
+fn diff_live_fields(
+    asked: &DesiredObject,
+    object: &Value,
+    previewed: &ObjectPreview,
+    ours: bool,
+) -> Result<LiveObjectDiff, String> {
+    let found = manifest::without_servers_part(object);
+    if let ObjectPreview::Is(preview) = previewed {
+        let wanted = manifest::without_servers_part(preview);
+        return Ok(LiveObjectDiff {
+            fields: paths::diff_fields(&wanted, &found, false),
+            ..LiveObjectDiff::default()
+        });
+    }
+    let mut live = LiveObjectDiff {
+        fields: paths::diff_fields(&asked.manifest, &found, true),
+        note: Some("not previewed"),
+        ..LiveObjectDiff::default()
+    };
+    match previewed {
+        ObjectPreview::Unknown(reason) => return Err(reason.clone()),
+        ObjectPreview::Refused(refusal) => {
+            let message = refusal.told();
+            if !refusal.is_only_of_fields_that_never_change() {
+                live.refusal = Some(format_server_refusal(&asked.object, &message));
+            } else if ours && asked.replaces && !asked.adopts {
+                live.anew = Some(ReplacementReason::NeverChanges);
+            } else {
+                live.refusal = Some(replace::format_replace_advice(asked, &message, ours));
+            }
+        }
+        ObjectPreview::Is(_) | ObjectPreview::NotAllowed(_) | ObjectPreview::NotYet(_) => {}
+    }
+    Ok(live)
+}
+
+/// Notes every field that differs, with who else set it. Returns the fields that somebody else set,
+/// each with its manager.
+fn insert_field_attributes(
+    object: &Value,
+    live: &LiveObjectDiff,
+    assessment: &mut Assessment,
+) -> Vec<String> {
+    let mut theirs = Vec::new();
+    for field in &live.fields {
+        let other = find_field_managers(object, &field.path)
+            .into_iter()
+            .find(|holder| holder.manager != MANAGER);
+        if let Some(holder) = &other {
+            theirs.push(format!("{} ({})", field.shown, holder.manager));
+        }
+        let attribute = build_field_attribute(field, other.as_ref(), live.note);
+        assessment.attributes.insert(field.shown.clone(), attribute);
+    }
+    theirs
+}
+
+/// Plans the change of an object in place, or its replacement where that alone brings it about.
+fn plan_object_change(
+    asked: &DesiredObject,
+    object: &Value,
+    live: &LiveObjectDiff,
+    assessment: &mut Assessment,
+) {
+    let anew = live
+        .anew
+        .or_else(|| replace::of_changes(asked, &live.fields, assessment));
+    match anew {
+        Some(because) => {
+            let looked_at = ObjectPrecondition::for_deletion(object);
+            replace::plan_replacement(asked, looked_at, because, assessment);
+        }
+        None => {
+            pods::record_pod_disruption(asked, &live.fields, assessment);
+            assessment.actions = asked.apply_and_wait(ObjectPrecondition::of(object));
+        }
+    }
+}
+
+/// What is said of an object that others made, who set these fields.
+fn never_ours(asked: &DesiredObject, object: &Value, theirs: &[String]) -> String {
+    let who = if theirs.is_empty() {
+        String::new()
+    } else {
+        format!(", and others set {}", theirs.join(", "))
+    };
+    match release_of(object) {
+        Some(release) => {
+            format!(
+                "it belongs to the release {} of Helm{who}: own the release (`helm_release`), not \
+                 its objects",
+                one_line(release, 60)
+            )
+        }
+        None => format!(
+            "it was never ours{who}; `adopt: true` {} takes it over",
+            asked.beside
+        ),
+    }
+}
+
+/// The release of Helm that made it (helm/helm: pkg/action/validate.go).
+fn release_of(object: &Value) -> Option<&str> {
+    object
+        .pointer("/metadata/annotations")?
+        .get("meta.helm.sh/release-name")?
+        .as_str()
+}
+
+fn build_field_attribute(
+    field: &FieldDifference,
+    holder: Option<&FieldManager>,
+    note: Option<&str>,
+) -> Attribute {
+    let reading = |value: &Option<Value>| value.clone().map_or(Reading::Absent, Reading::Is);
+    let by = holder.map(FieldManager::told);
+    let by = match (by, note) {
+        (Some(by), Some(note)) => Some(format!("{by}, {note}")),
+        (by, note) => by.or_else(|| note.map(str::to_owned)),
+    };
+    Attribute {
+        by,
+        ..Attribute::in_plane(
+            Plane::Persisted,
+            reading(&field.wanted),
+            reading(&field.found),
+        )
+    }
+}

@@ -1,0 +1,385 @@
+//! What a declared release of Helm would change: the rendering of a dry run, compared with what is
+//! installed.
+
+use super::{
+    DeployedRelease, KubernetesLink, build_upgrade_arguments, get_text, label, parse_helm_json,
+};
+use crate::kubernetes::helm::{Chart, HelmCallError, HelmProgram, QUESTION};
+use railwright_base::text::one_line;
+use railwright_resource::helm_release::compare::{self, HelmReleaseChange};
+use railwright_resource::helm_release::rendered_objects::find_ambiguous_object;
+use railwright_resource::helm_release::request::{HelmReleasePreview, Release, UNINSTALLED};
+use railwright_resource::helm_release::{edits, varying};
+use railwright_resource::kubernetes_object::manifest;
+use railwright_resource::kubernetes_object::request::KubernetesRead;
+use serde_json::Value;
+use std::path::Path;
+
+/// Words of Helm where the cluster is away or does not let us look: nothing is known of the release
+/// then.
+const AWAY: [&str; 5] = [
+    "is forbidden",
+    "cluster unreachable",
+    "Unauthorized",
+    "connection refused",
+    "timeout",
+];
+
+/// A declared release, and what it is rendered with.
+#[derive(Clone, Copy)]
+struct ChartRendering<'a> {
+    program: &'a HelmProgram,
+    release: &'a Release,
+    chart: &'a Path,
+    /// The label of the chart's digest.
+    content: &'a str,
+}
+
+/// What a chart says that it is.
+struct ChartIdentity {
+    name: String,
+    version: String,
+}
+
+impl ChartIdentity {
+    fn from_release(told: &Value) -> Self {
+        ChartIdentity {
+            name: get_text(told, "/chart/metadata/name"),
+            version: get_text(told, "/chart/metadata/version"),
+        }
+    }
+}
+
+/// A rendering, compared with what is installed.
+struct RenderedRelease {
+    /// Objects and hooks.
+    wanted: Vec<Value>,
+    /// What differs in each rendering.
+    changes: Vec<HelmReleaseChange>,
+    /// What differs between two renderings of one chart, and therefore tells nothing.
+    varying: Vec<HelmReleaseChange>,
+    /// The digest of what does not differ between them; nothing where a secret is in it.
+    steady: Option<String>,
+}
+
+impl KubernetesLink {
+    pub(super) async fn preview(
+        &self,
+        program: &HelmProgram,
+        release: &Release,
+        deployed: Option<&DeployedRelease>,
+    ) -> Result<HelmReleasePreview, HelmCallError> {
+        let Ok(values) = serde_json::from_str::<Value>(&release.values) else {
+            return Ok(HelmReleasePreview::Unknown(
+                "a secret of its values is not to be had here".to_owned(),
+            ));
+        };
+        let (chart, content) = match self.helm.chart(program, release).await? {
+            Chart::Here { path, digest } => (path, label(&digest)),
+            Chart::Another(reason) => return Ok(HelmReleasePreview::Refused(reason)),
+            Chart::Unknown(reason) => return Ok(HelmReleasePreview::Unknown(reason)),
+        };
+        let rendering = ChartRendering {
+            program,
+            release,
+            chart: &chart,
+            content: &content,
+        };
+        let words = build_dry_run_arguments(program, release, &chart);
+        let said = self
+            .helm
+            .call(program, &words, release.values.as_bytes(), QUESTION)
+            .await?;
+        let complaint = &said.complaint;
+        if !said.well && deployed.is_none() && is_for_want_of_a_rule(complaint) {
+            return self.preview_without_cluster(&rendering, complaint).await;
+        }
+        if !said.well {
+            return Ok(preview_from_complaint(said.complaint));
+        }
+        let told = parse_helm_json(&said)?;
+        let identity = ChartIdentity::from_release(&told);
+        if let Some(reason) = find_version_conflict(release, &identity.version) {
+            return Ok(HelmReleasePreview::Refused(reason));
+        }
+        let (objects, hooks) = self.rendered(&told, release).await?;
+        let wanted = [objects, hooks].concat();
+        if let Some(reason) = find_ambiguous_object(&wanted) {
+            return Ok(HelmReleasePreview::Refused(reason));
+        }
+        let rendered = self
+            .compare_renderings(&rendering, &words, wanted, deployed)
+            .await?;
+        let definitions = match deployed {
+            Some(deployed) if deployed.installed.status != UNINSTALLED => Vec::new(),
+            _ => self.definitions(&rendering).await?,
+        };
+        Ok(match deployed {
+            Some(deployed) => compare_with_deployed(
+                rendered,
+                definitions,
+                deployed,
+                &values,
+                (identity, content),
+            ),
+            None => HelmReleasePreview::Is {
+                chart: identity.name,
+                version: identity.version,
+                content,
+                rendering: rendered.steady,
+                changes: [rendered.changes, rendered.varying, definitions].concat(),
+            },
+        })
+    }
+
+    /// Compares a rendering with what is installed, and with other renderings of the same chart.
+    async fn compare_renderings(
+        &self,
+        rendering: &ChartRendering<'_>,
+        words: &[String],
+        wanted: Vec<Value>,
+        deployed: Option<&DeployedRelease>,
+    ) -> Result<RenderedRelease, HelmCallError> {
+        let before: &[Value] = deployed.map_or(&[], |deployed| &deployed.rendered);
+        let hides = !rendering.release.hidden.is_empty()
+            || deployed.is_some_and(|deployed| !deployed.hidden.is_empty());
+        let mut rendered = RenderedRelease {
+            wanted,
+            changes: Vec::new(),
+            varying: Vec::new(),
+            steady: None,
+        };
+        if rendered.wanted == before {
+            return Ok(rendered);
+        }
+        let wanted = &rendered.wanted;
+        let again = self.rendered_as_first(rendering, words).await?;
+        rendered.steady = (!hides).then(|| varying::digest_steady_fields(wanted, &again));
+        let (changes, mut varying) = varying::told_apart(wanted, &again, before);
+        if !varying.is_empty() {
+            let next = self.rendered_by(rendering, words).await?;
+            varying::show_words_of_this_revision(&mut varying, wanted, &next, before);
+        }
+        (rendered.changes, rendered.varying) = (changes, varying);
+        Ok(rendered)
+    }
+
+    /// Another rendering, as a first revision: what goes by the number of the revision, or by
+    /// whether it is the first, is another one then too. Where the chart does not render so, it is
+    /// rendered as before.
+    async fn rendered_as_first(
+        &self,
+        rendering: &ChartRendering<'_>,
+        words: &[String],
+    ) -> Result<Vec<Value>, HelmCallError> {
+        let path = rendering.chart.display().to_string();
+        let mut first = [
+            "install",
+            &rendering.release.name,
+            &path,
+            "--values=-",
+            "--dry-run=server",
+            "--output=json",
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        first.push(format!("--namespace={}", rendering.release.namespace));
+        match self.rendered_by(rendering, &first).await {
+            Err(HelmCallError::Local(_)) => self.rendered_by(rendering, words).await,
+            rendered => rendered,
+        }
+    }
+
+    /// The objects and hooks that Helm renders when it is called so.
+    async fn rendered_by(
+        &self,
+        rendering: &ChartRendering<'_>,
+        words: &[String],
+    ) -> Result<Vec<Value>, HelmCallError> {
+        let ChartRendering {
+            program, release, ..
+        } = *rendering;
+        let values = release.values.as_bytes();
+        let said = self.helm.call(program, words, values, QUESTION).await?;
+        let (objects, hooks) = self.rendered(&parse_helm_json(&said)?, release).await?;
+        Ok([objects, hooks].concat())
+    }
+
+    /// What the `crds/` of a chart bring, which Helm makes with a first install where they are not
+    /// there, and never changes (helm/helm: pkg/action/install.go, `installCRDs`).
+    async fn definitions(
+        &self,
+        rendering: &ChartRendering<'_>,
+    ) -> Result<Vec<HelmReleaseChange>, HelmCallError> {
+        let said = self
+            .ask(
+                rendering.program,
+                &["show", "crds", &rendering.chart.display().to_string()],
+            )
+            .await?;
+        if !said.well {
+            return Err(HelmCallError::Local(said.complaint));
+        }
+        let objects = self.objects(&said.out, rendering.release).await?;
+        if let Some(reason) = find_ambiguous_object(&objects) {
+            return Err(HelmCallError::Local(format!("below crds/: {reason}")));
+        }
+        let groups = self.groups(&objects).await;
+        let mut new = Vec::new();
+        for object in objects {
+            let is_there = match manifest::parse_object_name(&object) {
+                Some(name) => {
+                    let read = KubernetesRead::Object(name.clone());
+                    matches!(self.answered(&name, read, &groups).await, Ok(Some(_)))
+                }
+                None => false,
+            };
+            // Where nobody may look, Helm tries to make it.
+            if !is_there {
+                new.push(object);
+            }
+        }
+        Ok(compare::diff_rendered_objects(&new, &[]))
+    }
+
+    /// What a first install would come to where its identity may not look whether the objects of
+    /// the chart are there: the chart is rendered without the cluster, so that all rules that are
+    /// missing can be named, and not only the first that Helm stumbles over.
+    async fn preview_without_cluster(
+        &self,
+        rendering: &ChartRendering<'_>,
+        complaint: &str,
+    ) -> Result<HelmReleasePreview, HelmCallError> {
+        let ChartRendering {
+            program, release, ..
+        } = *rendering;
+        let path = rendering.chart.display().to_string();
+        let words = self.build_template_arguments(release, &path).await;
+        let values = release.values.as_bytes();
+        let said = self.helm.call(program, &words, values, QUESTION).await?;
+        let again = self.helm.call(program, &words, values, QUESTION).await?;
+        let about = self.ask(program, &["show", "chart", &path]).await?;
+        let about: Option<Value> = serde_yaml::from_str(&about.out)
+            .ok()
+            .filter(|_| said.well && again.well && about.well);
+        let Some(about) = about else {
+            return Ok(HelmReleasePreview::Unknown(complaint.to_owned()));
+        };
+        let wanted = self.objects(&said.out, release).await?;
+        if let Some(reason) = find_ambiguous_object(&wanted) {
+            return Ok(HelmReleasePreview::Refused(reason));
+        }
+        let again = self.objects(&again.out, release).await?;
+        let steady = release
+            .hidden
+            .is_empty()
+            .then(|| varying::digest_steady_fields(&wanted, &again));
+        let (mut changes, varying) = varying::told_apart(&wanted, &again, &[]);
+        changes.extend(varying);
+        let by = format!(
+            "not previewed, its identity may not look: {}",
+            one_line(complaint, 200)
+        );
+        for change in &mut changes {
+            change.by = Some(by.clone());
+        }
+        Ok(HelmReleasePreview::Is {
+            chart: get_text(&about, "/name"),
+            version: get_text(&about, "/version"),
+            content: rendering.content.to_owned(),
+            rendering: steady,
+            changes,
+        })
+    }
+
+    async fn build_template_arguments(&self, release: &Release, chart: &str) -> Vec<String> {
+        let mut words = [
+            "template",
+            &release.name,
+            chart,
+            "--values=-",
+            "--include-crds",
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        words.push(format!("--namespace={}", release.namespace));
+        let version = self.server.version().await;
+        words.extend(version.map(|version| format!("--kube-version={version}")));
+        words
+    }
+}
+
+/// The changes to a release that is installed, its values and what somebody edited among them.
+fn compare_with_deployed(
+    rendered: RenderedRelease,
+    definitions: Vec<HelmReleaseChange>,
+    deployed: &DeployedRelease,
+    values: &Value,
+    (identity, content): (ChartIdentity, String),
+) -> HelmReleasePreview {
+    let DeployedRelease {
+        installed,
+        values: before,
+        hidden,
+        ..
+    } = deployed;
+    if let Some(reason) = &installed.unseen {
+        return HelmReleasePreview::Unknown(reason.clone());
+    }
+    let RenderedRelease {
+        wanted,
+        mut changes,
+        varying,
+        steady,
+    } = rendered;
+    changes.extend(definitions);
+    changes.extend(compare::diff_release_values(values, before, hidden));
+    let ChartIdentity { name, version } = identity;
+    let is_due = installed.is_due((&name, &version), &content);
+    let mut changes = edits::settled(changes, varying, &installed.edits, &wanted, is_due);
+    compare::conceal_secret_changes(&mut changes, before, hidden);
+    HelmReleasePreview::Is {
+        chart: name,
+        version,
+        content,
+        rendering: steady,
+        changes,
+    }
+}
+
+fn build_dry_run_arguments(program: &HelmProgram, release: &Release, chart: &Path) -> Vec<String> {
+    let mut words = build_upgrade_arguments(program, release, chart);
+    words.extend(["--dry-run=server", "--output=json"].map(str::to_owned));
+    words
+}
+
+fn preview_from_complaint(complaint: String) -> HelmReleasePreview {
+    if AWAY.iter().any(|word| complaint.contains(word)) {
+        HelmReleasePreview::Unknown(complaint)
+    } else {
+        HelmReleasePreview::Refused(format!("Helm refuses it: {complaint}"))
+    }
+}
+
+/// Why a chart of this version is not the declared one; nothing where it is, or where none is
+/// declared.
+fn find_version_conflict(release: &Release, version: &str) -> Option<String> {
+    let wanted = release.version.as_ref()?;
+    if wanted.trim_start_matches('v') == version.trim_start_matches('v') {
+        return None;
+    }
+    Some(format!(
+        "the chart {} is of version {}, and {wanted} is wanted",
+        one_line(&release.chart, 200),
+        one_line(version, 40)
+    ))
+}
+
+/// The words of the API server about a right (kubernetes/kubernetes:
+/// staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go,
+/// `forbiddenMessage`).
+fn is_for_want_of_a_rule(complaint: &str) -> bool {
+    complaint.contains("is forbidden: User ")
+        && complaint.contains(" cannot ")
+        && complaint.contains(" resource ")
+}
