@@ -79,7 +79,7 @@ struct PlanHasher {
     scratch: Vec<u8>,
     /// Numbers of what is shared, by address in memory: the plan is borrowed as long as this lives.
     places: FxHashMap<usize, usize>,
-    /// The same by content, so that what is equal has one number wherever it lies.
+    /// The numbers by content: what is equal has one number wherever it lies.
     contents: FxHashMap<Digest, usize>,
 }
 

@@ -119,7 +119,7 @@ impl Outage {
         }
     }
 
-    /// The same with the step and the time.
+    /// Describes the outage with its step and its time.
     pub fn details(&self) -> String {
         match &self.cause {
             OutageCause::GateFailed { .. } => self.words(),
@@ -140,7 +140,7 @@ impl Outage {
         }
     }
 
-    /// The same, as it may be shown and kept where it came from a host.
+    /// Cuts texts that came from a host to what may be shown and kept.
     pub fn in_plain_lines(self) -> Self {
         let plain = |text: String| one_line(&text, 300);
         let cause = match self.cause {

@@ -234,7 +234,7 @@ impl TargetPlan {
         self
     }
 
-    /// The same for a target that differs in nothing but its name.
+    /// The part for a target that differs from this one in nothing but its name.
     pub(super) fn renamed(&self, target: &Target) -> TargetPlan {
         let rename = Rename {
             from: format!("{}/", self.target),

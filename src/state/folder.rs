@@ -40,7 +40,7 @@ impl StateFolder {
         }
     }
 
-    /// The same folder, whose journals are written through something that may break.
+    /// Writes the journals of this folder through something that may break.
     pub fn through(self, between: Arc<Between>) -> Self {
         StateFolder {
             between: Some(between),
@@ -48,8 +48,7 @@ impl StateFolder {
         }
     }
 
-    /// The same folder, used by a process of this identity: of another machine, where one is
-    /// simulated.
+    /// Uses this folder as a process of this identity: of another machine, where one is simulated.
     pub fn used_by(self, process: ProcessIdentity) -> Self {
         StateFolder {
             process: Some(process),
@@ -132,8 +131,8 @@ impl StateFolder {
         }
     }
 
-    /// The same, made when it is not there yet. Of two that make one at once, both get the one that
-    /// was first.
+    /// Reads the key that seals, and makes it where none is there yet. Of two that make one at once,
+    /// both get the one that was first.
     pub fn make_seal_key(&self) -> Result<SealKey, Diagnostic> {
         if let Some(key) = self.seal_key()? {
             return Ok(key);
@@ -267,7 +266,7 @@ impl StateFolder {
         )
     }
 
-    /// The same as it stands in its file, unless that is larger than this.
+    /// The bytes of a run's journal as they stand in its file, unless that is larger than `limit`.
     pub fn journal_bytes(&self, run: &str, limit: u64) -> Result<Vec<u8>, Diagnostic> {
         match self.read(below_runs(run, "journal.jsonl"), limit) {
             Ok(bytes) => Ok(bytes),

@@ -26,7 +26,7 @@ impl OutageMark {
         }
     }
 
-    /// The same as it is remembered of a run.
+    /// The outage as it is remembered of a run.
     pub fn outage(&self, run: &str) -> Outage {
         Outage {
             cause: self.cause.clone(),

@@ -146,7 +146,7 @@ impl HostAccess {
             .is_some_and(|api| api.kind == ApiKind::Nvue)
     }
 
-    /// The same as somebody else, who may only read.
+    /// The access of another user, who may only read.
     pub fn read_as(self, user: &str) -> Self {
         HostAccess {
             user: user.to_owned(),

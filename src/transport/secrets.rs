@@ -49,7 +49,7 @@ impl Secrets {
         }
     }
 
-    /// The same beside a spec that says this in the clear: such words are no secret anywhere.
+    /// Exempts words that the spec says in the clear: they are no secret anywhere.
     pub fn beside_clear_text<'a>(mut self, clear: impl IntoIterator<Item = &'a str>) -> Self {
         self.redaction = Arc::new(self.redaction.except(clear).into_owned());
         self

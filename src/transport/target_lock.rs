@@ -376,7 +376,7 @@ impl LockReading {
         }
     }
 
-    /// The same as that script prints it.
+    /// Renders the state of the lock as that script prints it.
     pub(super) fn print(&self) -> String {
         format!(
             "{}\n{}\n{}\n{}\n",

@@ -121,8 +121,8 @@ impl Writer {
         .await
         .map(RecordOutcome::parse)
     }
-    /// The same in the place of something that cannot be read, which is kept beside it under this
-    /// name.
+    /// Writes the record in the place of something that cannot be read, which is kept beside it
+    /// under this name.
     pub async fn record_beside(
         &self,
         json: String,

@@ -24,7 +24,7 @@ pub const WRITE_BW_MB: &str = include_str!("samples/ib_write_bw-6.06-mb.txt");
 pub const READ_LAT: &str = include_str!("samples/ib_read_lat-6.06.txt");
 /// Client without a server.
 pub const NOBODY_LISTENS: &str = include_str!("samples/ib_write_bw-6.06-nobody-listens.txt");
-/// The same with `-R`.
+/// What `ib_write_bw -R` prints where nobody listens.
 pub const NOBODY_LISTENS_CM: &str =
     include_str!("samples/ib_write_bw-6.06-nobody-listens-rdma-cm.txt");
 /// `ib_read_lat` against a server of `ib_write_bw`.

@@ -252,7 +252,7 @@ async fn run(hosts: usize, broken: &[(usize, Broken)]) -> VerifyReport {
     run_as(&request(hosts), broken).await
 }
 
-/// The same hosts with three GPUs each and a path of GPUDirect.
+/// Hosts with three GPUs each and a path of GPUDirect.
 fn with_gpus(hosts: usize) -> VerifyRequest {
     let mut request = request(hosts);
     let gpus = ExpectedGpus {

@@ -77,7 +77,7 @@ fn unknown_certificate(
         ))
 }
 
-/// The same question to the switch itself, which nobody can answer in its place.
+/// How to ask the switch itself on its console, where nobody can answer in its place.
 fn on_the_console(address: &str) -> String {
     let port = address.rsplit(':').next().unwrap_or_default();
     format!(

@@ -432,7 +432,7 @@ impl Lease {
         )
     }
 
-    /// The same object with this in it.
+    /// The Lease with this desired content; all else in it stays.
     fn with(&self, wish: &DesiredLease, keeps: &str) -> Value {
         let fresh = || json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": keeps, "namespace": NAMESPACE } });
         let mut object = self.object.clone().unwrap_or_else(fresh);

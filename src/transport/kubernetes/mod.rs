@@ -159,7 +159,7 @@ impl KubernetesLink {
         }
     }
 
-    /// The same, writing only while the lock is this writer's.
+    /// A link that writes only while the lock is this writer's.
     fn under(&self, fence: Option<&Fence>) -> Self {
         KubernetesLink {
             server: self.server.clone(),

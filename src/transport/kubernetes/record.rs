@@ -66,7 +66,7 @@ pub(super) struct NewRecord<'a> {
 }
 
 impl ClusterRecordLookup {
-    /// The same as a host tells of the file that it keeps.
+    /// The digest of the record, as a host tells it of the file that it keeps.
     fn digest(&self) -> String {
         match self {
             ClusterRecordLookup::Kept(kept) => {

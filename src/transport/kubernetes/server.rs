@@ -213,7 +213,7 @@ impl KubernetesServer {
         self.send_while(call, || std::future::ready(Ok(()))).await
     }
 
-    /// The same, with what has to hold asked right before each time that it is sent.
+    /// Sends a request, and asks right before each attempt whether what has to hold still does.
     pub async fn send_while<E: From<KubernetesRequestError>, F>(
         &self,
         call: &KubernetesRequest,

@@ -39,7 +39,7 @@ pub enum Silent {
 }
 
 impl Silent {
-    /// The same words for all devices with the same trouble.
+    /// Words that are equal for all devices with one trouble.
     pub fn alike(&self) -> String {
         match self {
             Silent::Unreached(trouble) => trouble.alike.clone(),

@@ -123,7 +123,7 @@ impl EndFacts {
         }
     }
 
-    /// The same with these DSCPs alone, where there are any.
+    /// Leaves only these DSCPs, where there are any.
     pub fn watched(mut self, dscps: &BTreeMap<u8, u8>) -> Self {
         if let Fact::Is(map) = &mut self.dscp {
             map.retain(|dscp, _| dscps.is_empty() || dscps.contains_key(dscp));

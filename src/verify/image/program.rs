@@ -1,5 +1,5 @@
-//! The same questions as one program of sh, for a pod: everything that is needed is in any image
-//! with a shell, and nothing is written.
+//! Inspects an image from within its pod by one program of sh: everything that it needs is in any
+//! image with a shell, and nothing is written.
 //!
 //! It says what it finds in lines, `WORD REST`, from `begin` to `end`. What comes is anybody's: a
 //! line that nobody knows, a number that is none or an end that is missing makes it no answer at

@@ -1,4 +1,4 @@
-//! The same questions to a folder of this machine: an image that somebody unpacked.
+//! Inspects an image that somebody unpacked into a folder of this machine.
 
 use super::ImageRequirements;
 use super::machine::{self, FIRST};

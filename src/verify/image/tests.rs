@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::Command;
 
 const ELF: &[u8] = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0and more";
-/// The same for AArch64.
+/// The head of an ELF file for AArch64.
 const ARM: &[u8] = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\xb7\0and more";
 const LIB: &str = "usr/lib/x86_64-linux-gnu";
 const ESCAPE: char = '\u{1b}';

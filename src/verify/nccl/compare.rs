@@ -1,4 +1,4 @@
-//! The same job with and without RDMA: whether the two logs are of such a pair, and what a step of
+//! A job with and without RDMA: whether the two logs are of such a pair, and what a step of
 //! each took.
 //!
 //! Source of the question: Alibaba Cloud, ACK documentation, accelerate PyTorch jobs with eRDMA and

@@ -36,7 +36,7 @@ impl NvueLink {
         }
     }
 
-    /// The same text as over SSH. Exit 1 where nothing is saved.
+    /// Reads a configuration as the text that SSH would give. Exit 1 where nothing is saved.
     async fn configuration(&self, of: SwitchRead) -> Result<ReadResult, TransportError> {
         let revision = match of {
             SwitchRead::Running => "applied",
@@ -75,7 +75,7 @@ impl NvueLink {
         ))
     }
 
-    /// The same lines as over SSH.
+    /// Reads the counters of ports, in the lines that SSH would give.
     async fn counters(&self, ports: &[String]) -> Result<ReadResult, TransportError> {
         let uptime = match self.get("/system").await? {
             Got::Tree(system) => system
