@@ -131,7 +131,4 @@ fn last_line_before_attributes<'a>(lines: &[&'a str]) -> Option<&'a str> {
 fn is_attribute(line: &str) -> bool {
     let line = line.trim();
     line.starts_with("#[") && !line.starts_with("#[doc")
-        || line == ")]"
-        || line.starts_with("about")
-        || line.ends_with("\",") && !line.starts_with("///")
 }

@@ -12,6 +12,14 @@ const NAMESPACE: [&str; 4] = ["unshare", "-nm", "sh", "-c"];
 const NETDEV: &str =
     "mount -t sysfs sys /sys && ip link add d0 type veth peer name d1 && ip link set d1 up";
 
+/// Does this between keeping and restoring, on netdevs that `prefix` sets up; all that `look` shows
+/// is as before then.
+fn assert_comes_back(guard: &Guard, prefix: &str, between: &str, look: &str) {
+    let prefix = format!("{NETDEV}\n{prefix}");
+    let (before, after) = kept_and_put_back(guard, &prefix, between, look, "", &NAMESPACE);
+    assert_eq!(before, after, "{between}");
+}
+
 /// Whether namespaces and netdevs can be had: that takes root. Without, the test says so.
 fn no_namespace() -> bool {
     let made = Command::new(NAMESPACE[0])
@@ -40,23 +48,26 @@ fn a_link_comes_back_with_addresses_and_routes() {
     if no_namespace() {
         return;
     }
-    let prefix = "echo 1 >/proc/sys/net/ipv6/conf/d0/addr_gen_mode; ip link set d0 up mtu 1500\nip \
-                  addr add 10.1.0.1/24 brd + dev d0; ip addr add 10.1.0.2/24 dev d0; ip addr add \
-                  10.9.0.1 peer 10.9.0.2/32 dev d0\nip addr add fd00::1/64 dev d0 nodad; ip addr \
-                  add 10.2.0.1/24 dev d0 valid_lft 900 preferred_lft 800\nip route add default via \
-                  10.1.0.254; ip route add 10.7.0.0/16 via 10.1.0.3 table 77 metric 5; ip route \
-                  add fd01::/64 via fd00::2\nip addr add 10.6.0.1/24 dev d1; ip addr add \
-                  fd06::1/64 dev d1 nodad; ip route add 10.8.0.0/16 nexthop via 10.1.0.3 dev d0 \
-                  nexthop via 10.6.0.3 dev d1\nip -6 route add fd08::/64 nexthop via fd00::2 dev \
-                  d0 nexthop via fd06::2 dev d1; ip nexthop add id 7 via 10.1.0.3 dev d0\nip route \
-                  add 10.20.0.0/16 nhid 7 proto static; ip route add 192.168.7.0/24 via 10.1.0.4 \
-                  proto static; ip route add 192.168.8.0/24 via 10.1.0.4";
+    let prefix = "echo 1 >/proc/sys/net/ipv6/conf/d0/addr_gen_mode; ip link set d0 up mtu 1500\n\
+                  ip addr add 10.1.0.1/24 brd + dev d0; ip addr add 10.1.0.2/24 dev d0; ip addr \
+                  add 10.9.0.1 peer 10.9.0.2/32 dev d0\n\
+                  ip addr add fd00::1/64 dev d0 nodad; ip addr add 10.2.0.1/24 dev d0 valid_lft \
+                  900 preferred_lft 800\n\
+                  ip route add default via 10.1.0.254; ip route add 10.7.0.0/16 via 10.1.0.3 table \
+                  77 metric 5; ip route add fd01::/64 via fd00::2\n\
+                  ip addr add 10.6.0.1/24 dev d1; ip addr add fd06::1/64 dev d1 nodad; ip route \
+                  add 10.8.0.0/16 nexthop via 10.1.0.3 dev d0 nexthop via 10.6.0.3 dev d1\n\
+                  ip -6 route add fd08::/64 nexthop via fd00::2 dev d0 nexthop via fd06::2 dev d1; \
+                  ip nexthop add id 7 via 10.1.0.3 dev d0\n\
+                  ip route add 10.20.0.0/16 nhid 7 proto static; ip route add 192.168.7.0/24 via \
+                  10.1.0.4 proto static; ip route add 192.168.8.0/24 via 10.1.0.4";
     // The kernel adds an IPv6 address's own route a moment after the link is up.
     let look = "n=0; until ip -6 route show table local dev d0 | grep -q fd00::1 || [ $n = 10 ]; \
-                do sleep 0.1; n=$((n + 1)); done\nip -o link show d0 | sed 's/qlen.*//'; ip -o \
-                addr show dev d0 | sed 's/dynamic//; s/valid_lft.*//' | sort\nip route show table \
-                all dev d0 | sort; ip -6 route show table all dev d0 | grep -v ff00 | sort; ip \
-                route show 10.8.0.0/16; ip -6 route show fd08::/64";
+                do sleep 0.1; n=$((n + 1)); done\n\
+                ip -o link show d0 | sed 's/qlen.*//'; ip -o addr show dev d0 | sed 's/dynamic//; \
+                s/valid_lft.*//' | sort\n\
+                ip route show table all dev d0 | sort; ip -6 route show table all dev d0 | grep -v \
+                ff00 | sort; ip route show 10.8.0.0/16; ip -6 route show fd08::/64";
     let guard = Guard::over(
         &[adds("d0", &["10.3.0.9/24", "10.1.0.7/24", "10.1.0.1/24"])],
         [],
@@ -70,15 +81,7 @@ fn a_link_comes_back_with_addresses_and_routes() {
         // The route over both goes with one of them.
         "ip link set d0 down",
     ] {
-        let (before, after) = kept_and_put_back(
-            &guard,
-            &format!("{NETDEV}\n{prefix}"),
-            between,
-            look,
-            "",
-            &NAMESPACE,
-        );
-        assert_eq!(before, after, "{between}");
+        assert_comes_back(&guard, prefix, between, look);
     }
 }
 
@@ -91,30 +94,33 @@ fn routes_come_back_whoever_made_what_they_go_by() {
         return;
     }
     let prefix = "echo 1 >/proc/sys/net/ipv6/conf/d0/addr_gen_mode; ip link set d0 up; ip addr add \
-                  10.9.0.1/24 dev d0; ip addr add fd00::1/64 dev d0 nodad\nip link add d2 type \
-                  veth peer name d3; ip link set d3 up; ip link set d2 up; ip addr add 10.6.0.1/24 \
-                  dev d2; ip addr add fd06::1/64 dev d2 nodad\nip route add 10.50.0.1/32 dev d0 \
-                  proto static scope link; ip route add default via 10.50.0.1 proto bird; ip route \
-                  add 10.60.0.0/16 via 10.50.0.1 proto bgp\nip -6 route add fd50::1/128 dev d0 \
-                  proto static; ip -6 route add default via fd50::1 proto bgp; ip route add \
-                  10.61.0.0/16 via 10.9.0.1 proto bgp\nip nexthop add id 7 via 10.9.0.3 dev d0; ip \
-                  nexthop add id 8 via 10.6.0.3 dev d2; ip nexthop add id 9 group 7/8,3 proto \
-                  zebra; ip nexthop add id 11 group 7\nip nexthop add id 17 via fd00::7 dev d0; ip \
-                  nexthop add id 18 via fd06::7 dev d2; ip nexthop add id 19 group 17/18; ip route \
-                  add 10.34.0.0/16 nhid 19 proto bgp\nip route add 10.30.0.0/16 nhid 9 proto bgp \
-                  metric 20; ip route add 10.31.0.0/16 nhid 11 proto bgp; ip -6 route add \
-                  fd30::/32 nhid 19 proto bgp\nip nexthop add id 30 via fe80::1 dev d0 proto \
-                  zebra; ip route add default nhid 30 proto bgp metric 20; ip route add \
-                  10.98.0.0/16 via inet6 fe80::5 dev d0\nip route add default via 10.9.0.4 metric \
-                  200; ip route add default via 10.6.0.3 metric 300; ip route add 10.88.0.0/16 via \
-                  10.9.0.3; ip route append 10.88.0.0/16 via 10.6.0.3\nip -6 route add fd88::/32 \
-                  dev d0 metric 9; ip -6 route append fd88::/32 dev d2 metric 9; ip -6 route add \
-                  blackhole fd70::/32; ip route add blackhole 10.70.0.0/16\nwhile ip -6 addr show \
-                  | grep -q tentative; do sleep 0.1; done";
+                  10.9.0.1/24 dev d0; ip addr add fd00::1/64 dev d0 nodad\n\
+                  ip link add d2 type veth peer name d3; ip link set d3 up; ip link set d2 up; ip \
+                  addr add 10.6.0.1/24 dev d2; ip addr add fd06::1/64 dev d2 nodad\n\
+                  ip route add 10.50.0.1/32 dev d0 proto static scope link; ip route add default \
+                  via 10.50.0.1 proto bird; ip route add 10.60.0.0/16 via 10.50.0.1 proto bgp\n\
+                  ip -6 route add fd50::1/128 dev d0 proto static; ip -6 route add default via \
+                  fd50::1 proto bgp; ip route add 10.61.0.0/16 via 10.9.0.1 proto bgp\n\
+                  ip nexthop add id 7 via 10.9.0.3 dev d0; ip nexthop add id 8 via 10.6.0.3 dev \
+                  d2; ip nexthop add id 9 group 7/8,3 proto zebra; ip nexthop add id 11 group 7\n\
+                  ip nexthop add id 17 via fd00::7 dev d0; ip nexthop add id 18 via fd06::7 dev \
+                  d2; ip nexthop add id 19 group 17/18; ip route add 10.34.0.0/16 nhid 19 proto \
+                  bgp\n\
+                  ip route add 10.30.0.0/16 nhid 9 proto bgp metric 20; ip route add 10.31.0.0/16 \
+                  nhid 11 proto bgp; ip -6 route add fd30::/32 nhid 19 proto bgp\n\
+                  ip nexthop add id 30 via fe80::1 dev d0 proto zebra; ip route add default nhid \
+                  30 proto bgp metric 20; ip route add 10.98.0.0/16 via inet6 fe80::5 dev d0\n\
+                  ip route add default via 10.9.0.4 metric 200; ip route add default via 10.6.0.3 \
+                  metric 300; ip route add 10.88.0.0/16 via 10.9.0.3; ip route append 10.88.0.0/16 \
+                  via 10.6.0.3\n\
+                  ip -6 route add fd88::/32 dev d0 metric 9; ip -6 route append fd88::/32 dev d2 \
+                  metric 9; ip -6 route add blackhole fd70::/32; ip route add blackhole \
+                  10.70.0.0/16\n\
+                  while ip -6 addr show | grep -q tentative; do sleep 0.1; done";
     let look = "cat /sys/class/net/d0/mtu; while ip -6 addr show | grep -q tentative; do sleep \
-                0.1; done\nip -d route show table all | sort; ip -6 -d route show table all | grep \
-                -v ff00 | sort; ip nexthop show | sort; cat \
-                /proc/sys/net/ipv6/conf/d0/disable_ipv6";
+                0.1; done\n\
+                ip -d route show table all | sort; ip -6 -d route show table all | grep -v ff00 | \
+                sort; ip nexthop show | sort; cat /proc/sys/net/ipv6/conf/d0/disable_ipv6";
     let link = Guard::over(&[set_link("d0")], []).unwrap();
     for between in [
         "ip link set d0 mtu 1400",
@@ -122,15 +128,7 @@ fn routes_come_back_whoever_made_what_they_go_by() {
         "ip link set d0 down",
         "ip link set d0 down; ip link set d0 up mtu 1400",
     ] {
-        let (before, after) = kept_and_put_back(
-            &link,
-            &format!("{NETDEV}\n{prefix}"),
-            between,
-            look,
-            "",
-            &NAMESPACE,
-        );
-        assert_eq!(before, after, "{between}");
+        assert_comes_back(&link, prefix, between, look);
     }
     let ipv6 = Guard::over(
         &[Action::SetSysctl {
@@ -141,15 +139,7 @@ fn routes_come_back_whoever_made_what_they_go_by() {
     )
     .unwrap();
     let between = "sysctl -qw net.ipv6.conf.d0.disable_ipv6=1";
-    let (before, after) = kept_and_put_back(
-        &ipv6,
-        &format!("{NETDEV}\n{prefix}"),
-        between,
-        look,
-        "",
-        &NAMESPACE,
-    );
-    assert_eq!(before, after, "{between}");
+    assert_comes_back(&ipv6, prefix, between, look);
 }
 
 /// The kernel takes next hops from a daemon's route, sources from routes over other netdevs, and
@@ -162,38 +152,31 @@ fn what_the_kernel_took_with_a_link_comes_back_in_full() {
     }
     let prefix = "echo 1 >/proc/sys/net/ipv6/conf/d0/addr_gen_mode; ip link set d0 up; ip addr add \
                   10.1.0.1/24 dev d0; ip addr add 10.1.0.5/32 dev d0 label d0:vip; ip addr add \
-                  fd00::1/64 dev d0 nodad; ip addr add fd00::5/64 dev d0 nodad home\nip link add d2 \
-                  type veth peer name d3; ip link set d3 up; ip link set d2 up; ip addr add \
-                  10.6.0.1/24 dev d2; ip addr add fd06::1/64 dev d2 nodad; while ip -6 addr show | \
-                  grep -q tentative; do sleep 0.1; done\nip -6 route add fd08::/64 proto bgp \
-                  nexthop via fd00::2 dev d0 nexthop via fd06::2 dev d2; ip -6 route add fd18::/64 \
-                  proto bgp nexthop via fd00::2 dev d0 weight 3 nexthop via fd06::2 dev d2 nexthop \
-                  via fd06::3 dev d2\nip route add 10.99.0.0/16 via 10.6.0.3 dev d2 src 10.1.0.1; \
-                  ip -6 route add fd99::/64 via fd06::3 dev d2 src fd00::1 proto bgp; ip route add \
-                  10.95.0.0/16 via 10.1.0.3 mtu lock 1400 rto_min 5ms\nip neigh add 10.1.0.9 \
-                  lladdr 02:00:00:00:00:09 dev d0 nud permanent; ip -6 neigh add fd00::9 lladdr \
-                  02:00:00:00:00:09 router dev d0 nud permanent; ip neigh add proxy 10.1.0.50 dev \
-                  d0; ip -6 neigh add proxy fd00::50 dev d0";
+                  fd00::1/64 dev d0 nodad; ip addr add fd00::5/64 dev d0 nodad home\n\
+                  ip link add d2 type veth peer name d3; ip link set d3 up; ip link set d2 up; ip \
+                  addr add 10.6.0.1/24 dev d2; ip addr add fd06::1/64 dev d2 nodad; while ip -6 \
+                  addr show | grep -q tentative; do sleep 0.1; done\n\
+                  ip -6 route add fd08::/64 proto bgp nexthop via fd00::2 dev d0 nexthop via \
+                  fd06::2 dev d2; ip -6 route add fd18::/64 proto bgp nexthop via fd00::2 dev d0 \
+                  weight 3 nexthop via fd06::2 dev d2 nexthop via fd06::3 dev d2\n\
+                  ip route add 10.99.0.0/16 via 10.6.0.3 dev d2 src 10.1.0.1; ip -6 route add \
+                  fd99::/64 via fd06::3 dev d2 src fd00::1 proto bgp; ip route add 10.95.0.0/16 \
+                  via 10.1.0.3 mtu lock 1400 rto_min 5ms\n\
+                  ip neigh add 10.1.0.9 lladdr 02:00:00:00:00:09 dev d0 nud permanent; ip -6 neigh \
+                  add fd00::9 lladdr 02:00:00:00:00:09 router dev d0 nud permanent; ip neigh add \
+                  proxy 10.1.0.50 dev d0; ip -6 neigh add proxy fd00::50 dev d0";
     let look = "n=0; until ip -6 route show table local dev d0 | grep -q fd00::5 || [ $n = 10 ]; \
-                do sleep 0.1; n=$((n + 1)); done; ip -o addr show dev \
-                d0 | sed 's/valid_lft.*//' | sort; ip -d route show table all | sort; ip -6 -d \
-                route show table all | grep -v ff00 | sort\nip neigh show nud permanent | sort; ip \
-                -4 neigh show proxy; ip -6 neigh show proxy";
+                do sleep 0.1; n=$((n + 1)); done; ip -o addr show dev d0 | sed 's/valid_lft.*//' | \
+                sort; ip -d route show table all | sort; ip -6 -d route show table all | grep -v \
+                ff00 | sort\n\
+                ip neigh show nud permanent | sort; ip -4 neigh show proxy; ip -6 neigh show proxy";
     let guard = Guard::over(&[set_link("d0")], []).unwrap();
     for between in [
         "ip link set d0 mtu 1200",
         "ip link set d0 down",
         "ip addr flush dev d0",
     ] {
-        let (before, after) = kept_and_put_back(
-            &guard,
-            &format!("{NETDEV}\n{prefix}"),
-            between,
-            look,
-            "",
-            &NAMESPACE,
-        );
-        assert_eq!(before, after, "{between}");
+        assert_comes_back(&guard, prefix, between, look);
     }
 }
 
@@ -207,16 +190,16 @@ fn what_others_put_on_a_link_meanwhile_stays() {
         return;
     }
     let prefix = "ip link set d0 up mtu 1500; ip addr add 10.9.0.1/24 dev d0; ip addr add \
-                  10.6.0.1/24 dev d1; ip route add 10.60.0.0/16 via 10.9.0.3 proto bgp metric \
-                  20\nip route add 10.50.0.0/16 via 10.9.0.3 src 10.6.0.1; ip route add \
-                  10.51.0.0/16 via 10.9.0.3; ip route add 10.52.0.0/16 via 10.9.0.3; ip neigh add \
-                  10.9.0.7 lladdr 02:00:00:00:00:07 dev d0 nud permanent";
+                  10.6.0.1/24 dev d1; ip route add 10.60.0.0/16 via 10.9.0.3 proto bgp metric 20\n\
+                  ip route add 10.50.0.0/16 via 10.9.0.3 src 10.6.0.1; ip route add 10.51.0.0/16 \
+                  via 10.9.0.3; ip route add 10.52.0.0/16 via 10.9.0.3; ip neigh add 10.9.0.7 \
+                  lladdr 02:00:00:00:00:07 dev d0 nud permanent";
     let between = "ip link set d0 mtu 1400; ip addr add 10.9.0.100/32 dev d0; ip route add \
-                   10.244.3.0/24 via 10.9.0.2; ip route add 10.245.0.0/24 via 10.9.0.2 proto \
-                   bgp\nip addr add 10.9.0.55/24 dev d0; ip route replace 10.60.0.0/16 via \
-                   10.9.0.9 proto bgp metric 20; ip route del 10.51.0.0/16; ip addr del \
-                   10.6.0.1/24 dev d1; ip route replace 10.52.0.0/16 dev d1; ip neigh replace \
-                   10.9.0.7 lladdr 02:00:00:00:00:08 dev d0 nud permanent";
+                   10.244.3.0/24 via 10.9.0.2; ip route add 10.245.0.0/24 via 10.9.0.2 proto bgp\n\
+                   ip addr add 10.9.0.55/24 dev d0; ip route replace 10.60.0.0/16 via 10.9.0.9 \
+                   proto bgp metric 20; ip route del 10.51.0.0/16; ip addr del 10.6.0.1/24 dev d1; \
+                   ip route replace 10.52.0.0/16 dev d1; ip neigh replace 10.9.0.7 lladdr \
+                   02:00:00:00:00:08 dev d0 nud permanent";
     let look = "cat /sys/class/net/d0/mtu; ip -o -4 addr show dev d0 | awk '{ print $4 }' | \
                 LC_ALL=C sort; ip route show dev d0 | sed 's/ $//' | LC_ALL=C sort; { ip route \
                 show dev d1; ip neigh show dev d0 nud permanent; } | sed 's/ $//'";
@@ -282,9 +265,9 @@ fn what_lies_above_a_link_comes_back_with_it() {
     }
     let prefix = format!(
         "ip link set d1 mtu 9000; ip link set d0 up mtu 9000; {macvlan}; echo 1 \
-         >/proc/sys/net/ipv6/conf/m0/addr_gen_mode; ip link set m0 up\nip addr add fd22::2/64 dev \
-         m0 nodad; ip addr add 10.22.0.2/24 dev m0; ip -6 route add fd33::/32 via fd22::1; ip \
-         route add 10.33.0.0/16 via 10.22.0.9"
+         >/proc/sys/net/ipv6/conf/m0/addr_gen_mode; ip link set m0 up\n\
+         ip addr add fd22::2/64 dev m0 nodad; ip addr add 10.22.0.2/24 dev m0; ip -6 route add \
+         fd33::/32 via fd22::1; ip route add 10.33.0.0/16 via 10.22.0.9"
     );
     let look = "cat /sys/class/net/d0/mtu /sys/class/net/m0/mtu; ip -o addr show dev m0; ip route \
                 show dev m0; ip -6 route show dev m0";
@@ -294,15 +277,7 @@ fn what_lies_above_a_link_comes_back_with_it() {
         "ip link set d0 mtu 1200",
         "ip link set d0 down",
     ] {
-        let (before, after) = kept_and_put_back(
-            &guard,
-            &format!("{NETDEV}\n{prefix}"),
-            between,
-            look,
-            "",
-            &NAMESPACE,
-        );
-        assert_eq!(before, after, "{between}");
+        assert_comes_back(&guard, &prefix, between, look);
     }
 }
 
@@ -315,22 +290,26 @@ fn addresses_and_routes_of_ipv6_come_back_with_the_setting_that_took_them() {
     }
     let prefix = "echo 1 >/proc/sys/net/ipv6/conf/d1/addr_gen_mode; echo 1 \
                   >/proc/sys/net/ipv6/conf/d0/addr_gen_mode; ip link set d0 up; ip link set lo \
-                  up\nip addr add fd00::1/64 dev d0 nodad; ip addr add fd05::1/64 dev d0; ip addr \
-                  add 10.1.0.1/24 dev d0; ip link add d2 type veth peer name d3\necho 1 \
-                  >/proc/sys/net/ipv6/conf/d2/disable_ipv6; ip -6 route add default via fd00::2; \
-                  ip -6 route add fd01::/64 via fd00::3 table 77\nip addr add fd06::1/64 dev d1 \
-                  nodad; ip -6 route add fd07::/64 metric 7 nexthop via fd00::2 dev d0 nexthop via \
-                  fd06::2 dev d1 weight 3\nip -6 nexthop add id 17 via fd00::7 dev d0; ip -6 route \
-                  add fd40::/32 nhid 17 proto static; ip -6 route add fd70::/32 via fd00::2 proto \
-                  static\nip -6 route add blackhole fd50::/32; ip -6 neigh add fd00::9 lladdr \
-                  02:00:00:00:00:09 dev d0 nud permanent\necho 0 \
-                  >/proc/sys/net/ipv4/conf/all/accept_redirects\nwhile ip -6 addr show | grep -q \
-                  tentative; do sleep 0.1; done; ip -6 route add fd02::/64 via fd05::3 src fd05::1";
-    let look = "while ip -6 addr show | grep -q tentative; do sleep 0.1; done\nip -o addr show | \
-                awk '{ print $2, $4 }' | sort; ip -6 route show table all | grep -v ff00 | \
-                sort\nip -6 neigh show nud permanent; grep . \
-                /proc/sys/net/ipv6/conf/*/disable_ipv6 /proc/sys/net/ipv*/conf/*/forwarding\ncat \
-                /proc/sys/net/ipv4/conf/all/accept_redirects";
+                  up\n\
+                  ip addr add fd00::1/64 dev d0 nodad; ip addr add fd05::1/64 dev d0; ip addr add \
+                  10.1.0.1/24 dev d0; ip link add d2 type veth peer name d3\n\
+                  echo 1 >/proc/sys/net/ipv6/conf/d2/disable_ipv6; ip -6 route add default via \
+                  fd00::2; ip -6 route add fd01::/64 via fd00::3 table 77\n\
+                  ip addr add fd06::1/64 dev d1 nodad; ip -6 route add fd07::/64 metric 7 nexthop \
+                  via fd00::2 dev d0 nexthop via fd06::2 dev d1 weight 3\n\
+                  ip -6 nexthop add id 17 via fd00::7 dev d0; ip -6 route add fd40::/32 nhid 17 \
+                  proto static; ip -6 route add fd70::/32 via fd00::2 proto static\n\
+                  ip -6 route add blackhole fd50::/32; ip -6 neigh add fd00::9 lladdr \
+                  02:00:00:00:00:09 dev d0 nud permanent\n\
+                  echo 0 >/proc/sys/net/ipv4/conf/all/accept_redirects\n\
+                  while ip -6 addr show | grep -q tentative; do sleep 0.1; done; ip -6 route add \
+                  fd02::/64 via fd05::3 src fd05::1";
+    let look = "while ip -6 addr show | grep -q tentative; do sleep 0.1; done\n\
+                ip -o addr show | awk '{ print $2, $4 }' | sort; ip -6 route show table all | grep \
+                -v ff00 | sort\n\
+                ip -6 neigh show nud permanent; grep . /proc/sys/net/ipv6/conf/*/disable_ipv6 \
+                /proc/sys/net/ipv*/conf/*/forwarding\n\
+                cat /proc/sys/net/ipv4/conf/all/accept_redirects";
     for (key, value) in [
         ("ipv6.conf.all.disable_ipv6", "1"),
         ("ipv6.conf.d0.disable_ipv6", "1"),
@@ -341,15 +320,7 @@ fn addresses_and_routes_of_ipv6_come_back_with_the_setting_that_took_them() {
         let wish = of("sysctl", json!({ "key": key, "value": value }));
         let guard = Guard::over(&[], [&wish]).unwrap();
         let between = format!("sysctl -qw {key}={value}");
-        let (before, after) = kept_and_put_back(
-            &guard,
-            &format!("{NETDEV}\n{prefix}"),
-            &between,
-            look,
-            "",
-            &NAMESPACE,
-        );
-        assert_eq!(before, after, "{key}");
+        assert_comes_back(&guard, prefix, &between, look);
     }
 }
 

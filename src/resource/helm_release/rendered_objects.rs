@@ -3,8 +3,9 @@
 
 use super::release_object::find_annotation;
 use crate::kubernetes_object::manifest;
+use crate::kubernetes_object::ownership::set_metadata_mark;
 use crate::kubernetes_object::request::ObjectName;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An object with this annotation is a hook: it is no part of the release, and made when what it
@@ -60,9 +61,9 @@ fn push_with_items(object: Value, out: &mut Vec<Value>) -> Result<(), String> {
     for item in items {
         let mut item = item.clone();
         if find_annotation(&object, HOOK).is_some() {
-            [HOOK, HOOK_DELETION]
-                .iter()
-                .for_each(|name| copy_annotation(&object, &mut item, name));
+            for name in [HOOK, HOOK_DELETION] {
+                copy_annotation(&object, &mut item, name);
+            }
         } else if find_annotation(&item, HOOK).is_some() {
             let name = describe_rendered_object(&item).unwrap_or_default();
             return Err(format!(
@@ -77,33 +78,23 @@ fn push_with_items(object: Value, out: &mut Vec<Value>) -> Result<(), String> {
 
 /// Gives an item of a list the list's own annotation, or none where the list has none.
 fn copy_annotation(list: &Value, item: &mut Value, name: &str) {
-    let Some(metadata) = item.get_mut("metadata").and_then(Value::as_object_mut) else {
-        return;
-    };
-    let annotations = metadata.entry("annotations").or_insert(Value::Null);
-    if !annotations.is_object() {
-        *annotations = Value::Object(Map::new());
-    }
-    if let Some(annotations) = annotations.as_object_mut() {
-        match find_annotation(list, name) {
-            Some(text) => drop(annotations.insert(name.to_owned(), text.into())),
-            None => drop(annotations.remove(name)),
-        }
+    if let Some(text) = find_annotation(list, name) {
+        set_metadata_mark(item, "annotations", name, text);
+    } else if let Some(annotations) = item
+        .pointer_mut("/metadata/annotations")
+        .and_then(Value::as_object_mut)
+    {
+        annotations.remove(name);
     }
 }
 
 /// The name of an object that a chart renders. Of one that the server is to name it is what its
 /// name begins with: `default/migrate-*`.
 pub fn parse_rendered_name(object: &Value) -> Option<ObjectName> {
-    if let Some(name) = manifest::parse_object_name(object) {
-        return Some(name);
-    }
-    let prefix = object.pointer("/metadata/generateName")?.as_str()?;
-    let mut named = object.clone();
-    *named.pointer_mut("/metadata/generateName")? = Value::Null;
-    let metadata = named.get_mut("metadata")?.as_object_mut()?;
-    metadata.insert("name".to_owned(), format!("{prefix}*").into());
-    manifest::parse_object_name(&named)
+    manifest::parse_object_name(object).or_else(|| {
+        let prefix = object.pointer("/metadata/generateName")?.as_str()?;
+        manifest::parse_object_named(object, format!("{prefix}*"))
+    })
 }
 
 /// The objects by what they are called.

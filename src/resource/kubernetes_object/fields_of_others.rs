@@ -2,7 +2,9 @@
 //! deletes it names it.
 
 use super::manifest::without_servers_part;
-use super::ownership::{FieldManager, find_field_managers};
+use super::ownership::{
+    FieldManager, collect_object_managers, find_field_managers, list_whole_object_entries,
+};
 use super::paths::{self, FieldDifference};
 use serde_json::{Value, json};
 
@@ -24,7 +26,15 @@ pub fn list_foreign_fields(
     ours: &Value,
     is_other: impl Fn(&str) -> bool,
 ) -> Vec<ForeignField> {
-    let held = without_parts(object);
+    // Most objects have nobody else, and some are large.
+    if !collect_object_managers(object)
+        .iter()
+        .any(|manager| is_other(manager))
+    {
+        return Vec::new();
+    }
+    let entries: Vec<&Value> = list_whole_object_entries(object).collect();
+    let held = json!({ "metadata": { "managedFields": entries } });
     let mut fields = paths::collect_all_fields(&without_servers_part(object), ours);
     // Of a text that is JSON the whole text counts.
     fields.dedup_by(|next, field| next.path == field.path);
@@ -62,22 +72,6 @@ fn is_smallest(value: &Value) -> bool {
         Value::Array(items) => !items.iter().any(Value::is_object),
         _ => true,
     }
-}
-
-/// The object without what was set through its subresources.
-fn without_parts(object: &Value) -> Value {
-    let entries = object
-        .pointer("/metadata/managedFields")
-        .and_then(Value::as_array);
-    let whole: Vec<&Value> = entries
-        .into_iter()
-        .flatten()
-        .filter(|entry| {
-            let part = entry.get("subresource").and_then(Value::as_str);
-            part.unwrap_or_default().is_empty()
-        })
-        .collect();
-    json!({ "metadata": { "managedFields": whole } })
 }
 
 #[cfg(test)]

@@ -63,6 +63,12 @@ fn first_line(text: &str) -> &str {
 
 /// Which object a manifest is about.
 pub fn parse_object_name(manifest: &Value) -> Option<ObjectName> {
+    let name = manifest.pointer("/metadata/name")?.as_str()?;
+    parse_object_named(manifest, name.to_owned())
+}
+
+/// The object of this name that is of the kind and in the namespace of a manifest.
+pub fn parse_object_named(manifest: &Value, name: String) -> Option<ObjectName> {
     let text = |pointer: &str| {
         manifest
             .pointer(pointer)
@@ -73,7 +79,7 @@ pub fn parse_object_name(manifest: &Value) -> Option<ObjectName> {
         api_version: text("/apiVersion")?,
         kind: text("/kind")?,
         namespace: text("/metadata/namespace"),
-        name: text("/metadata/name")?,
+        name,
     })
 }
 

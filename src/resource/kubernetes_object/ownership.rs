@@ -48,11 +48,6 @@ impl FieldManager {
 /// counts where nobody holds the field itself: of a map whose fields others have set since, its
 /// first manager keeps an empty entry.
 pub fn find_field_managers(object: &Value, path: &[FieldPathStep]) -> Vec<FieldManager> {
-    let entries = object
-        .pointer("/metadata/managedFields")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
     let text = |entry: &Value, field: &str| {
         entry
             .get(field)
@@ -70,7 +65,7 @@ pub fn find_field_managers(object: &Value, path: &[FieldPathStep]) -> Vec<FieldM
             },
         ))
     };
-    let all: Vec<(Hold, FieldManager)> = entries.filter_map(held).collect();
+    let all: Vec<(Hold, FieldManager)> = list_manager_entries(object).filter_map(held).collect();
     let closest = all.iter().map(|(hold, _)| *hold).max();
     all.into_iter()
         .filter(|(hold, _)| Some(*hold) == closest)
@@ -116,22 +111,30 @@ fn find_object_label<'v>(object: &'v Value, name: &str) -> Option<&'v str> {
 /// Everybody who set fields of an object by its main resource: what controllers note as its status,
 /// or set by another part of it, is left out.
 pub fn collect_object_managers(object: &Value) -> BTreeSet<String> {
-    let entries = object
+    list_whole_object_entries(object)
+        .filter_map(|entry| entry.get("manager")?.as_str())
+        .map(str::to_owned)
+        .collect()
+}
+
+fn list_manager_entries(object: &Value) -> impl Iterator<Item = &Value> {
+    object
         .pointer("/metadata/managedFields")
         .and_then(Value::as_array)
         .into_iter()
-        .flatten();
-    let of_the_object = entries.filter(|entry| {
+        .flatten()
+}
+
+/// What each manager set by the main resource of an object, and not through a part of it such as
+/// its status or its scale.
+pub(super) fn list_whole_object_entries(object: &Value) -> impl Iterator<Item = &Value> {
+    list_manager_entries(object).filter(|entry| {
         entry
             .get("subresource")
             .and_then(Value::as_str)
             .unwrap_or_default()
             .is_empty()
-    });
-    of_the_object
-        .filter_map(|entry| entry.get("manager")?.as_str())
-        .map(str::to_owned)
-        .collect()
+    })
 }
 
 /// Whose an object is, in words.
@@ -144,11 +147,6 @@ pub fn describe_object_owner(object: &Value) -> String {
     }
     // Applies stand first in the list, however late they came; whoever touched it last long ago is
     // the closest to who made it.
-    let entries = object
-        .pointer("/metadata/managedFields")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
     let time = |entry: &&Value| {
         entry
             .get("time")
@@ -156,7 +154,7 @@ pub fn describe_object_owner(object: &Value) -> String {
             .unwrap_or_default()
             .to_owned()
     };
-    match entries
+    match list_manager_entries(object)
         .min_by_key(time)
         .and_then(|entry| entry.get("manager")?.as_str())
     {
@@ -261,7 +259,7 @@ pub fn is_unmarked(object: &Value) -> bool {
         && !is_adopted(object)
 }
 
-fn set_metadata_mark(manifest: &mut Value, field: &str, name: &str, value: &str) {
+pub(crate) fn set_metadata_mark(manifest: &mut Value, field: &str, name: &str, value: &str) {
     let Some(metadata) = manifest.get_mut("metadata").and_then(Value::as_object_mut) else {
         return;
     };

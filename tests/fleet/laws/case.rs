@@ -546,6 +546,14 @@ impl Case {
         all
     }
 
+    /// Whether a fault takes the power of this host.
+    pub fn loses_power(&self, host: &str) -> bool {
+        let takes = |struck: &Struck| struck.fault.trouble == SimulatedTrouble::PowerLost;
+        self.faults
+            .iter()
+            .any(|struck| takes(struck) && name(struck.host) == host)
+    }
+
     fn address(&self, host: &str, place: usize) -> Address {
         let (kind, body) = body(self.wishes[place].what, self.wishes[place].form);
         wish(host, kind, body, &[]).address

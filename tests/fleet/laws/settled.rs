@@ -310,15 +310,10 @@ fn law_1_after_a_run_that_is_done_there_is_nothing_to_do() {
             let members: Vec<&Member> = next.nodes.iter().flat_map(PlanNode::members).collect();
             // What a host that was down owes since an earlier run: its gate, and that its node is
             // given back. Gates pass who is booting here, and that cannot be written down there.
-            let lost_power = |host: &str| {
-                case.faults.iter().any(|struck| {
-                    struck.fault.trouble == SimulatedTrouble::PowerLost && name(struck.host) == host
-                })
-            };
             let is_owed = |node: &PlanNode| match &node.kind {
-                NodeKind::Gate { hosts, .. } => {
-                    hosts.iter().all(|host| is_down(host) || lost_power(host))
-                }
+                NodeKind::Gate { hosts, .. } => hosts
+                    .iter()
+                    .all(|host| is_down(host) || case.loses_power(host)),
                 NodeKind::Uncordon { .. } => node
                     .target
                     .as_ref()
