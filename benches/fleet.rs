@@ -45,7 +45,8 @@ fn main() {
             );
             say(&format!(
                 "plan: {WISHES} wishes a host, all alike, from decoded observations to the plan \
-                 and its digest\n{heads}"
+                 and its digest\n\
+                 {heads}"
             ));
             [100, 1_000, 10_000]
                 .iter()
@@ -58,8 +59,9 @@ fn main() {
                 .for_each(|hosts| again("--plan-own", *hosts));
             for (what, own) in OWN {
                 say(&format!(
-                    "\nbeside 1,000 hosts so many switches, {PORTS} ports each, four wishes a \
-                     port, {own}"
+                    "\n\
+                     beside 1,000 hosts so many switches, {PORTS} ports each, four wishes a port, \
+                     {own}"
                 ));
                 say(&format!(
                     "{:>8} {:>10} {:>12} {:>12} {:>12}",

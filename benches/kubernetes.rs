@@ -40,7 +40,8 @@ fn main() {
     let list = json!({ "apiVersion": "v1", "kind": "List", "items": (1..OBJECTS).map(manifest).collect::<Vec<_>>() });
     cluster.file("objects.json", &list.to_string());
     println!(
-        "\n{NODES} nodes, {OBJECTS} resources ({} ConfigMaps and what all nodes give), {rounds} \
+        "\n\
+         {NODES} nodes, {OBJECTS} resources ({} ConfigMaps and what all nodes give), {rounds} \
          rounds\n",
         OBJECTS - 1
     );

@@ -71,7 +71,8 @@ impl CommandFailure {
         ));
         if self.input {
             out::print_note(
-                "\nNo host was asked or changed. `railwright explain CODE` tells more, `railwright \
+                "\n\
+                 No host was asked or changed. `railwright explain CODE` tells more, `railwright \
                  validate` checks the files alone.",
             );
         }

@@ -284,8 +284,7 @@ mod tests {
             one_class.ladder().take(5).collect::<Vec<_>>(),
             [1, 3, 19, 19, 19]
         );
-        let login = "  - { name: login1, os: debian-12, labels: { rack: r2 } }\n  - { name: bare, \
-                     labels: { rack: r2 } }\n";
+        let login = "  - { name: login1, os: debian-12, labels: { rack: r2 } }\n  - { name: bare, labels: { rack: r2 } }\n";
         let three = policy(&format!(
             "{two_racks}{login}rollout: {{ failure_domain: rack }}"
         ));

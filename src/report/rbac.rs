@@ -549,8 +549,7 @@ mod tests {
         );
         assert!(
             text.contains(
-                "  # Lease railwright-train, the lock of a run\n  - apiGroups: \
-                 [coordination.k8s.io]"
+                "  # Lease railwright-train, the lock of a run\n  - apiGroups: [coordination.k8s.io]"
             ),
             "{text}"
         );

@@ -165,8 +165,9 @@ fn render_cpu_affinity_script(end: &TrafficEnd) -> String {
         end.device
     ));
     format!(
-        "near=; c=; {{ read -r c <{list}; }} 2>/dev/null\ncase $c in ''|*[!0-9,-]*) ;; *) command \
-         -v taskset >/dev/null 2>&1 && near=\"taskset -c $c\" ;; esac\n"
+        "near=; c=; {{ read -r c <{list}; }} 2>/dev/null\n\
+         case $c in ''|*[!0-9,-]*) ;; *) command -v taskset >/dev/null 2>&1 && near=\"taskset -c \
+         $c\" ;; esac\n"
     )
 }
 

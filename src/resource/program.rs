@@ -21,8 +21,8 @@ const QUICK_OUTPUT_BYTES: usize = 8 << 20;
 
 /// What every script of ours begins with. A login over SSH on Debian has no sbin in its path, and
 /// the newer `ip`, `dcb` and `ethtool` of the RDMA stacks live below /opt/mellanox.
-pub const ENVIRONMENT: &str = "LC_ALL=C; export \
-                               LC_ALL\nPATH=${PATH:-/usr/bin:/bin}:/usr/local/sbin:/usr/sbin:/sbin:/opt/mellanox/iproute2/sbin:/opt/mellanox/ethtool/sbin; \
+pub const ENVIRONMENT: &str = "LC_ALL=C; export LC_ALL\n\
+                               PATH=${PATH:-/usr/bin:/bin}:/usr/local/sbin:/usr/sbin:/sbin:/opt/mellanox/iproute2/sbin:/opt/mellanox/ethtool/sbin; \
                                export PATH\n";
 
 /// Runs a section under a time limit: `w SECONDS SCRIPT ARGUMENT...`. `timeout` of GNU or uutils

@@ -337,7 +337,8 @@ mod tests {
     proptest! {
         #[test]
         fn no_output_panics(first in "(uptime |port |absent|rcvd_pkts |sent_pkts |[0-9.]{1,21}|[ \
-                                      -~\n]|é){0,60}", second in "(uptime 9\n\
+                                      -~\n\
+                                      ]|é){0,60}", second in "(uptime 9\n\
                                                                   |port e\n\
                                                                   |rcvd_pkts [0-9]{1,21}\n\
                                                                   |sent_pkts 3\n\

@@ -131,8 +131,8 @@ pub fn render_disarm_script(token: &str) -> String {
 /// Has everything put back now, and does not wait for it. 1: there is no such guard.
 pub fn render_rollback_now_script(token: &str) -> String {
     format!(
-        "[ -e \"$b/guards/{token}/armed\" ] || exit 1\nsystemctl --no-block start \
-         railwright-guard-{token}.service\n"
+        "[ -e \"$b/guards/{token}/armed\" ] || exit 1\n\
+         systemctl --no-block start railwright-guard-{token}.service\n"
     )
 }
 

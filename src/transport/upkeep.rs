@@ -258,8 +258,9 @@ const STEAL: &str = "[ -e \"$b/lock\" ] || exit 1\n\
                      highest; [ \"$f\" -le \"$high\" ] || put \"$f\" fence || exit 74\n\
                      rm -f \"$b/lock\" \"$b/beat\" || exit 74\n";
 
-const READ_LOCK: &str = "[ -e \"$b/lock\" ] || exit 1\nseen; highest; printf \
-                         '%s\\n%s\\n%s\\n%s\\n' \"$l\" \"$note\" \"$s\" \"$high\"\n";
+const READ_LOCK: &str = "[ -e \"$b/lock\" ] || exit 1\n\
+                         seen; highest; printf '%s\\n%s\\n%s\\n%s\\n' \"$l\" \"$note\" \"$s\" \
+                         \"$high\"\n";
 
 #[cfg(test)]
 mod tests;

@@ -356,8 +356,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_output_panics(text in "(@module|@routes|running|installed|\\[\\{\"dev\":|[ \
-                                     -~\n]|é){0,60}") {
+        fn no_output_panics(text in "(@module|@routes|running|installed|\\[\\{\"dev\":|[ -~\n\
+                                     ]|é){0,60}") {
             let found = VerifyHardwareFacts::parse(&text);
             prop_assert_eq!(found.nearest_gpu("a"), None);
         }

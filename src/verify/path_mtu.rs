@@ -114,8 +114,8 @@ mod tests {
             check_path_mtu(1, samples::PING_SILENT, 9000).measured,
             "packets of 9000 bytes vanish"
         );
-        let router = "From 10.0.0.1 icmp_seq=1 Frag needed and DF set (mtu = 1500)\n3 packets \
-                      transmitted, 0 received, 100% packet loss";
+        let router = "From 10.0.0.1 icmp_seq=1 Frag needed and DF set (mtu = 1500)\n\
+                      3 packets transmitted, 0 received, 100% packet loss";
         assert_eq!(
             check_path_mtu(1, router, 9000).measured,
             "a router on the way stops at 1500 bytes"

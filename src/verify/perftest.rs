@@ -361,7 +361,8 @@ mod tests {
         #[test]
         fn no_output_panics(code in -1i32..200, text in "(#bytes|BW \
                                                          average\\[Gb/sec\\]|t_typical\\[usec\\]|[0-9.]{1,5}|[ \
-                                                         -~\n]|é){0,60}") {
+                                                         -~\n\
+                                                         ]|é){0,60}") {
             let _ = bandwidth_gbps(code, &text);
             let _ = latency(code, &text);
         }

@@ -247,8 +247,8 @@ const MISS: &str = "miss() { echo \"@missing $*\"; }\n";
 fn nccl_parts(job: &HostJob, names: &[String], program: &str, line: &[String]) -> Vec<HostPart> {
     let shown = quote::quote_for_shell(program);
     let both = format!(
-        "{MISS}command -v mpirun >/dev/null 2>&1 || miss mpirun\ncommand -v {shown} >/dev/null \
-         2>&1 || miss program {shown}\n"
+        "{MISS}command -v mpirun >/dev/null 2>&1 || miss mpirun\n\
+         command -v {shown} >/dev/null 2>&1 || miss program {shown}\n"
     );
     let part = |(place, host): (usize, &String)| {
         // mpirun starts its own daemon there by a login that nobody types a password for.

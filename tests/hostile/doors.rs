@@ -725,8 +725,8 @@ fn open_script(bytes: &[u8]) -> Opened {
 
 fn arena_lines() -> Vec<Vec<u8>> {
     [
-        "arena submit pytorch \\\n --name=a --image=b:1 --gpus=1 --device=aliyun/erdma=1 -e \
-         NCCL_DEBUG=INFO --tensorboard --logdir=/l \"torchrun x\"",
+        "arena submit pytorch \\\n --name=a --image=b:1 --gpus=1 --device=aliyun/erdma=1 -e NCCL_DEBUG=INFO --tensorboard \
+         --logdir=/l \"torchrun x\"",
         "arena submit pj --name a --image b --toleration k=v:NoSchedule,Exists --data c:/d \
          --data-dir /x:/y --running-timeout 2h22m -- run 'a b'",
     ]

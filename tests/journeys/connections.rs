@@ -248,8 +248,8 @@ fn a_host_that_is_down_or_is_no_ssh_server() {
 fn a_host_that_hangs_in_one_section_or_answers_a_gigabyte() {
     let command = |name: &str, probe: &str| {
         format!(
-            "  - id: {name}\n    command: {{ name: {name}, run: \"touch /etc/{name}\", read: {{ \
-             probe: \"{probe}\" }} }}\n"
+            "  - id: {name}\n    command: {{ name: {name}, run: \"touch /etc/{name}\", read: {{ probe: \"{probe}\" \
+             }} }}\n"
         )
     };
     let wishes = [

@@ -9,8 +9,7 @@ fn slow(probe: &str) -> String {
     let run = "echo start >>/etc/log; while ! [ -e /etc/go ]; do sleep 0.1; done; sleep 1; echo \
                end >>/etc/log";
     format!(
-        "  - id: slow\n    command: {{ name: slow, run: \"{run}\", read: {{ probe: \"{probe}\" }} \
-         }}\n"
+        "  - id: slow\n    command: {{ name: slow, run: \"{run}\", read: {{ probe: \"{probe}\" }} }}\n"
     )
 }
 
@@ -121,8 +120,8 @@ fn at(machine: &Machine, time: &str, words: &[&str]) -> (String, Option<i32>) {
 
 #[test]
 fn a_clock_that_went_back_between_a_run_and_its_end_harms_nothing() {
-    let later = "  - id: x\n    command: { name: x, run: \"test -e /etc/ready && : >/etc/done\", \
-                 read: { probe: \"test -e /etc/done\" } }\n";
+    let later = "  - id: x\n    command: { name: x, run: \"test -e /etc/ready && : >/etc/done\", read: \
+                 { probe: \"test -e /etc/done\" } }\n";
     let Some(machine) = Machine::start("the clock goes back", later, &[]) else {
         return;
     };

@@ -243,8 +243,8 @@ fn on_acs_hpn0_and_bandwidth_count() {
 #[test]
 fn the_inventory_says_which_pods_of_acs_they_are() {
     let place = Place::new();
-    let off = "a:7:7 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 1.\na:7:7 [0] NCCL INFO \
-               Using network Socket\n";
+    let off = "a:7:7 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 1.\n\
+               a:7:7 [0] NCCL INFO Using network Socket\n";
     place.write("acs.log", off.to_owned() + TABLE + HPN0).write("inv/cluster.yaml", "cluster: a\nfabric: { kind: acs }\njobs:\n  acs: { model: P16EN, compute_class: gpu-hpn, gpus: 16, rdma: true }\n  environment: { NCCL_IB_DISABLE: \"1\", NCCL_SOCKET_IFNAME: eth0, NCCL_IB_HCA: \"\" }\n");
     let without_name = |text: String| {
         let text = text.replace(" -i inv", "").replace(" --acs=P16EN", "");
@@ -494,8 +494,8 @@ fn a_command_that_is_suggested_quotes_the_names_of_files() {
 #[test]
 fn the_doctor_has_a_cause_where_the_proof_has_a_failure() {
     let place = Place::new();
-    let hpn = "a:7:7 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 1.\nhpn0: \
-               flags=4099<UP,BROADCAST>  mtu 1500\n";
+    let hpn = "a:7:7 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 1.\n\
+               hpn0: flags=4099<UP,BROADCAST>  mtu 1500\n";
     place.write("slow.log", job()).write("hpn.log", hpn).write(
         "broken.log",
         job() + "a: Test NCCL failure all_reduce.cu:44\n",

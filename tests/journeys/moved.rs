@@ -188,8 +188,8 @@ fn a_module_that_is_wrong_is_shown_before_any_host_is_asked() {
 
 #[test]
 fn two_applies_at_once() {
-    let slow = "  - id: slow\n    command: { name: slow, run: \"touch /begun; while [ ! -e /go ]; \
-                do sleep 0.1; done; touch /etc/slow\", read: { probe: \"test -e /etc/slow\" } }\n";
+    let slow = "  - id: slow\n    command: { name: slow, run: \"touch /begun; while [ ! -e /go ]; do sleep 0.1; \
+                done; touch /etc/slow\", read: { probe: \"test -e /etc/slow\" } }\n";
     let Some(machine) = Machine::start("two at once", slow, &[]) else {
         return;
     };

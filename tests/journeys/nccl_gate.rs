@@ -182,8 +182,7 @@ fn verify_reports_nccl_between_all_hosts_with_gpus() {
         ),
     ] {
         let spec = format!(
-            "{}  - {{ name: n1, os: debian-12, {gpus}ssh: {{ address: 127.0.0.1, port: 9 }} }}\n  \
-             - {{ name: n2, os: debian-12, ssh: {{ address: 127.0.0.1, port: 10 }} }}\n",
+            "{}  - {{ name: n1, os: debian-12, {gpus}ssh: {{ address: 127.0.0.1, port: 9 }} }}\n  - {{ name: n2, os: debian-12, ssh: {{ address: 127.0.0.1, port: 10 }} }}\n",
             head()
         );
         pair.place.write("inv/cluster.yaml", spec);

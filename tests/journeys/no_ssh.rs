@@ -165,8 +165,7 @@ fn who_names_such_a_host_is_told_what_that_means() {
 #[test]
 fn a_module_that_is_enabled_by_name_and_cannot_be_there_is_a_warning() {
     let said = place(&format!(
-        "{MIXED}modules:\n  numa-balancing: {{ enabled: true, parameters: {{ automatic: false }} \
-         }}\n"
+        "{MIXED}modules:\n  numa-balancing: {{ enabled: true, parameters: {{ automatic: false }} }}\n"
     ))
     .run(&["validate", "inv"]);
     assert!(

@@ -71,8 +71,8 @@ impl Story {
             file("token", "0600", "\"{{ secrets.token }}\""),
             "  - id: harden\n    sysctl: { key: net.core.bpf_jit_harden, value: 2 }\n".to_owned(),
             "  - id: type\n    sysctl: { key: kernel.ostype, value: Linux }\n".to_owned(),
-            "  - id: tool\n    command: { name: tool, run: \"true\", read: \
-             { probe: \"id -u\", expect: \"0\" } }\n"
+            "  - id: tool\n    command: { name: tool, run: \"true\", read: { probe: \"id -u\", expect: \"0\" } \
+             }\n"
                 .to_owned(),
         ];
         let text = format!(

@@ -218,7 +218,8 @@ fn locks_of_a_run_that_died_are_seen_and_taken_away() {
     let (seen, rest) = refused.split_once("ago\n").unwrap();
     assert!(
         seen.contains(
-            "\nn1             NOT TAKEN: apply by bob on ops2 (process PROCESS) since \
+            "\n\
+             n1             NOT TAKEN: apply by bob on ops2 (process PROCESS) since \
              2026-01-01T00:00:00Z; seen alive"
         ),
         "{seen}"

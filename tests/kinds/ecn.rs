@@ -12,8 +12,8 @@ fn points_of_ecn_are_switched_kept_and_put_back() {
     host.must(
         "mkdir -p /etc/udev/rules.d; for p in roce_rp roce_np; do mkdir -p \
          /sys/class/net/ens1/ecn/$p/enable; for n in 0 1 2 3 4 5 6 7; do echo 0 \
-         >/sys/class/net/ens1/ecn/$p/enable/$n; done; done\necho 0 \
-         >/sys/class/net/ens1/ecn/roce_np/cnp_dscp; echo 6 \
+         >/sys/class/net/ens1/ecn/$p/enable/$n; done; done\n\
+         echo 0 >/sys/class/net/ens1/ecn/roce_np/cnp_dscp; echo 6 \
          >/sys/class/net/ens1/ecn/roce_np/cnp_802p_prio; mkdir /sys/class/net/inbox\n",
     );
     let say = "cd /sys/class/net/ens1/ecn && cat roce_rp/enable/3 roce_np/enable/3 \

@@ -151,7 +151,8 @@ fn what_somebody_else_names_is_found_and_its_secrets_stay_there() {
     host.must(
         "rm /etc/udev/rules.d/70-persistent-net.rules; sed -i \
          's|=/usr/.*|=/run/systemd/network/10-netplan-a.link|' /run/udev/data/n7; mkdir -p \
-         /run/systemd/network\nprintf \
+         /run/systemd/network\n\
+         printf \
          '[Match]\\nOriginalName=ens1\\n[Link]\\nWakeOnLanPassword=hunter2\\nMTUBytes=9000\\n' \
          >/run/systemd/network/10-netplan-a.link",
     );

@@ -407,8 +407,8 @@ impl Host {
              var/lib/apt/lists/partial -o -path var/lib/apt/extended_states -o -path \
              '*/__pycache__' -o -path var/lib/dnf -o -path var/lib/rpm -o -path root/.rpmdb -o \
              -name '*.dpkg-*' -o -path etc/ld.so.cache \\) -prune -o -type d -printf '%p d %m \
-             %u:%g\\n' -o -printf '%p %y %m %u:%g %s %l\\n' | sort\nfind etc -xdev -type f ! -name \
-             ld.so.cache -exec sha256sum {} + | sort\n",
+             %u:%g\\n' -o -printf '%p %y %m %u:%g %s %l\\n' | sort\n\
+             find etc -xdev -type f ! -name ld.so.cache -exec sha256sum {} + | sort\n",
         );
         listed.lines().map(str::to_owned).collect()
     }

@@ -139,8 +139,8 @@ fn host(model: &Model) -> Option<Host> {
 
 /// As on a server of the Red Hat family: packages of rpm, and none of Debian.
 const RED_HAT: &str = "set -e; rm -rf /var/lib/dpkg /etc/apt /etc/default/grub.d; rm -f \
-                       /usr/bin/apt* /usr/bin/dpkg* /usr/sbin/update-grub\nrpm --initdb; rpm -qa \
-                       >/dev/null\n";
+                       /usr/bin/apt* /usr/bin/dpkg* /usr/sbin/update-grub\n\
+                       rpm --initdb; rpm -qa >/dev/null\n";
 
 /// What every reader of rpm's database writes: the index of its log, which is memory that SQLite's
 /// readers share, in a file (sqlite.org/walformat.html, "The WAL-Index File Format"). As root `rpm

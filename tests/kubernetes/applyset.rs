@@ -10,9 +10,8 @@ const PARENT: [&str; 5] = ["get", "secret", "railwright-train", "-n", "kube-syst
 
 fn config_map(name: &str, more: &str) -> String {
     format!(
-        "  - id: {name}\n    kubernetes_object: {{ {more} manifest: {{ apiVersion: v1, kind: \
-         ConfigMap, metadata: {{ name: {name}, namespace: default }}, data: {{ text: one }} }} \
-         }}\n"
+        "  - id: {name}\n    kubernetes_object: {{ {more} manifest: {{ apiVersion: v1, kind: ConfigMap, metadata: \
+         {{ name: {name}, namespace: default }}, data: {{ text: one }} }} }}\n"
     )
 }
 

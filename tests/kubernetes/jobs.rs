@@ -235,10 +235,10 @@ pub fn a_job_is_submitted_whole_or_not_at_all(plane: &ControlPlane) {
     cluster.file(
         "bad.yaml",
         &job("---\n\
-             apiVersion: v1\n\
-             kind: Service\n\
-             metadata: { name: nccl }\n\
-             spec: { ports: [{ port: 700000 }] }\n"),
+              apiVersion: v1\n\
+              kind: Service\n\
+              metadata: { name: nccl }\n\
+              spec: { ports: [{ port: 700000 }] }\n"),
     );
     let refused = cluster.flat(1, &["job", "submit", "bad.yaml", "-i", INV]);
     assert!(

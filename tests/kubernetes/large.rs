@@ -53,8 +53,7 @@ pub fn wishes() -> String {
     let amounts: Vec<String> = (1..=NODES).map(|n| format!("gpu{n:04}: 63")).collect();
     objects()
         + &format!(
-            "  - id: allocatable\n    node_allocatable: {{ resource: rdma/a, amounts: {{ {} }} \
-             }}\n",
+            "  - id: allocatable\n    node_allocatable: {{ resource: rdma/a, amounts: {{ {} }} }}\n",
             amounts.join(", ")
         )
 }

@@ -130,8 +130,8 @@ pub fn what_others_made_is_taken_over_only_when_asked(plane: &ControlPlane) {
     let applied = cluster.told(3, &["apply", INV, "--yes"]);
     assert!(
         applied.contains(
-            "incomplete: nothing was done; 1 held\nnext: mend what is said above, then railwright \
-             plan"
+            "incomplete: nothing was done; 1 held\n\
+             next: mend what is said above, then railwright plan"
         ),
         "{applied}"
     );
@@ -280,9 +280,9 @@ pub fn the_shared_device_plugin_is_rolled_out(plane: &ControlPlane) {
         &["gpu01", "gpu02"],
         &[("rdma/rdma_a", "1000"), ("rdma/rdma_b", "1000")],
     );
-    let hosts = "fabric: { kind: rocev2 }\nnodes: [{ name: \"gpu0[1-2]\", ssh: { address: \
-                 \"127.0.0.{index}\", port: 1 }, nics: { model: ConnectX-6, rails: 2, netdev: \
-                 \"ens{rail}\" } }]\n";
+    let hosts = "fabric: { kind: rocev2 }\n\
+                 nodes: [{ name: \"gpu0[1-2]\", ssh: { address: \"127.0.0.{index}\", port: 1 }, \
+                 nics: { model: ConnectX-6, rails: 2, netdev: \"ens{rail}\" } }]\n";
     let config = |pools: &str| {
         let text = std::fs::read_to_string(cluster.folder().join("inv/cluster.yaml")).unwrap();
         let access = text

@@ -584,8 +584,8 @@ spec:
             .contains("warning RW1005: there is no chart charts/absent")
     );
     cluster.wishes(
-        "  - id: nowhere\n    kubernetes_object: { manifest: { apiVersion: v1, kind: ConfigMap, \
-         metadata: { name: a } } }\n",
+        "  - id: nowhere\n    kubernetes_object: { manifest: { apiVersion: v1, kind: ConfigMap, metadata: \
+         { name: a } } }\n",
     );
     let said = cluster.flat(1, &["validate", INV]);
     assert!(

@@ -29,8 +29,7 @@ fn daemon_set(name: &str, ready: &str) -> String {
 
 fn allocatable(resource: &str, amounts: &str) -> String {
     format!(
-        "  - id: allocatable\n    node_allocatable: {{ resource: {resource}, amounts: {amounts} \
-         }}\n"
+        "  - id: allocatable\n    node_allocatable: {{ resource: {resource}, amounts: {amounts} }}\n"
     )
 }
 
@@ -423,9 +422,9 @@ pub fn what_is_of_before_a_change_says_nothing(plane: &ControlPlane) {
     said(r#"{"status":{"state":"ready","observedGeneration":2}}"#);
     ended(run, 0);
     said(r#"{"status":{"state":"error","reason":"two of them"}}"#);
-    let state = "  - id: state\n    kubernetes_state: { api_version: x.example.org/v1, kind: \
-                 Policy, names: [p], ready: { fields: { status.state: ready }, failed: \
-                 { status.state: error }, within_s: 600 } }\n";
+    let state = "  - id: state\n    kubernetes_state: { api_version: x.example.org/v1, kind: Policy, names: [p], \
+                 ready: { fields: { status.state: ready }, failed: { status.state: error }, \
+                 within_s: 600 } }\n";
     cluster.wishes(&(wish(2, "false") + state));
     let failed = cluster.flat(1, &["apply", INV, "--yes"]);
     assert!(

@@ -102,9 +102,9 @@ pub fn apt_is_killed_half_way(night: &Night) {
     night
         .machine()
         .sh("cat >/etc/dpkg/dpkg.cfg.d/story <<'EOF'\n\
-         post-invoke=[ -e /run/go ] || \
-         { : >/run/unpacked; until [ -e /run/go ]; do sleep 0.2; done; }\n\
-         EOF\n");
+             post-invoke=[ -e /run/go ] || \
+             { : >/run/unpacked; until [ -e /run/go ]; do sleep 0.2; done; }\n\
+             EOF\n");
     let mut run = night.begin(&["apply", INV, "--yes"]);
     run.until("apt's turn", || {
         night.records("action_sent", "install_packages") > 0

@@ -143,8 +143,8 @@ pub fn a_wrong_address_is_put_back(rig: &Rig, machine: &Machine) {
     let wrong = serde_json::Value::from(right.replace("10.0.2.15", "10.0.2.99"));
     let file = format!("  - id: network\n    file: {{ path: {NETWORK}, content: {wrong} }}\n");
     let unit = format!(
-        "  - id: networkd\n    systemd_unit: {{ name: systemd-networkd.service, active: true, \
-         restart_on: [{NETWORK}] }}\n"
+        "  - id: networkd\n    systemd_unit: {{ name: systemd-networkd.service, active: true, restart_on: \
+         [{NETWORK}] }}\n"
     );
     wishes(rig, 60, &format!("{file}{unit}"));
     let before = shot(machine);
@@ -216,8 +216,7 @@ pub fn a_packet_filter_is_put_back_by_a_boot(rig: &Rig, machine: &Machine) {
     let rules = "flush ruleset\\ntable inet t { chain c \
                  { type filter hook input priority 0; tcp dport 22 drop; }; }\\n";
     let file = format!(
-        "  - id: rules\n    file: {{ path: /etc/nftables.conf, content: \"{rules}\", mode: \
-         \"0755\" }}\n"
+        "  - id: rules\n    file: {{ path: /etc/nftables.conf, content: \"{rules}\", mode: \"0755\" }}\n"
     );
     let unit = "  - id: filter\n    systemd_unit: \
                 { name: nftables.service, active: true, enabled: true, restart_on: [/etc/nftables.conf] }\n";

@@ -13,8 +13,8 @@ const NETDEV: &str = "eth0";
 
 pub fn interrupts_are_bound_and_their_unit_is_kept(machine: &Machine) {
     let shot = format!(
-        "find /etc/railwright /etc/systemd/system /etc/udev/rules.d -type f 2>/dev/null | \
-         sort\nd=$(readlink -f /sys/class/net/{NETDEV}/device); d=${{d%/virtio*}}; for i in \
+        "find /etc/railwright /etc/systemd/system /etc/udev/rules.d -type f 2>/dev/null | sort\n\
+         d=$(readlink -f /sys/class/net/{NETDEV}/device); d=${{d%/virtio*}}; for i in \
          \"$d\"/msi_irqs/*; do cat /proc/irq/${{i##*/}}/smp_affinity_list; done\n"
     );
     // what a boot does: udev finds the netdev, and systemd starts the unit that is kept for it

@@ -37,8 +37,8 @@ pub fn a_unit_of_ours_comes_and_goes(machine: &Machine) {
     });
     // What a boot does: the target starts what was enabled for it. The drop-in is in effect by
     // then.
-    let boot = "systemctl stop lab-probe.service; systemctl start multi-user.target\nsystemctl \
-                show -p LimitMEMLOCK lab-probe.service | grep -qx LimitMEMLOCK=infinity\n";
+    let boot = "systemctl stop lab-probe.service; systemctl start multi-user.target\n\
+                systemctl show -p LimitMEMLOCK lab-probe.service | grep -qx LimitMEMLOCK=infinity\n";
     loop_law(
         machine,
         &SystemdUnit,
@@ -138,10 +138,10 @@ pub fn a_module_is_loaded_with_options_and_at_boot(machine: &Machine) {
 /// has to give way to.
 pub fn a_module_that_udev_looks_at_is_unloaded(machine: &Machine) {
     machine.sh("mkdir -p /run/udev/rules.d; rm -f /run/lab-looks\n\
-         printf '#!/bin/sh\\nexec 3</dev/nullb0; touch /run/lab-looks; sleep 3\\n' >/run/lab-look; \
-         chmod +x /run/lab-look\n\
-         echo 'ACTION==\"add\", KERNEL==\"nullb0\", RUN+=\"/bin/sh /run/lab-look\"' \
-         >/run/udev/rules.d/99-lab-looks.rules; udevadm control --reload\n");
+                printf '#!/bin/sh\\nexec 3</dev/nullb0; touch /run/lab-looks; sleep 3\\n' \
+                >/run/lab-look; chmod +x /run/lab-look\n\
+                echo 'ACTION==\"add\", KERNEL==\"nullb0\", RUN+=\"/bin/sh /run/lab-look\"' \
+                >/run/udev/rules.d/99-lab-looks.rules; udevadm control --reload\n");
     machine.perform(&[Action::LoadModule {
         name: "null_blk".into(),
         parameters: [("nr_devices".into(), "1".into())].into(),

@@ -20,9 +20,9 @@ use serde_json::json;
 const SHOT: &str = "find /etc/systemd/network /etc/netplan /etc/network/interfaces* \
                     /etc/NetworkManager/system-connections -type f 2>/dev/null | sort | while IFS= \
                     read -r f; do echo \"$f\"; grep -vE \
-                    '^(timestamp=.*|\\[ethernet\\]|\\[proxy\\]|)$' \"$f\" | sort; done\ncat \
-                    /sys/class/net/ens1/mtu; ip -o addr show dev ens1 | awk '{ print $4 }' | grep \
-                    -v ^fe80 | sort\n";
+                    '^(timestamp=.*|\\[ethernet\\]|\\[proxy\\]|)$' \"$f\" | sort; done\n\
+                    cat /sys/class/net/ens1/mtu; ip -o addr show dev ens1 | awk '{ print $4 }' | \
+                    grep -v ^fe80 | sort\n";
 
 fn law(test: &str, manager: &str, body: serde_json::Value) {
     if let Some(machine) = with_manager(test, manager) {
@@ -352,10 +352,10 @@ fn a_host_without_gnu_tools_answers_the_same() {
 
 /// The files of all managers, and which VLANs there are.
 const VLANS: &str = "find /etc/systemd/network /etc/netplan /etc/network/interfaces* -type f \
-                     2>/dev/null | sort | while IFS= read -r f; do echo \"$f\"; cat \"$f\"; \
-                     done\nip -o addr show dev ens1 | awk '{ print $4 }' | grep -v ^fe80 | sort; \
-                     ip -d -o link show type vlan | grep -o 'ens1.*vlan protocol [^ ]* id [0-9]*' \
-                     | cut -d: -f1; exit 0\n";
+                     2>/dev/null | sort | while IFS= read -r f; do echo \"$f\"; cat \"$f\"; done\n\
+                     ip -o addr show dev ens1 | awk '{ print $4 }' | grep -v ^fe80 | sort; ip -d \
+                     -o link show type vlan | grep -o 'ens1.*vlan protocol [^ ]* id [0-9]*' | cut \
+                     -d: -f1; exit 0\n";
 
 #[test]
 fn a_vlan_is_made_now_and_at_boot_and_taken_back() {

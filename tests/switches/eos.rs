@@ -389,7 +389,8 @@ fn what_a_switch_does_not_need_does_not_stop_its_plan() {
     fabric.rewrite(|spec| {
         format!(
             "{spec}nodes: [{{ name: gpu1, os: ubuntu-22.04, ssh: {{ user: root, address: \
-             127.0.0.1, port: 1 }} }}]\n{repositories}"
+             127.0.0.1, port: 1 }} }}]\n\
+             {repositories}"
         )
     });
     let said = fabric.run(&["plan", "inv"]);

@@ -36,9 +36,9 @@ impl Pair {
                 (9216, " cable_length_m: 40,")
             };
             format!(
-                "  - {{ name: sw{n}, os: {}, {}, ports: {}, mtu: {mtu},{cable}\n\x20     ecn: {{ \
-                 min_bytes: 1000000, max_bytes: 2000000, probability_percent: 10 }}, watchdog: \
-                 true }}\n",
+                "  - {{ name: sw{n}, os: {}, {}, ports: {}, mtu: {mtu},{cable}\n\
+                 \x20     ecn: {{ min_bytes: 1000000, max_bytes: 2000000, probability_percent: 10 \
+                 }}, watchdog: true }}\n",
                 systems[n],
                 reached(n),
                 ports[n]

@@ -43,8 +43,9 @@ fn illegal(table: &str) -> String {
         .unwrap()
         .to_owned();
     format!(
-        "Failed to apply patch on the following scopes:\n- localhost: Modification of {table} \
-         table is illegal- validating function {function} returned False"
+        "Failed to apply patch on the following scopes:\n\
+         - localhost: Modification of {table} table is illegal- validating function {function} \
+         returned False"
     )
 }
 

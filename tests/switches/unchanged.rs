@@ -44,9 +44,9 @@ fn keep_calls(switch: &Switch) {
 
 /// All of a switch at one moment, as lines that begin with what they are about.
 fn standing(fabric: &Fabric) -> BTreeSet<String> {
-    let digest = "local t = {}; local all = redis.call('keys', '*'); table.sort(all)\nfor _, k in \
-                  ipairs(all) do t[#t + 1] = k .. ' ' .. redis.sha1hex(redis.call('dump', k)) end; \
-                  return t";
+    let digest = "local t = {}; local all = redis.call('keys', '*'); table.sort(all)\n\
+                  for _, k in ipairs(all) do t[#t + 1] = k .. ' ' .. \
+                  redis.sha1hex(redis.call('dump', k)) end; return t";
     let in_memory = fabric.switch.must(&format!(
         "find /run -type f ! -path {CALLS} ! -path '/run/redis/*' -exec md5sum {{}} + | sed \
          's/^\\([^ ]*\\) *\\(.*\\)/\\2 \\1/'\n\

@@ -17,10 +17,8 @@ fn what_makes_no_sense_is_told_with_its_text_and_set_anew() {
     let plan = fabric.run(&["plan", "inv"]);
     for said in [
         "mtu (running)          unknown (mtu makes no sense: `\u{fffd}[2J-1`) -> 9216",
-        "? switch/leaf1 switch_port/Ethernet0#mtu (running)\n       mtu makes no sense: \
-         `\u{fffd}[2J-1`",
-        "? switch/leaf1 switch_qos/Ethernet4#pfc (running)\n       pfc_enable makes no sense: \
-         `3,x`",
+        "? switch/leaf1 switch_port/Ethernet0#mtu (running)\n       mtu makes no sense: `\u{fffd}[2J-1`",
+        "? switch/leaf1 switch_qos/Ethernet4#pfc (running)\n       pfc_enable makes no sense: `3,x`",
     ] {
         assert!(
             plan.contains(said) && plan.ends_with("--- exit 3 ---\n"),

@@ -54,8 +54,7 @@ pub async fn run(arguments: &Submit) -> Result<Exit, CommandFailure> {
             }
             let name = &submission.name;
             out::print_result(&format!(
-                "  watch it:  railwright job watch {name} {place}\n  delete it: railwright job \
-                 delete {name} {place}\n"
+                "  watch it:  railwright job watch {name} {place}\n  delete it: railwright job delete {name} {place}\n"
             ));
             Ok(Exit::Done)
         }

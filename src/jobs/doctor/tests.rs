@@ -86,25 +86,28 @@ fn the_lowest_layer_has_the_first_cause_and_the_rest_comes_after_it() {
     let cases: &[(&str, &[&str])] = &[
         (
             // an image without libibverbs, seen by its end: slow, and out of time
-            "a:7:9 [0] NCCL INFO Failed to open libibverbs.so[.1]\na:7:9 [0] NCCL INFO Using \
-             network Socket\n[rank0]: Watchdog caught collective operation timeout: \
-             WorkNCCL(SeqNum=1) ran for 600081 milliseconds\n",
+            "a:7:9 [0] NCCL INFO Failed to open libibverbs.so[.1]\n\
+             a:7:9 [0] NCCL INFO Using network Socket\n\
+             [rank0]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1) ran for \
+             600081 milliseconds\n",
             &["no-libibverbs", "timeout"],
         ),
         (
             // a port that went down under the job
-            "a:7:9 [0] NCCL WARN NET/IB : mlx5_0:1 Got async error event: port error\na:7:9 [0] \
-             NCCL WARN NET/IB : Got completion from peer 10.0.0.2<4791> with status=12 opcode=0 \
-             len=0 vendor err 129\nb:7:9 [0] NCCL WARN NET/IB : Got completion from peer \
-             10.0.0.1<4791> with status=5 opcode=0 len=0 vendor err 244\nb:7:9 [0] NCCL WARN \
-             socketProgress: Connection closed by remote peer a<41234>\n",
+            "a:7:9 [0] NCCL WARN NET/IB : mlx5_0:1 Got async error event: port error\n\
+             a:7:9 [0] NCCL WARN NET/IB : Got completion from peer 10.0.0.2<4791> with status=12 \
+             opcode=0 len=0 vendor err 129\n\
+             b:7:9 [0] NCCL WARN NET/IB : Got completion from peer 10.0.0.1<4791> with status=5 \
+             opcode=0 len=0 vendor err 244\n\
+             b:7:9 [0] NCCL WARN socketProgress: Connection closed by remote peer a<41234>\n",
             &["port-down", "packets-lost", "flushed", "peer-gone"],
         ),
         (
             // the shared device plugin has wrong selectors, so nothing can be placed
             "Warning: no devices in device pool, creating empty resource server for \
-             rdma_shared_device_a\n0/3 nodes are available: 3 Insufficient \
-             rdma/rdma_shared_device_a.\nwaiting for master\n",
+             rdma_shared_device_a\n\
+             0/3 nodes are available: 3 Insufficient rdma/rdma_shared_device_a.\n\
+             waiting for master\n",
             &[
                 "no-device-in-pool",
                 "insufficient-rdma",
@@ -113,40 +116,44 @@ fn the_lowest_layer_has_the_first_cause_and_the_rest_comes_after_it() {
         ),
         (
             // the stack was replaced below the GPU driver
-            "nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -2)\na:7:9 [0] \
-             NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'\n",
+            "nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -2)\n\
+             a:7:9 [0] NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'\n",
             &["peermem-of-another-stack", "gpudirect-module-missing"],
         ),
         (
             // a GPU that died is the cause of what the others say
-            "NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus.\nTest NCCL failure \
-             common.cu:1005 'remote process exited or there was a network error'\nncclRemoteError: \
-             A call failed\n",
+            "NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus.\n\
+             Test NCCL failure common.cu:1005 'remote process exited or there was a network \
+             error'\n\
+             ncclRemoteError: A call failed\n",
             &["gpu-fell-off", "peer-gone"],
         ),
         // the environment is asked before the pod is blamed, and the other way round
         (
-            "a:7:9 [0] NCCL INFO NCCL_IB_HCA set by environment to mlx5_10\na:7:9 [0] NCCL INFO \
-             NET/IB : No device found.\na:7:9 [0] NCCL INFO Using network Socket\n",
+            "a:7:9 [0] NCCL INFO NCCL_IB_HCA set by environment to mlx5_10\n\
+             a:7:9 [0] NCCL INFO NET/IB : No device found.\n\
+             a:7:9 [0] NCCL INFO Using network Socket\n",
             &["no-hca-of-this-name"],
         ),
         (
-            "a:7:9 [0] NCCL INFO NCCL_IB_HCA set by environment to \na:7:9 [0] NCCL INFO NET/IB : \
-             No device found.\na:7:9 [0] NCCL INFO Using network Socket\n",
+            "a:7:9 [0] NCCL INFO NCCL_IB_HCA set by environment to \n\
+             a:7:9 [0] NCCL INFO NET/IB : No device found.\n\
+             a:7:9 [0] NCCL INFO Using network Socket\n",
             &["no-rdma-device-in-the-pod"],
         ),
         // a hang is not HCOLL's where HCOLL is off
         (
-            "+ /opt/kube/kubectl exec w-0 -- orted\n+ mpirun -mca coll_hcoll_enable 0 \
-             all_reduce_perf\n",
+            "+ /opt/kube/kubectl exec w-0 -- orted\n\
+             + mpirun -mca coll_hcoll_enable 0 all_reduce_perf\n",
             &[],
         ),
         // a good job has nothing
         (
-            "a:7:9 [0] NCCL INFO NET/IB : Using [0]erdma_0:1/RoCE [RO]; OOB \
-             eth0:10.0.0.1<0>\na:7:9 [0] NCCL INFO Using network IB\na:7:9 [0] NCCL INFO \
-             ncclCommInitRank comm 0x1 rank 0 nranks 2 cudaDev 0 - Init COMPLETE\nTrain Epoch: 1 \
-             [0/60000 (0%)]\n",
+            "a:7:9 [0] NCCL INFO NET/IB : Using [0]erdma_0:1/RoCE [RO]; OOB eth0:10.0.0.1<0>\n\
+             a:7:9 [0] NCCL INFO Using network IB\n\
+             a:7:9 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 0 nranks 2 cudaDev 0 - Init \
+             COMPLETE\n\
+             Train Epoch: 1 [0/60000 (0%)]\n",
             &[],
         ),
         ("", &[]),
@@ -171,16 +178,15 @@ fn what_disproves_a_job_is_a_symptom() {
         gbps: Some(400.0),
         acs: false,
     };
-    let socket = "a:7:9 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>\na:7:9 [0] NCCL INFO \
-                  Using network Socket\n";
+    let socket = "a:7:9 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>\n\
+                  a:7:9 [0] NCCL INFO Using network Socket\n";
     let mixed = format!(
-        "{socket}b:7:9 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB \
-         eth0:10.0.0.1<0>\nb:7:9 [0] NCCL INFO Using network IB\n"
+        "{socket}b:7:9 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB eth0:10.0.0.1<0>\n\
+         b:7:9 [0] NCCL INFO Using network IB\n"
     );
     let off = "a:7:9 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 1.\n";
     let hpn = format!(
-        "{off}hpn0: flags=4163<UP,BROADCAST,MULTICAST>  mtu 1500\n        inet6 fe80::1  prefixlen \
-         64  scopeid 0x20<link>\n"
+        "{off}hpn0: flags=4163<UP,BROADCAST,MULTICAST>  mtu 1500\n        inet6 fe80::1  prefixlen 64  scopeid 0x20<link>\n"
     );
     let broken = |line: &str| format!("{}{line}\n", samples::render_job_log());
     let wrong = samples::render_job_log().replace("26.57      0", "26.57      7");
@@ -291,8 +297,10 @@ fn the_line_and_how_often_are_told() {
 fn files_that_are_not_sound_are_told_with_their_place() {
     let file = |more: &str| {
         let text = format!(
-            "layer: pod\nsummary: s\nsymptoms:\n  - {{ id: a, code: RW1399, title: t, cause: c, \
-             means: m, next: [n], source: s, case: x, {more} }}\n"
+            "layer: pod\n\
+             summary: s\n\
+             symptoms:\n  - {{ id: a, code: RW1399, title: t, cause: c, means: m, next: [n], source: s, case: \
+             x, {more} }}\n"
         );
         vec![("a.yaml".to_owned(), text)]
     };

@@ -65,9 +65,10 @@ fn made(
 fn the_order_of_resources_is_not_squared() {
     let module = |list: &str, after: &str| {
         format!(
-            "resources:\n- {{ id: a, for: i in range(end=40), package: {{ name: \"a{{{{ i }}}}\" \
-             }} }}\n- {{ id: b, for: \"i in {list}\", after: {after}, package: {{ name: \"b{{{{ i \
-             }}}}\" }} }}\n"
+            "resources:\n\
+             - {{ id: a, for: i in range(end=40), package: {{ name: \"a{{{{ i }}}}\" }} }}\n\
+             - {{ id: b, for: \"i in {list}\", after: {after}, package: {{ name: \"b{{{{ i }}}}\" \
+             }} }}\n"
         )
     };
     let made = |text: &str| wishes("", text, &Texts::new());
@@ -111,8 +112,9 @@ fn resources_that_are_not_wished_for_do_not_double_the_order() {
     };
     let levels: String = (1..60).map(level).collect();
     let text = format!(
-        "resources:\n- {{ id: r0, package: {{ name: a }} }}\n{levels}- {{ id: last, after: [r59, \
-         r59], package: {{ name: b }} }}\n"
+        "resources:\n\
+         - {{ id: r0, package: {{ name: a }} }}\n\
+         {levels}- {{ id: last, after: [r59, r59], package: {{ name: b }} }}\n"
     );
     let desired = wishes("", &text, &Texts::new()).unwrap();
     assert_eq!(
@@ -129,8 +131,9 @@ fn resources_that_are_not_wished_for_do_not_double_the_order() {
 fn what_modules_make_is_charged_together() {
     let file = |content: &str| {
         format!(
-            "resources:\n- {{ id: a, for: i in range(end=20), file: {{ path: \"/etc/{{{{ i }}}}\", \
-             mode: '0644', content: \"{content}\" }} }}\n"
+            "resources:\n\
+             - {{ id: a, for: i in range(end=20), file: {{ path: \"/etc/{{{{ i }}}}\", mode: \
+             '0644', content: \"{content}\" }} }}\n"
         )
     };
     let (constant, made) = (

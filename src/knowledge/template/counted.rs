@@ -463,8 +463,8 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_template_panics_and_no_byte_of_it_is_lost(text in "([{}%#a'\"\\\\. |é\n(]|for |in \
-                                                                 |set |=|~|\\[|:|\\]|is \
+        fn no_template_panics_and_no_byte_of_it_is_lost(text in "([{}%#a'\"\\\\. |é\n\
+                                                                 (]|for |in |set |=|~|\\[|:|\\]|is \
                                                                  |endfor){0,30}") {
             let counted = CountedTemplate::of(&text);
             let mut left = counted.text.clone();

@@ -587,7 +587,8 @@ mod tests {
                 "{% for b",
             ),
             (
-                "\n{% for a in x.list %}{% for b in x.list %}{% for c in x.list %}{{ c \
+                "\n\
+                 {% for a in x.list %}{% for b in x.list %}{% for c in x.list %}{{ c \
                  }}{% endfor %}{% endfor %}{% endfor %}",
                 "{% for",
             ),
@@ -665,7 +666,8 @@ mod tests {
             );
         }
         let most = "{% for a in x.list %}{% for b in range(end=64) %}{{ a | upper }}.{{ b \
-                    }}{% if a == 'x' %}!{% endif %}\n{% endfor %}{% endfor %}";
+                    }}{% if a == 'x' %}!{% endif %}\n\
+                    {% endfor %}{% endfor %}";
         assert!(
             render(most, Makes::Text, value(most)).is_ok(),
             "a loop over all the rails of a thousand hosts is no such thing"

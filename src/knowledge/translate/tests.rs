@@ -175,8 +175,12 @@ fn what_the_shell_adds_around_commands_is_not_theirs() {
         assert_eq!(of(script).spec, plain, "{script}");
     }
     let limits = json!({ "modules": { "memlock": { "parameters": { "limit": "unlimited" } } } });
-    let written = "cat >> /etc/security/limits.conf <<'EOF'\n# all\n* soft memlock unlimited\n* \
-                   hard memlock unlimited\nEOF\nreboot\n";
+    let written = "cat >> /etc/security/limits.conf <<'EOF'\n\
+                   # all\n\
+                   * soft memlock unlimited\n\
+                   * hard memlock unlimited\n\
+                   EOF\n\
+                   reboot\n";
     let translation = of(written);
     assert_eq!(
         (translation.spec.clone(), translation.is_understood()),
@@ -270,8 +274,9 @@ fn commands_that_differ_are_no_silent_choice() {
 fn a_file_that_is_not_sound_is_refused_with_its_place() {
     let entry = |more: &str| {
         format!(
-            "family: f\nsummary: s\ntranslations:\n  - {{ id: a, does: d, why: w, source: s, case: \
-             {{ input: x }}, {more} }}\n"
+            "family: f\n\
+             summary: s\n\
+             translations:\n  - {{ id: a, does: d, why: w, source: s, case: {{ input: x }}, {more} }}\n"
         )
     };
     for (text, code) in [

@@ -218,8 +218,7 @@ fn what_a_release_makes_is_told_by_its_kinds_where_it_is_much() {
     let text = render_plan_screen(&release(20), &PlanNextSteps::default());
     assert!(
         text.contains(
-            "       chart rails, hook Job.batch rdma/h (pre-install) made\n       makes    20 \
-             objects: 19 ConfigMap.core, 1 DaemonSet.apps; railwright show PLAN"
+            "       chart rails, hook Job.batch rdma/h (pre-install) made\n       makes    20 objects: 19 ConfigMap.core, 1 DaemonSet.apps; railwright show PLAN"
         ),
         "{text}"
     );

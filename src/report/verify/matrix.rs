@@ -145,8 +145,7 @@ fn render_percentiles(hosts: usize, cells: &[&Measurement], quantity: &Quantity)
             .map_or(0.0, |(value, _)| *value)
     };
     let mut out = format!(
-        "   {} of {} directed pairs of {}\n   min {:.2}   p5 {:.2}   median {:.2}   p95 {:.2}   \
-         max {:.2}\n",
+        "   {} of {} directed pairs of {}\n   min {:.2}   p5 {:.2}   median {:.2}   p95 {:.2}   max {:.2}\n",
         cells.len(),
         hosts * (hosts - 1),
         format_count(hosts, "host"),

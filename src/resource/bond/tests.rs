@@ -4,16 +4,37 @@ use super::*;
 use crate::{AnswerStatus, ReadResult};
 use railwright_base::Address;
 
-const RUNNING: &str = "\n== netdev 0\n|kind=bond\n|lower=eno1\n|lower=eno2\n|mode=802.3ad \
-                       4\n|miimon=100\n|lacp_rate=fast 1\n|xmit_hash_policy=layer3+4 1\n";
-const NETPLAN: &str = "== networkd-state 644 a a \
-                       /run/systemd/netif/state\n|OPER_STATE=routable\n\n== networkd 644 a a \
-                       /run/systemd/netif/links/3\n|ADMIN_STATE=configured\n|NETWORK_FILE=/run/systemd/network/10-netplan-NAME.network\n\n== \
-                       network-file 640 root systemd-network \
-                       /run/systemd/network/10-netplan-NAME.network\n|[Match]\n|Name=NAME\n\n== \
-                       netplan-get 0\n|network:\n|  version: 2\n|  ethernets:\n|    eno1: {}\n|    \
-                       eno2: {}\n|  bonds:\n|    bond0:\n|      interfaces: [eno1, eno2]\n|      \
-                       parameters: \
+const RUNNING: &str = "\n\
+                       == netdev 0\n\
+                       |kind=bond\n\
+                       |lower=eno1\n\
+                       |lower=eno2\n\
+                       |mode=802.3ad 4\n\
+                       |miimon=100\n\
+                       |lacp_rate=fast 1\n\
+                       |xmit_hash_policy=layer3+4 1\n";
+const NETPLAN: &str = "== networkd-state 644 a a /run/systemd/netif/state\n\
+                       |OPER_STATE=routable\n\
+                       \n\
+                       == networkd 644 a a /run/systemd/netif/links/3\n\
+                       |ADMIN_STATE=configured\n\
+                       |NETWORK_FILE=/run/systemd/network/10-netplan-NAME.network\n\
+                       \n\
+                       == network-file 640 root systemd-network \
+                       /run/systemd/network/10-netplan-NAME.network\n\
+                       |[Match]\n\
+                       |Name=NAME\n\
+                       \n\
+                       == netplan-get 0\n\
+                       |network:\n\
+                       |  version: 2\n\
+                       |  ethernets:\n\
+                       |    eno1: {}\n\
+                       |    eno2: {}\n\
+                       |  bonds:\n\
+                       |    bond0:\n\
+                       |      interfaces: [eno1, eno2]\n\
+                       |      parameters: \
                        {mode: 802.3ad, mii-monitor-interval: 100, lacp-rate: fast, transmit-hash-policy: layer3+4}\n";
 
 fn body() -> Value {
@@ -127,8 +148,16 @@ fn a_bond_of_networkd_is_read_from_the_netdev_file_and_those_of_its_members() {
     );
     let networkd = format!("{networkd}|[Network]\n|Bond=bond0\n");
     let layers = format!(
-        "{RUNNING}\n== netdev-file 644 root root \
-         /etc/systemd/network/b.netdev\n|[NetDev]\n|Name=bond0\n|Kind=bond\n|[Bond]\n|Mode=802.3ad\n|MIIMonitorSec=0.1s\n|LACPTransmitRate=fast\n|TransmitHashPolicy=layer3+4\n"
+        "{RUNNING}\n\
+         == netdev-file 644 root root /etc/systemd/network/b.netdev\n\
+         |[NetDev]\n\
+         |Name=bond0\n\
+         |Kind=bond\n\
+         |[Bond]\n\
+         |Mode=802.3ad\n\
+         |MIIMonitorSec=0.1s\n\
+         |LACPTransmitRate=fast\n\
+         |TransmitHashPolicy=layer3+4\n"
     );
     let found = assess(body(), &layers, &networkd);
     assert!(found.is_met(), "{:?}", differences(&found));
@@ -154,11 +183,18 @@ fn a_bond_of_networkd_is_read_from_the_netdev_file_and_those_of_its_members() {
 
 #[test]
 fn a_bond_of_network_manager_and_one_of_ifupdown() {
-    let manager = "== nm-device 644 root root \
-                   /run/NetworkManager/devices/3\n|[device]\n|managed=true\n|connection-uuid=u-NAME\n\n== \
-                   nm-connection \
-                   0\n|connection.uuid:u-NAME\n|connection.type:bond\n|connection.master:u-bond0\n|bond.options:mode=802.3ad,miimon=100,lacp_rate=1,xmit_hash_policy=layer3+4\n\n== \
-                   nm-file /etc/NetworkManager/system-connections/x.nmconnection\n";
+    let manager = "== nm-device 644 root root /run/NetworkManager/devices/3\n\
+                   |[device]\n\
+                   |managed=true\n\
+                   |connection-uuid=u-NAME\n\
+                   \n\
+                   == nm-connection 0\n\
+                   |connection.uuid:u-NAME\n\
+                   |connection.type:bond\n\
+                   |connection.master:u-bond0\n\
+                   |bond.options:mode=802.3ad,miimon=100,lacp_rate=1,xmit_hash_policy=layer3+4\n\
+                   \n\
+                   == nm-file /etc/NetworkManager/system-connections/x.nmconnection\n";
     let found = assess(body(), RUNNING, manager);
     assert!(found.is_met(), "{:?}", differences(&found));
     let found = assess(
@@ -172,8 +208,12 @@ fn a_bond_of_network_manager_and_one_of_ifupdown() {
             "bond.options mode=802.3ad,miimon=100,lacp_rate=fast,xmit_hash_policy=layer3+4"
         )
     );
-    let interfaces = "== ifquery 0\n|bond-slaves: eno1 eno2\n|bond-mode: 4\n|bond_miimon: \
-                      100\n|bond-lacp-rate: fast\n|bond-xmit-hash-policy: layer3+4\n";
+    let interfaces = "== ifquery 0\n\
+                      |bond-slaves: eno1 eno2\n\
+                      |bond-mode: 4\n\
+                      |bond_miimon: 100\n\
+                      |bond-lacp-rate: fast\n\
+                      |bond-xmit-hash-policy: layer3+4\n";
     let found = assess(body(), RUNNING, interfaces);
     assert!(found.is_met(), "{:?}", differences(&found));
 }

@@ -141,9 +141,12 @@ fn a_time_that_makes_no_sense_is_no_time() {
 
 #[test]
 fn queues_that_a_watchdog_holds_down_are_told() {
-    let text = "uptime 1\nport Ethernet0\nPFC_WD_STATUS/3 stormed\nPFC_WD_STATUS/4 \
-                operational\nPFC_WD_QUEUE_STATS_DEADLOCK_DETECTED/3 \
-                7\nSAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS/3 N/A\n";
+    let text = "uptime 1\n\
+                port Ethernet0\n\
+                PFC_WD_STATUS/3 stormed\n\
+                PFC_WD_STATUS/4 operational\n\
+                PFC_WD_QUEUE_STATS_DEADLOCK_DETECTED/3 7\n\
+                SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS/3 N/A\n";
     let port = &parse_counter_sample(text).ports["Ethernet0"];
     assert_eq!(port.stormed.iter().copied().collect::<Vec<_>>(), [3]);
     let found = between(text, &text.replace(" 7", " 8"), SONIC).unwrap();
@@ -256,7 +259,8 @@ fn facts() -> impl Strategy<Value = Fact<u64>> {
 proptest! {
     #[test]
     fn no_text_panics(first in "(uptime |port |absent|unread |untold/|rx_prio3_pause \
-                                |PFC_WD_STATUS/|\n|[0-9./ e-]|\\PC){0,60}", second in "(uptime |port |absent|rx_prio3_pause |\n|[0-9./ ]){0,60}") {
+                                |PFC_WD_STATUS/|\n\
+                                |[0-9./ e-]|\\PC){0,60}", second in "(uptime |port |absent|rx_prio3_pause |\n|[0-9./ ]){0,60}") {
         let rows = [names::of_host(), SONIC.to_vec()].concat();
         if let Ok(found) = between(&first, &second, &rows) {
             prop_assert!(found.seconds.is_none_or(|seconds| seconds >= 0.0));

@@ -28,9 +28,9 @@ pub fn shared_script(paths: &[&str]) -> String {
         .map(|path| format!(" {}", quote_rooted_path(path)))
         .collect();
     format!(
-        "file_stats=$(stat -c '{STAT_FORMAT}|%n' --{paths} 2>/dev/null)\ncase $(grep --version \
-         2>/dev/null) in *GNU*) file_plain=$(grep -aLs -D skip -d skip '[^\t\r -~]' --{paths}) ;; \
-         esac\n"
+        "file_stats=$(stat -c '{STAT_FORMAT}|%n' --{paths} 2>/dev/null)\n\
+         case $(grep --version 2>/dev/null) in *GNU*) file_plain=$(grep -aLs -D skip -d skip \
+         '[^\t\r -~]' --{paths}) ;; esac\n"
     )
 }
 

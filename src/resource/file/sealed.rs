@@ -421,7 +421,8 @@ mod tests {
         fn law_8_nothing_of_a_sealed_answer_is_kept(head in ".{0,40}", code in 0..4, text in "[a-z\n ]{0,20}") {
             let status = if code == 3 { AnswerStatus::TooLong } else { AnswerStatus::Exit(code) };
             for out in [format!("{head}\n{text}poison{text}"), format!("600 root root 9 regular \
-                                                                        file{head}\n{text}poison\n")] {
+                                                                        file{head}\n\
+                                                                        {text}poison\n")] {
                 let sealed = seal_answer("/etc/a", ReadResult { status: status.clone(), out }, Some(&key()));
                 prop_assert!(!sealed.out.contains("poison"), "{}", sealed.out);
             }

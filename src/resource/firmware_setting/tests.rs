@@ -82,8 +82,10 @@ fn a_power_cycle_is_named_and_only_where_something_waits_for_it() {
 
 #[test]
 fn firmware_that_tells_only_the_next_boot_is_judged_by_that() {
-    let out = "== device 0000:c1:00.0\n== query 0 mstconfig\n|Configurations:   Next Boot\n|   \
-               SRIOV_EN   True(1)\n";
+    let out = "== device 0000:c1:00.0\n\
+               == query 0 mstconfig\n\
+               |Configurations:   Next Boot\n\
+               |   SRIOV_EN   True(1)\n";
     assert!(assess(json!({ "SRIOV_EN": 1 }), &[], out).is_met());
     assert_eq!(assess(json!({ "SRIOV_EN": 0 }), &[], out).actions.len(), 1);
 }
@@ -125,8 +127,10 @@ fn an_answer_that_makes_no_sense_is_unknown_and_sets_nothing() {
     for out in [
         "== device 0000:c1:00.0\n== query 3 mlxconfig\n|-E- Failed to open device: 0000:c1:00.0\n",
         "== device 0000:c1:00.0\n== query 0 mlxconfig\n",
-        "== device 0000:c1:00.0\n== query 0 mlxconfig\n|Configurations: Default Current Next \
-         Boot\n|  SRIOV_EN True(1) True(1)\n",
+        "== device 0000:c1:00.0\n\
+         == query 0 mlxconfig\n\
+         |Configurations: Default Current Next Boot\n\
+         |  SRIOV_EN True(1) True(1)\n",
     ] {
         let found = assess(json!({ "SRIOV_EN": 1 }), &[], out);
         assert!(
@@ -145,9 +149,12 @@ fn an_answer_that_makes_no_sense_is_unknown_and_sets_nothing() {
 proptest! {
     #[test]
     fn no_answer_panics_or_sets_what_was_not_wished(out in "(== (device|query|virtual-function)?[ \
-                                                            0-9a-f:.]{0,14}\n|\\|[*RO \
+                                                            0-9a-f:.]{0,14}\n\
+                                                            |\\|[*RO \
                                                             ]{0,4}(SRIOV_EN|Configurations:| )[ \
-                                                            A-Za-z0-9()\\[\\].]{0,30}\n|\\PC{0,20}\n){0,8}") {
+                                                            A-Za-z0-9()\\[\\].]{0,30}\n\
+                                                            |\\PC{0,20}\n\
+                                                            ){0,8}") {
         let found = assess(json!({ "SRIOV_EN": 1 }), &[], &out);
         for action in found.actions {
             let Action::SetFirmware { device, settings } = action else { panic!("another action") };

@@ -30,8 +30,8 @@ pub fn keep_script(guard: &Guard) -> String {
             Keep::Sysctl { key } => {
                 let path = quote_for_shell(&format!("/proc/sys/{}", key_path(key)));
                 format!(
-                    "[ ! -e {path} ] || cat {path} >\"$k/{n}\" || exit 74; n={n}; \
-                     p={path}\n{KEEP_EACH}"
+                    "[ ! -e {path} ] || cat {path} >\"$k/{n}\" || exit 74; n={n}; p={path}\n\
+                     {KEEP_EACH}"
                 )
             }
             Keep::Link { netdev } => {

@@ -323,9 +323,20 @@ pub(super) fn put_back(
     let folder = tempfile::tempdir().unwrap();
     let own = folder.path().display();
     let text = format!(
-        "{prefix}\nmkdir {own}/kept; k={own}/kept; boot={boot}\nlook() {{\n{look}\n}}\nlook \
-         >{own}/before\n(\n{}) || exit 9\n(\n{between}\n) || exit 8\nlook >{own}/between\n{}echo \
-         \"$failed\" >{own}/failed; cat \"$k/../log\" >&2\nlook >{own}/after\n",
+        "{prefix}\n\
+         mkdir {own}/kept; k={own}/kept; boot={boot}\n\
+         look() {{\n\
+         {look}\n\
+         }}\n\
+         look >{own}/before\n\
+         (\n\
+         {}) || exit 9\n\
+         (\n\
+         {between}\n\
+         ) || exit 8\n\
+         look >{own}/between\n\
+         {}echo \"$failed\" >{own}/failed; cat \"$k/../log\" >&2\n\
+         look >{own}/after\n",
         script::keep_script(guard),
         script::restore_script(guard)
     );

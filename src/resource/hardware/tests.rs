@@ -32,8 +32,12 @@ fn tree(root: &Path) {
         ("sys/class/dmi/id/bios_version".to_owned(), "1.21\n"),
         (
             "proc/cpuinfo".to_owned(),
-            "processor\t: 0\nmodel name\t: AMD EPYC 7742 64-Core Processor\nmicrocode\t: \
-             0x830107b\n\nprocessor\t: 1\nmodel name\t: another\n",
+            "processor\t: 0\n\
+             model name\t: AMD EPYC 7742 64-Core Processor\n\
+             microcode\t: 0x830107b\n\
+             \n\
+             processor\t: 1\n\
+             model name\t: another\n",
         ),
         (
             "sys/devices/system/memory/block_size_bytes".to_owned(),
@@ -76,8 +80,9 @@ fn tree(root: &Path) {
         (at(rdma, "ports/1/gid_attrs/types/1"), "RoCE v2\n"),
         (
             "proc/driver/nvidia/gpus/0000:07:00.0/information".to_owned(),
-            "Model: \t\t NVIDIA A100-SXM4-80GB\nVideo BIOS: \t 92.00.45.00.03\nGPU Firmware: \t \
-             N/A\n",
+            "Model: \t\t NVIDIA A100-SXM4-80GB\n\
+             Video BIOS: \t 92.00.45.00.03\n\
+             GPU Firmware: \t N/A\n",
         ),
     ];
     write(

@@ -10,9 +10,19 @@ use std::collections::BTreeSet;
 
 #[test]
 fn rendered_objects_are_compared_by_their_fields() {
-    let text = "---\n# Source: a\napiVersion: v1\nkind: ConfigMap\nmetadata: { name: a }\ndata:\n  \
-                t: |\n    x\n     --- y\n---\n# nothing\n---\napiVersion: v1\nkind: List\nitems: \
-                [{ apiVersion: v1, kind: Secret, metadata: { name: s }, data: { k: QQ== } }]\n";
+    let text = "---\n\
+                # Source: a\n\
+                apiVersion: v1\n\
+                kind: ConfigMap\n\
+                metadata: { name: a }\n\
+                data:\n  t: |\n    x\n     --- y\n\
+                ---\n\
+                # nothing\n\
+                ---\n\
+                apiVersion: v1\n\
+                kind: List\n\
+                items: [{ apiVersion: v1, kind: Secret, metadata: { name: s }, data: { k: QQ== } \
+                }]\n";
     let before = rendered_objects::parse_manifest_objects(text).unwrap();
     assert_eq!(before.len(), 2);
     assert!(rendered_objects::parse_manifest_objects("a: [").is_err());

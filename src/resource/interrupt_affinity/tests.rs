@@ -6,12 +6,18 @@ use proptest::prelude::*;
 
 /// Four queues and an interrupt that the kernel manages, made by hand as the read's script prints
 /// them.
-const QUEUES: &str = "local_cpulist 0-1,8\nonline \
-                      0-15\nirq\t40\t0-15\tmlx5_async0@pci:0000:3b:00.0\nirq\t41\t1\tmlx5_comp0@pci:0000:3b:00.0\nirq\t42\t0-15\tmlx5_comp1@pci:0000:3b:00.0\nirq\t43\t3\tmanaged\nirq\t44\t0\tmlx5_comp2@pci:0000:3b:00.0\nmode \
-                      644 /proc/irq/40/smp_affinity_list\nmode 644 \
-                      /proc/irq/41/smp_affinity_list\nmode 644 \
-                      /proc/irq/42/smp_affinity_list\nmode 444 \
-                      /proc/irq/43/smp_affinity_list\nmode 644 /proc/irq/44/smp_affinity_list\n";
+const QUEUES: &str = "local_cpulist 0-1,8\n\
+                      online 0-15\n\
+                      irq\t40\t0-15\tmlx5_async0@pci:0000:3b:00.0\n\
+                      irq\t41\t1\tmlx5_comp0@pci:0000:3b:00.0\n\
+                      irq\t42\t0-15\tmlx5_comp1@pci:0000:3b:00.0\n\
+                      irq\t43\t3\tmanaged\n\
+                      irq\t44\t0\tmlx5_comp2@pci:0000:3b:00.0\n\
+                      mode 644 /proc/irq/40/smp_affinity_list\n\
+                      mode 644 /proc/irq/41/smp_affinity_list\n\
+                      mode 644 /proc/irq/42/smp_affinity_list\n\
+                      mode 444 /proc/irq/43/smp_affinity_list\n\
+                      mode 644 /proc/irq/44/smp_affinity_list\n";
 
 fn wished(cpus: &str) -> DesiredResource {
     wish(
@@ -155,7 +161,8 @@ fn lists_of_cpus_are_what_the_kernel_takes() {
 proptest! {
     #[test]
     fn no_answer_panics(out in "(local_cpulist |online |0-3|,|irq\t|41|\t|mode 444 \
-                                /proc/irq/41/smp_affinity_list|none|\n){0,40}", code in 0i32..3) {
+                                /proc/irq/41/smp_affinity_list|none|\n\
+                                ){0,40}", code in 0i32..3) {
         let wish = wished("numa-local");
         let found = InterruptAffinity.assess(&wish, &answers(&wish, code, &out, STOPPED));
         InterruptAffinity.undo(&wish, &found.before, &answers(&wish, code, &out, STOPPED));

@@ -8,8 +8,8 @@ use crate::{AnswerStatus, ReadResult};
 use proptest::prelude::*;
 use railwright_base::{Address, Target};
 
-const CONF: &str = "{\n  \"version\": \"1\",\n  \"vswitches\": {\"cn-a\":[\"vsw-1\"]},\n  \
-                    \"enable_eni_trunking\": true\n}\n";
+const CONF: &str = "{\n  \"version\": \"1\",\n  \"vswitches\": {\"cn-a\":[\"vsw-1\"]},\n  \"enable_eni_trunking\": true\n\
+                    }\n";
 
 fn wish(more: Value) -> DesiredResource {
     let mut body = json!({ "name": "eni-config", "namespace": "kube-system", "key": "eni_conf" });
@@ -150,8 +150,7 @@ fn parts_are_edited_and_their_readers_restarted() {
     // A run that ends between the two leaves the restart owed.
     world.perform(&first.actions[0]);
     assert!(world.text().starts_with(
-        "{\n  \"version\": \"1\",\n  \"vswitches\": {\"cn-a\":[\"vsw-1\"]},\n  \
-         \"enable_eni_trunking\": true,\n  \"eni_tag_filter\": "
+        "{\n  \"version\": \"1\",\n  \"vswitches\": {\"cn-a\":[\"vsw-1\"]},\n  \"enable_eni_trunking\": true,\n  \"eni_tag_filter\": "
     ));
     let owed = world.assess(&wish);
     assert_eq!(

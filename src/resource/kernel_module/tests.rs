@@ -26,9 +26,10 @@ fn words(assessment: &Assessment) -> String {
         .join(" ")
 }
 
-const IDLE: &str = "loaded\tib_core 1 0 - Live \
-                    0x0\nparameter\tnetns_mode\tY\nmodprobe\t/etc/modprobe.d/zz-railwright-ib_core.conf\toptions \
-                    ib_core netns_mode=0\n";
+const IDLE: &str = "loaded\tib_core 1 0 - Live 0x0\n\
+                    parameter\tnetns_mode\tY\n\
+                    modprobe\t/etc/modprobe.d/zz-railwright-ib_core.conf\toptions ib_core \
+                    netns_mode=0\n";
 
 #[test]
 fn loading_now_and_at_boot_are_two_things() {
@@ -147,8 +148,9 @@ fn a_module_in_use_is_not_unloaded_and_its_users_are_named() {
 
 #[test]
 fn options_that_go_on_in_the_next_line_are_not_taken_for_absent() {
-    let lines = "disk\nmodprobe\t/etc/modprobe.d/a:b.conf\t\nline\t/etc/modprobe.d/a:b.conf:options \
-                 mlx5_core x=1 \\\n";
+    let lines = "disk\n\
+                 modprobe\t/etc/modprobe.d/a:b.conf\t\n\
+                 line\t/etc/modprobe.d/a:b.conf:options mlx5_core x=1 \\\n";
     let found = assess(json!({ "name": "mlx5_core", "options": { "x": 1 } }), lines);
     let persisted = &found.attributes["option x"].differences()[0];
     assert!(

@@ -218,7 +218,8 @@ menuentry 'UEFI Firmware Settings' $menuentry_id_option 'uefi-firmware' {
     proptest::proptest! {
         #[test]
         fn no_menu_panics(text in "(menuentry 'a' |submenu b |\\{|\\}|function|linux|set \
-                                   default=|>|1|\n){0,40}") {
+                                   default=|>|1|\n\
+                                   ){0,40}") {
             let _ = default_command_line(&text.lines().collect::<Vec<_>>(), Some("1>0"));
         }
     }

@@ -69,8 +69,8 @@ fn drop_in_content(parameter: &CommandLineParameter) -> String {
         _ => parameter.token(),
     };
     format!(
-        "# Written by railwright; a change by hand is \
-         drift.\nGRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT {token}\"\n"
+        "# Written by railwright; a change by hand is drift.\n\
+         GRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT {token}\"\n"
     )
 }
 

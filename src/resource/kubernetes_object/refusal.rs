@@ -190,8 +190,7 @@ mod tests {
             "Forbidden: updates to provisioner are forbidden.",
             "Forbidden: updates to statefulset spec for fields other than 'replicas' and \
              'template' are forbidden",
-            "Forbidden: spec.persistentvolumesource is immutable after creation\n  \
-             core.PersistentVolumeSource{ ... }",
+            "Forbidden: spec.persistentvolumesource is immutable after creation\n  core.PersistentVolumeSource{ ... }",
         ] {
             assert!(never(forbidden, message), "{message}");
         }

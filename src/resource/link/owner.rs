@@ -110,8 +110,8 @@ pub fn shared_script(netdevs: &[&str]) -> String {
 /// All that the managers say about a netdev.
 pub fn read_script(netdev: &str) -> String {
     format!(
-        "{SHELL}n={}; i=; {{ read -r i <\"$R/sys/class/net/$n/ifindex\"; }} 2>/dev/null\n{}exit \
-         0\n",
+        "{SHELL}n={}; i=; {{ read -r i <\"$R/sys/class/net/$n/ifindex\"; }} 2>/dev/null\n\
+         {}exit 0\n",
         quote_for_shell(netdev),
         render_manager_reads()
     )

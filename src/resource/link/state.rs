@@ -87,8 +87,8 @@ exit 0
 }
 
 /// What the reads of several netdevs ask once: addresses and links of all.
-pub const SHARED: &str = "ip_addresses=$(ip -o addr show 2>/dev/null) && ip_said=1 || \
-                          ip_said=\nip_links=$(ip -d -o link show 2>/dev/null)\n";
+pub const SHARED: &str = "ip_addresses=$(ip -o addr show 2>/dev/null) && ip_said=1 || ip_said=\n\
+                          ip_links=$(ip -d -o link show 2>/dev/null)\n";
 
 /// The netdev as the answers tell it; `None` when the host has none of this name.
 pub fn link_state(answers: &ReadResults, netdev: &str) -> Result<Option<LinkState>, String> {

@@ -4,11 +4,18 @@ use super::*;
 use crate::{AnswerStatus, ReadResult};
 use railwright_base::Address;
 
-const NETWORKD: &str = "== networkd-state 644 a a \
-                        /run/systemd/netif/state\n|OPER_STATE=routable\n\n== networkd 644 a a \
-                        /run/systemd/netif/links/3\n|ADMIN_STATE=configured\n|NETWORK_FILE=/etc/systemd/network/10-ens1.network\n\n== \
-                        network-file 644 root root \
-                        /etc/systemd/network/10-ens1.network\n|[Match]\n|Name=ens1\n|[Network]\n|Address=10.0.0.1/24\n";
+const NETWORKD: &str = "== networkd-state 644 a a /run/systemd/netif/state\n\
+                        |OPER_STATE=routable\n\
+                        \n\
+                        == networkd 644 a a /run/systemd/netif/links/3\n\
+                        |ADMIN_STATE=configured\n\
+                        |NETWORK_FILE=/etc/systemd/network/10-ens1.network\n\
+                        \n\
+                        == network-file 644 root root /etc/systemd/network/10-ens1.network\n\
+                        |[Match]\n\
+                        |Name=ens1\n\
+                        |[Network]\n\
+                        |Address=10.0.0.1/24\n";
 
 fn answers(link: &str, manager: &str) -> ReadResults {
     let mut answers = ReadResults::default();
@@ -209,13 +216,18 @@ fn undo_brings_back_what_was_there_before_and_spares_the_rest() {
     let body = json!({ "netdev": "ens1", "mtu": 9000, "addresses": ["10.0.0.2/24"] });
     let first = assess(body.clone(), PLAIN, NETWORKD);
     let link = format!(
-        "{}addr=3: ens1 inet 10.0.0.2/24 scope global ens1\naddr=3: ens1 inet 10.0.0.7/24 scope \
-         global ens1\n",
+        "{}addr=3: ens1 inet 10.0.0.2/24 scope global ens1\n\
+         addr=3: ens1 inet 10.0.0.7/24 scope global ens1\n",
         PLAIN.replace("mtu=1500", "mtu=9000")
     );
     let manager = format!(
-        "{NETWORKD}\n== network-drop-in 644 root root \
-         /etc/systemd/network/10-ens1.network.d/90-railwright.conf\n|[Link]\n|MTUBytes=9000\n|[Network]\n|Address=10.0.0.2/24\n"
+        "{NETWORKD}\n\
+         == network-drop-in 644 root root \
+         /etc/systemd/network/10-ens1.network.d/90-railwright.conf\n\
+         |[Link]\n\
+         |MTUBytes=9000\n\
+         |[Network]\n\
+         |Address=10.0.0.2/24\n"
     );
     assert!(assess(body.clone(), &link, &manager).is_met());
     let undo = Link.undo(&wish(body), &first.before, &answers(&link, &manager));

@@ -148,8 +148,10 @@ fn what_is_wrong_in_a_body_is_said() {
 
 proptest! {
     #[test]
-    fn no_answer_panics_or_writes_another_file(out in "(ecn|virtual-function|\\PC{0,9})\n((roce_[rn]p/(enable/[0-9]|cnp_dscp)|\\PC{0,9}) \
-                                                       \\PC{0,9}\n){0,6}") {
+    fn no_answer_panics_or_writes_another_file(out in "(ecn|virtual-function|\\PC{0,9})\n\
+                                                       ((roce_[rn]p/(enable/[0-9]|cnp_dscp)|\\PC{0,9}) \
+                                                       \\PC{0,9}\n\
+                                                       ){0,6}") {
         let wish = lossless();
         for action in LinkEcn.assess(&wish, &answers(&wish, &out)).actions {
             if let Action::SetLinkEcn { settings, .. } = action {

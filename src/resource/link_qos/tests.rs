@@ -243,7 +243,8 @@ fn bad_bodies_are_told_apart() {
 proptest! {
     #[test]
     fn no_output_panics(out in "(== pfc 0|== ets 0|== app 0|== mlnx_qos 0|\\||tc: |priority: \
-                                |prio:|\\{|\\}|\\[|\"dscp_prio\":|[0-9,]|\n){0,40}") {
+                                |prio:|\\{|\\}|\\[|\"dscp_prio\":|[0-9,]|\n\
+                                ){0,40}") {
         let wish = wish(lossless());
         LinkQos.assess(&wish, &answers(&wish, 0, &out));
     }

@@ -14,7 +14,8 @@ pub fn render_eos_lldp_script() -> String {
     let ask = |word: &str, command: &str| {
         format!(
             "o=$(as FastCli -p 15 -c '{command} | json' </dev/null 2>&1); printf '\\n== {word} \
-             %s\\n' $?\nprintf '%s\\n' \"$o\" | sed 's/^/|/'\n"
+             %s\\n' $?\n\
+             printf '%s\\n' \"$o\" | sed 's/^/|/'\n"
         )
     };
     format!(

@@ -80,8 +80,11 @@ fn nobody_is_not_the_same_as_no_answer() {
         "\n== netdev e\n|carrier=1\n\n== lldpctl 0\n|{\n|  \"lldp\": [ { } ]\n|}\n\n== end\n";
     assert!(said(empty).unwrap().neighbours.is_empty());
     assert_eq!(said("\n== lldpctl 127\n\n== end\n"), Err(Silence::Absent));
-    let down = "\n== lldpctl 1\n|unable to connect to socket /run/lldpd.socket: No such file or \
-                directory\n\n== end\n";
+    let down = "\n\
+                == lldpctl 1\n\
+                |unable to connect to socket /run/lldpd.socket: No such file or directory\n\
+                \n\
+                == end\n";
     assert!(
         matches!(said(down), Err(Silence::NoAnswer(words)) if words == "unable to connect to \
                                                                         socket /run/lldpd.socket: \
@@ -107,9 +110,12 @@ fn nobody_is_not_the_same_as_no_answer() {
 fn names_are_kept_short_and_clean() {
     let name = format!("leaf1\\u001b[31m\\n{}", "x".repeat(9000));
     let text = format!(
-        "\n== lldpctl 0\n|[WARN] \
-         something\n|{{\"lldp\":[{{\"interface\":[{{\"name\":\"e\",\"chassis\":[{{\"name\":[{{\"value\":\"{name}\"}}]}}]}}]}}]}}\n\n== \
-         end\n"
+        "\n\
+         == lldpctl 0\n\
+         |[WARN] something\n\
+         |{{\"lldp\":[{{\"interface\":[{{\"name\":\"e\",\"chassis\":[{{\"name\":[{{\"value\":\"{name}\"}}]}}]}}]}}]}}\n\
+         \n\
+         == end\n"
     );
     let lldp = said(&text).unwrap();
     let system = &lldp.neighbours["e"][0].system;
@@ -144,8 +150,9 @@ fn the_script_looks_below_its_root() {
     let tool = tools.path().join("lldpctl");
     std::fs::write(
         &tool,
-        "#!/bin/sh\n[ \"$*\" = '-f json0' ] && echo '2026-11-24T21:44:29 [WARN/control] something' \
-         >&2 && echo '{ \"lldp\": [] }'\n",
+        "#!/bin/sh\n\
+         [ \"$*\" = '-f json0' ] && echo '2026-11-24T21:44:29 [WARN/control] something' >&2 && \
+         echo '{ \"lldp\": [] }'\n",
     )
     .unwrap();
     std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();

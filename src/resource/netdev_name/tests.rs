@@ -4,14 +4,19 @@ use super::*;
 use crate::{AnswerStatus, ReadResult};
 use railwright_base::Address;
 
-const NICS: &str = "netdev eno1 0000:01:00.0 3c:ec:ef:00:00:01 -\nnetdev ens1 0000:19:00.0 \
-                    b8:ce:f6:00:00:01 -\nnetdev ens1.100 - b8:ce:f6:00:00:01 -\nnetdev ens2 \
-                    0000:3b:00.0 b8:ce:f6:00:00:01 b8:ce:f6:00:00:02\nnetdev bond0 - \
-                    b8:ce:f6:00:00:01 -\n";
+const NICS: &str = "netdev eno1 0000:01:00.0 3c:ec:ef:00:00:01 -\n\
+                    netdev ens1 0000:19:00.0 b8:ce:f6:00:00:01 -\n\
+                    netdev ens1.100 - b8:ce:f6:00:00:01 -\n\
+                    netdev ens2 0000:3b:00.0 b8:ce:f6:00:00:01 b8:ce:f6:00:00:02\n\
+                    netdev bond0 - b8:ce:f6:00:00:01 -\n";
 const UDEV: &str = "\n== udev\n|ID_PATH=pci-0000:19:00.0\n\n== rules\n";
-const OWN: &str = "\n== own-link 644 root root /etc/systemd/network/00-railwright-rail0.link\n|# \
-                   Written by railwright; a change by hand is \
-                   drift.\n|[Match]\n|Path=pci-0000:19:00.0\n|[Link]\n|Name=rail0\n";
+const OWN: &str = "\n\
+                   == own-link 644 root root /etc/systemd/network/00-railwright-rail0.link\n\
+                   |# Written by railwright; a change by hand is drift.\n\
+                   |[Match]\n\
+                   |Path=pci-0000:19:00.0\n\
+                   |[Link]\n\
+                   |Name=rail0\n";
 const DISK: &str = "\n== ram-disk older /boot/initrd.img-6.1\n";
 
 fn wish(body: Value) -> DesiredResource {
@@ -49,9 +54,13 @@ fn words(assessment: &Assessment) -> Vec<String> {
 
 fn netdev(file: &str) -> String {
     format!(
-        "\n== networkd 644 a a \
-         /run/systemd/netif/links/3\n|ADMIN_STATE=configured\n|NETWORK_FILE=/etc/systemd/network/10-a.network\n\n== \
-         network-file 644 root root /etc/systemd/network/10-a.network\n{file}"
+        "\n\
+         == networkd 644 a a /run/systemd/netif/links/3\n\
+         |ADMIN_STATE=configured\n\
+         |NETWORK_FILE=/etc/systemd/network/10-a.network\n\
+         \n\
+         == network-file 644 root root /etc/systemd/network/10-a.network\n\
+         {file}"
     )
 }
 
@@ -171,8 +180,13 @@ fn a_configuration_that_goes_by_the_old_name_is_refused_before_anything_is_writt
             "/etc/systemd/network/10-a",
             "/run/systemd/network/10-netplan-ens1",
         ) + &format!(
-            "\n== netplan-get 0\n|network:\n|  ethernets:\n|    ens1:\n|      addresses: \
-             [10.0.0.1/24]\n{definition}"
+            "\n\
+             == netplan-get 0\n\
+             |network:\n\
+             |  ethernets:\n\
+             |    ens1:\n\
+             |      addresses: [10.0.0.1/24]\n\
+             {definition}"
         )
     };
     assert!(refusal(&netplan("")).contains("netplan's definition `ens1`"));
@@ -189,10 +203,15 @@ fn a_configuration_that_goes_by_the_old_name_is_refused_before_anything_is_writt
     );
     let connection = |name: &str| {
         format!(
-            "\n== nm-device 644 root root \
-             /run/NetworkManager/devices/3\n|managed=true\n|connection-uuid=a9\n\n== nm-connection \
-             0\n|connection.interface-name:{name}\n\n== nm-file \
-             /etc/NetworkManager/system-connections/a.nmconnection\n"
+            "\n\
+             == nm-device 644 root root /run/NetworkManager/devices/3\n\
+             |managed=true\n\
+             |connection-uuid=a9\n\
+             \n\
+             == nm-connection 0\n\
+             |connection.interface-name:{name}\n\
+             \n\
+             == nm-file /etc/NetworkManager/system-connections/a.nmconnection\n"
         )
     };
     assert!(
@@ -203,8 +222,13 @@ fn a_configuration_that_goes_by_the_old_name_is_refused_before_anything_is_writt
         (refusal(&connection("")), refusal(&connection("rail0"))),
         (String::new(), String::new())
     );
-    let stanzas = "\n== ifquery 0\n|address: 10.0.0.1\n\n== interfaces \
-                   /etc/network/interfaces\n|auto ens1\n|iface ens1 inet static\n";
+    let stanzas = "\n\
+                   == ifquery 0\n\
+                   |address: 10.0.0.1\n\
+                   \n\
+                   == interfaces /etc/network/interfaces\n\
+                   |auto ens1\n\
+                   |iface ens1 inet static\n";
     assert!(refusal(stanzas).contains("write its stanzas for rail0 too"));
     assert_eq!(refusal(&format!("{stanzas}|iface rail0 inet static\n")), "");
 }
@@ -235,12 +259,19 @@ fn what_others_name_is_left_to_them() {
         .refusal
         .unwrap_or_default()
     };
-    let rule = "\n== rules\n|/etc/udev/rules.d/70-net.rules:SUBSYSTEM==\"net\", \
+    let rule = "\n\
+                == rules\n\
+                |/etc/udev/rules.d/70-net.rules:SUBSYSTEM==\"net\", \
                 ATTR{address}==\"b8:ce:f6:00:00:01\", NAME=\"fab0\"\n";
     assert!(refusal(rule).starts_with("/etc/udev/rules.d/70-net.rules names it fab0"));
     assert_eq!(refusal(&rule.replace(":SUBSYSTEM", ":# SUBSYSTEM")), "");
-    let file = "\n== link-file \
-                /run/systemd/network/10-netplan-r0.link\n|[Match]\n|Path=\n|[Link]\n|Name=fab0\n|WakeOnLanPassword=\n";
+    let file = "\n\
+                == link-file /run/systemd/network/10-netplan-r0.link\n\
+                |[Match]\n\
+                |Path=\n\
+                |[Link]\n\
+                |Name=fab0\n\
+                |WakeOnLanPassword=\n";
     assert!(refusal(file).starts_with("/run/systemd/network/10-netplan-r0.link names it fab0"));
     let same = format!(
         "{}{UDEV}{}",

@@ -190,8 +190,11 @@ fn an_exit_status_may_say_something_of_the_node() {
 
 #[test]
 fn lines_of_a_text_are_counted_by_how_they_begin() {
-    let text = "hca_id:\terdma_0\n\ttransport:\t\t\teRDMA \
-                (1)\n\t\tport:\t1\n\t\t\tstate:\t\t\tPORT_ACTIVE (4)\n\t\t\tmax_mtu:\t\t4096 (5)\n";
+    let text = "hca_id:\terdma_0\n\
+                \ttransport:\t\t\teRDMA (1)\n\
+                \t\tport:\t1\n\
+                \t\t\tstate:\t\t\tPORT_ACTIVE (4)\n\
+                \t\t\tmax_mtu:\t\t4096 (5)\n";
     let body = |lines: Value| json!({ "name": "ibv", "nodes": ["a"], "pod": { "namespace": "n", "daemon_set": "d" }, "argv": ["ibv_devinfo"], "lines": lines });
     let wanted = json!([{ "begin": "hca_id: erdma_", "count": { "a": 1 } }, { "begin": "state: PORT_ACTIVE", "count": 1 }]);
     assert_eq!(

@@ -128,7 +128,8 @@ pub fn hold_script(names: &[String], hold: bool) -> String {
     format!(
         "{}dnf versionlock --help </dev/null >/dev/null 2>&1 || say {UNAVAILABLE} 'the versionlock \
          plugin of dnf is not on this host; wish the package python3-dnf-plugin-versionlock (on \
-         Debian dnf-plugins-core)'\nd versionlock {verb} {} || verdict\n",
+         Debian dnf-plugins-core)'\n\
+         d versionlock {verb} {} || verdict\n",
         render_dnf_functions(),
         sh_words(names.iter().map(String::as_str))
     )

@@ -27,7 +27,8 @@ fn tree(words: [u16; 2], head: &str) -> String {
          device 0x020000 0x15b3 pci0000:38/0000:38:00.0/0000:39:00.0/0000:3a:00.0\n\
          device 0x030200 0x10de pci0000:38/0000:38:00.0/0000:39:01.0/0000:3b:00.0\n\
          device 0x020000 0x8086 pci0000:00/0000:00:01.0/0000:01:00.0\n\
-         netdev ens1 0000:3a:00.0\nnetdev eno1 0000:01:00.0\n"
+         netdev ens1 0000:3a:00.0\n\
+         netdev eno1 0000:01:00.0\n"
     );
     let bridges = [
         ("0000:38:00.0", None),
@@ -47,8 +48,16 @@ fn tree(words: [u16; 2], head: &str) -> String {
 
 fn host(virtualization: &str) -> String {
     format!(
-        "version 1\nos ID=debian\nkernel 6.1\nboot_id b\ncmdline quiet\narchitecture x86_64\nuid \
-         0\ninit systemd\nvirtualization {virtualization}\nend\n"
+        "version 1\n\
+         os ID=debian\n\
+         kernel 6.1\n\
+         boot_id b\n\
+         cmdline quiet\n\
+         architecture x86_64\n\
+         uid 0\n\
+         init systemd\n\
+         virtualization {virtualization}\n\
+         end\n"
     )
 }
 
@@ -403,9 +412,12 @@ fn bad_bodies_are_told_apart() {
 proptest! {
     #[test]
     fn no_answer_panics(
-        out in "(setpci\n|lockdown |\\[none\\]|address 0000:3b:00.0\n|device 0x0[236]0[04]00 \
-                0x10de |/0000:3b:00.0|passed |netdev ens1 0000:3b:00.0|\n== config \
-                0000:3b:00.0\n|\\|0000[01]0|( [0-9a-f]{2}){16}|\n){0,40}",
+        out in "(setpci\n\
+                |lockdown |\\[none\\]|address 0000:3b:00.0\n\
+                |device 0x0[236]0[04]00 0x10de |/0000:3b:00.0|passed |netdev ens1 0000:3b:00.0|\n\
+                == config 0000:3b:00.0\n\
+                |\\|0000[01]0|( [0-9a-f]{2}){16}|\n\
+                ){0,40}",
         code in 0i32..3,
     ) {
         for wish in [read_request(), acs("off")] {

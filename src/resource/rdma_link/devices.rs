@@ -260,8 +260,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_output_panics(out in "(== device |== port |== rdma 0|== ibv \
-                                    0|\\|gids/0:|\\|state:|\n|[0-9:a-f]){0,40}") {
+        fn no_output_panics(out in "(== device |== port |== rdma 0|== ibv 0|\\|gids/0:|\\|state:|\n\
+                                    |[0-9:a-f]){0,40}") {
             parse_rdma_devices(&out);
         }
     }

@@ -129,7 +129,8 @@ fn build_soft_roce_unit(wish: &DesiredResource) -> PersistenceUnit {
     let netdev = extract_netdev_name(wish);
     let commands = format!(
         "for g in /sys/class/infiniband/*/parent; do [ \"$(cat \"$g\" 2>/dev/null)\" = {netdev} ] \
-         && exit 0; done\nexec rdma link add {name} type rxe netdev {netdev}\n",
+         && exit 0; done\n\
+         exec rdma link add {name} type rxe netdev {netdev}\n",
         name = quote_for_shell(&device_name(wish)),
         netdev = quote_for_shell(netdev),
     );

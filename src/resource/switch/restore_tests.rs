@@ -35,9 +35,9 @@ impl FakeSwitch {
     /// EOS, whose `copy` does this, and which takes no session.
     fn eos(copy: &str, saved: Option<&str>) -> Self {
         let cli = format!(
-            "ok() {{ echo 'Copy completed successfully.'; }}\ncase $4 in show\\ running*) cat \
-             runs ;; copy*) {copy} ;; *replace*) cp kept/0 runs ;; *) echo \"$4\" >>told; echo \
-             '% Invalid input' ;; esac"
+            "ok() {{ echo 'Copy completed successfully.'; }}\n\
+             case $4 in show\\ running*) cat runs ;; copy*) {copy} ;; *replace*) cp kept/0 runs ;; \
+             *) echo \"$4\" >>told; echo '% Invalid input' ;; esac"
         );
         Self::new(SwitchSystem::Eos, &cli, BEFORE, saved)
     }
@@ -132,8 +132,10 @@ fn what_others_saved_since_stays_where_what_runs_cannot_be_saved() {
 fn all_of_eos_is_replaced_only_where_nobody_else_changed_anything() {
     let of_port = |hostname: &str| {
         format!(
-            "interface Ethernet1/1\n   mtu 9000\nhostname {hostname}\nqos map dscp 8-9 48 to \
-             traffic-class 6\nend\n"
+            "interface Ethernet1/1\n   mtu 9000\n\
+             hostname {hostname}\n\
+             qos map dscp 8-9 48 to traffic-class 6\n\
+             end\n"
         )
     };
     let eos = FakeSwitch::eos("cp runs startup; ok", Some(BEFORE));
@@ -146,8 +148,9 @@ fn all_of_eos_is_replaced_only_where_nobody_else_changed_anything() {
 #[test]
 fn what_came_into_the_map_of_eos_is_taken_out_after_the_ports_alone() {
     let eos = FakeSwitch::eos("ok", Some(BEFORE));
-    let runs = "qos map dscp 8-9 48 to traffic-class 6\ninterface Ethernet1/1\n   mtu \
-                9000\nend\n";
+    let runs = "qos map dscp 8-9 48 to traffic-class 6\n\
+                interface Ethernet1/1\n   mtu 9000\n\
+                end\n";
     assert_eq!(eos.put_back(runs, BEFORE).0, Some(1));
     let told = eos.read("told").unwrap();
     let sessions: Vec<Vec<&str>> = told

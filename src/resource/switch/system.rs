@@ -174,7 +174,8 @@ impl SwitchSystem {
             SwitchSystem::Eos => eos::script::keep_script(name),
         };
         format!(
-            "{runs}\nif [ -e {saved} ]; then cp -a {saved} \"$k/{name}.file\"; else : \
+            "{runs}\n\
+             if [ -e {saved} ]; then cp -a {saved} \"$k/{name}.file\"; else : \
              >\"$k/{name}.absent\"; fi || exit 74",
             saved = self.saved()
         )

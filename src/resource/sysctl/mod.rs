@@ -382,8 +382,8 @@ mod tests {
         );
         // Somebody has set it since, in a file that counts once ours is gone.
         let theirs = format!(
-            "{now}file\t/etc/sysctl.d/95-admin.conf\nline\t/etc/sysctl.d/95-admin.conf:net.core.rmem_max \
-             = 7\n"
+            "{now}file\t/etc/sysctl.d/95-admin.conf\n\
+             line\t/etc/sysctl.d/95-admin.conf:net.core.rmem_max = 7\n"
         );
         let undone = Sysctl.undo(
             &wish,

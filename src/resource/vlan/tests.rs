@@ -6,13 +6,24 @@ use railwright_base::Address;
 
 const PARENT: &str =
     "ifindex=3\nmtu=1500\nflags=0x1003\nip=1\naddr=3: ens1 inet 10.0.0.1/24 scope global ens1\n";
-const NETWORKD: &str = "== networkd-state 644 a a \
-                        /run/systemd/netif/state\n|OPER_STATE=routable\n\n== networkd 644 a a \
-                        /run/systemd/netif/links/3\n|ADMIN_STATE=configured\n|NETWORK_FILE=/etc/systemd/network/10-ens1.network\n\n== \
-                        network-file 644 root root \
-                        /etc/systemd/network/10-ens1.network\n|[Match]\n|Name=ens1\n";
-const NETDEV_FILE: &str = "\n== netdev-file 644 root root \
-                           /etc/systemd/network/90-railwright-ens1.100.netdev\n|[NetDev]\n|Name=ens1.100\n|Kind=vlan\n|[VLAN]\n|Id=100\n";
+const NETWORKD: &str = "== networkd-state 644 a a /run/systemd/netif/state\n\
+                        |OPER_STATE=routable\n\
+                        \n\
+                        == networkd 644 a a /run/systemd/netif/links/3\n\
+                        |ADMIN_STATE=configured\n\
+                        |NETWORK_FILE=/etc/systemd/network/10-ens1.network\n\
+                        \n\
+                        == network-file 644 root root /etc/systemd/network/10-ens1.network\n\
+                        |[Match]\n\
+                        |Name=ens1\n";
+const NETDEV_FILE: &str = "\n\
+                           == netdev-file 644 root root \
+                           /etc/systemd/network/90-railwright-ens1.100.netdev\n\
+                           |[NetDev]\n\
+                           |Name=ens1.100\n\
+                           |Kind=vlan\n\
+                           |[VLAN]\n\
+                           |Id=100\n";
 const RUNNING: &str = "\n== netdev 0\n|kind=vlan\n|lower=ens1\n|id=100\n";
 
 fn wish() -> DesiredResource {
@@ -47,8 +58,11 @@ fn assess(layers: &str, manager: &str) -> Assessment {
 
 fn joined(manager: &str) -> String {
     format!(
-        "{manager}\n== network-drop-in 644 root root \
-         /etc/systemd/network/10-ens1.network.d/91-railwright-ens1.100.conf\n|[Network]\n|VLAN=ens1.100\n"
+        "{manager}\n\
+         == network-drop-in 644 root root \
+         /etc/systemd/network/10-ens1.network.d/91-railwright-ens1.100.conf\n\
+         |[Network]\n\
+         |VLAN=ens1.100\n"
     )
 }
 
@@ -211,8 +225,13 @@ fn netplan_and_ifupdown_get_files_of_ours() {
     let netplan = NETWORKD.replace(
         "/etc/systemd/network/10-ens1",
         "/run/systemd/network/10-netplan-rail0",
-    ) + "\n== netplan-get 0\n|network:\n|  version: 2\n|  ethernets:\n|    rail0:\n|      match: \
-         {name: ens1}\n";
+    ) + "\n\
+         == netplan-get 0\n\
+         |network:\n\
+         |  version: 2\n\
+         |  ethernets:\n\
+         |    rail0:\n\
+         |      match: {name: ens1}\n";
     let text = |found: Assessment| match found.actions.first() {
         Some(Action::WriteFile { path, content, .. }) => format!("{path}\n{content}"),
         other => panic!("{other:?} {:?}", found.refusal),
@@ -221,9 +240,13 @@ fn netplan_and_ifupdown_get_files_of_ours() {
         text(assess("", &netplan))
             .ends_with("  vlans:\n    \"ens1.100\":\n      id: 100\n      link: \"rail0\"\n")
     );
-    let interfaces = "== ifquery 0\n|address: 10.0.0.1\n\n== interfaces \
-                      /etc/network/interfaces\n|source /etc/network/interfaces.d/*\n|auto \
-                      ens1\n|iface ens1 inet static\n";
+    let interfaces = "== ifquery 0\n\
+                      |address: 10.0.0.1\n\
+                      \n\
+                      == interfaces /etc/network/interfaces\n\
+                      |source /etc/network/interfaces.d/*\n\
+                      |auto ens1\n\
+                      |iface ens1 inet static\n";
     let found = assess("", interfaces);
     assert_eq!(
         found.actions.iter().map(Action::word).collect::<Vec<_>>(),

@@ -134,9 +134,9 @@ impl Links {
         };
         out.push_str(&format!(
             "\n\
-                               == networkd 644 root root /run/systemd/netif/links/2\n\
-                               |ADMIN_STATE=configured\n\
-                               |NETWORK_FILE={file}\n"
+             == networkd 644 root root /run/systemd/netif/links/2\n\
+             |ADMIN_STATE=configured\n\
+             |NETWORK_FILE={file}\n"
         ));
         for (word, path) in list_network_files(&file, disk) {
             let lines: String = disk

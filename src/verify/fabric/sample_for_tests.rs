@@ -52,11 +52,14 @@ impl Fabric {
             String::new()
         };
         let text = format!(
-            "cluster: c\nfabric: {{ kind: rocev2, mtu: 9000, lossless: {{ priority: 3, dscp: 26, \
-             cnp: {{ priority: 6, dscp: 48 }} }} }}\nssh: {{ user: root, host_keys: keys \
-             }}\nnodes: [{{ name: '{}', nics: {{ model: soft-roce, rails: {}, netdev: \
-             'ens{{rail}}f0np0' }} }}]\nswitches:\n  - {{ name: '{}', os: sonic, ssh: {{}}, ecn: \
-             true }}\n{spines}cabling: cabling.csv\n",
+            "cluster: c\n\
+             fabric: {{ kind: rocev2, mtu: 9000, lossless: {{ priority: 3, dscp: 26, cnp: {{ \
+             priority: 6, dscp: 48 }} }} }}\n\
+             ssh: {{ user: root, host_keys: keys }}\n\
+             nodes: [{{ name: '{}', nics: {{ model: soft-roce, rails: {}, netdev: \
+             'ens{{rail}}f0np0' }} }}]\n\
+             switches:\n  - {{ name: '{}', os: sonic, ssh: {{}}, ecn: true }}\n\
+             {spines}cabling: cabling.csv\n",
             railwright_base::nodeset::fold_node_set(&(1..=hosts).map(name).collect::<Vec<_>>()),
             size.rails,
             railwright_base::nodeset::fold_node_set(
@@ -173,9 +176,12 @@ fn host(netdevs: &[String]) -> ReadResults {
             },
             "mtu=9000\nflags=0x1003\noperstate=up\ncarrier=1\n".to_owned(),
         );
-        let pfc = "\n== pfc \
-                   0\n|{\"prio_pfc\":[false,false,false,true,false,false,false,false]}\n\n== app \
-                   0\n|{\"dscp_prio\":[[26,3],[48,6]]}\n";
+        let pfc = "\n\
+                   == pfc 0\n\
+                   |{\"prio_pfc\":[false,false,false,true,false,false,false,false]}\n\
+                   \n\
+                   == app 0\n\
+                   |{\"dscp_prio\":[[26,3],[48,6]]}\n";
         add(&mut answers, &Read::LinkQos { netdev }, pfc.to_owned());
     }
     for (sample, uptime, pauses) in [
@@ -184,9 +190,16 @@ fn host(netdevs: &[String]) -> ReadResults {
     ] {
         let one = |netdev: &String| {
             format!(
-                "port {netdev}\nrx_prio3_pause {pauses}\ntx_prio3_pause 7\nrx_prio5_pause \
-                 0\nrx_prio3_buf_discard 0\nrx_discards_phy 0\nout_of_buffer \
-                 5\nnp_ecn_marked_roce_packets 900\nnp_cnp_sent 450\nrp_cnp_handled 3\n"
+                "port {netdev}\n\
+                 rx_prio3_pause {pauses}\n\
+                 tx_prio3_pause 7\n\
+                 rx_prio5_pause 0\n\
+                 rx_prio3_buf_discard 0\n\
+                 rx_discards_phy 0\n\
+                 out_of_buffer 5\n\
+                 np_ecn_marked_roce_packets 900\n\
+                 np_cnp_sent 450\n\
+                 rp_cnp_handled 3\n"
             )
         };
         let out = format!(
@@ -247,11 +260,16 @@ fn switch(ports: &[String]) -> ReadResults {
     ] {
         let one = |port: &String| {
             format!(
-                "port {port}\nSAI_PORT_STAT_PFC_3_RX_PKTS 2\nSAI_PORT_STAT_PFC_3_TX_PKTS \
-                 1\nSAI_PORT_STAT_PFC_5_RX_PKTS 0\nSAI_QUEUE_STAT_DROPPED_PACKETS/0 \
-                 8\nSAI_QUEUE_STAT_DROPPED_PACKETS/3 0\nSAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS/3 \
-                 {marked}\nPFC_WD_QUEUE_STATS_DEADLOCK_DETECTED/3 1\nPFC_WD_STATUS/3 \
-                 operational\nSAI_INGRESS_PRIORITY_GROUP_STAT_DROPPED_PACKETS/3 0\n"
+                "port {port}\n\
+                 SAI_PORT_STAT_PFC_3_RX_PKTS 2\n\
+                 SAI_PORT_STAT_PFC_3_TX_PKTS 1\n\
+                 SAI_PORT_STAT_PFC_5_RX_PKTS 0\n\
+                 SAI_QUEUE_STAT_DROPPED_PACKETS/0 8\n\
+                 SAI_QUEUE_STAT_DROPPED_PACKETS/3 0\n\
+                 SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS/3 {marked}\n\
+                 PFC_WD_QUEUE_STATS_DEADLOCK_DETECTED/3 1\n\
+                 PFC_WD_STATUS/3 operational\n\
+                 SAI_INGRESS_PRIORITY_GROUP_STAT_DROPPED_PACKETS/3 0\n"
             )
         };
         let out = format!(

@@ -195,9 +195,11 @@ fn switches_stand_where_the_spec_says() {
     let tiers = |roles: [&str; 3], lines: &str| {
         let [one, other, third] = roles;
         let spec = format!(
-            "cluster: c\nfabric: {{ kind: rocev2 }}\nnodes: [{{ name: n1, nics: {{ model: \
-             soft-roce, netdev: ens1 }} }}]\nswitches: [{{ name: a{one} }}, {{ name: b{other} }}, \
-             {{ name: c{third} }}]\ncabling: cabling.csv\n"
+            "cluster: c\n\
+             fabric: {{ kind: rocev2 }}\n\
+             nodes: [{{ name: n1, nics: {{ model: soft-roce, netdev: ens1 }} }}]\n\
+             switches: [{{ name: a{one} }}, {{ name: b{other} }}, {{ name: c{third} }}]\n\
+             cabling: cabling.csv\n"
         );
         let loaded = spec::load_spec(vec![SourceFile {
             name: "c.yaml".to_owned(),

@@ -64,8 +64,10 @@ fn debian() -> tempfile::TempDir {
     write(
         at,
         "etc/ld.so.conf.d/x86_64-linux-gnu.conf",
-        b"# Multiarch \
-          support\n/usr/local/lib/x86_64-linux-gnu\n/lib/x86_64-linux-gnu\n/usr/lib/x86_64-linux-gnu\n",
+        b"# Multiarch support\n\
+          /usr/local/lib/x86_64-linux-gnu\n\
+          /lib/x86_64-linux-gnu\n\
+          /usr/lib/x86_64-linux-gnu\n",
     );
     write(at, "etc/ld.so.cache", b"glibc-ld.so.cache1.1\0\0libibverbs.so.1\0/usr/lib/x86_64-linux-gnu/libibverbs.so.1\0librdmacm.so.1\0/usr/lib/x86_64-linux-gnu/librdmacm.so.1\0");
     symlink("usr/lib", at.join("lib")).unwrap();
@@ -542,9 +544,11 @@ fn where_nothing_could_be_looked_at_nothing_is_missing() {
 
 proptest! {
     #[test]
-    fn no_answer_is_too_much(text in "(begin \
-                                      1\n)?((file|pattern|names|driver|distribution|cache|cached|device|limit|capabilities|environment|configuration) \
-                                      [ -~é\u{1b}]{0,20}\n){0,8}(end 1\n)?") {
+    fn no_answer_is_too_much(text in "(begin 1\n\
+                                      )?((file|pattern|names|driver|distribution|cache|cached|device|limit|capabilities|environment|configuration) \
+                                      [ -~é\u{1b}]{0,20}\n\
+                                      ){0,8}(end 1\n\
+                                      )?") {
         if let Ok(seen) = program::parse_inspection_output(&text) {
             for finding in check_image_contents(&seen, &wanted("mlx5"), RENDER) {
                 prop_assert!(!finding.judgement.measured.contains(ESCAPE));

@@ -460,13 +460,14 @@ mod tests {
     #[test]
     fn older_and_newer_columns() {
         let old = "#       size         count    type   redop     time   algbw   busbw  error     \
-                   time   algbw   busbw  error\n8388608       2097152   float     sum    532.7   \
-                   15.75   29.53  5e-07    533.5   15.72   29.48  5e-07\n";
+                   time   algbw   busbw  error\n\
+                   8388608       2097152   float     sum    532.7   15.75   29.53  5e-07    533.5   \
+                   15.72   29.48  5e-07\n";
         let run = &of(old)[0];
         assert_eq!((run.wrong, run.largest.unwrap().busbw()), (0, Some(29.48)));
         let more = "#  size count type redop root time algbw busbw #wrong min max time algbw busbw \
-                    #wrong min max\n8388608 2097152 float sum -1 532.7 15.75 29.53 3 1 2 533.5 \
-                    15.72 29.48 1 1 2\n";
+                    #wrong min max\n\
+                    8388608 2097152 float sum -1 532.7 15.75 29.53 3 1 2 533.5 15.72 29.48 1 1 2\n";
         let run = &of(more)[0];
         assert_eq!((run.wrong, run.largest.unwrap().busbw()), (4, Some(29.48)));
     }
@@ -494,8 +495,8 @@ mod tests {
         // A million errors are no text to be read as none, and what cannot be read was not checked.
         let row = |wrong: &str| {
             let text = format!(
-                "#  size count type redop root time algbw busbw #wrong\n1024 256 float sum 0 1 1 1 \
-                 {wrong}\n"
+                "#  size count type redop root time algbw busbw #wrong\n\
+                 1024 256 float sum 0 1 1 1 {wrong}\n"
             );
             let run = &of(&text)[0];
             (run.wrong, run.unchecked)

@@ -46,8 +46,9 @@ mod tests {
     fn of(program: &str, operation: &str, root: i32, busbw: f64, ranks: u32) -> Option<String> {
         let text = format!(
             "{program}#  size count type redop root time algbw busbw #wrong time algbw busbw \
-             #wrong\n1073741824 268435456 float {operation} {root} 9000 100.00 {busbw:.2} 0 9000 \
-             100.00 {busbw:.2} 0\n"
+             #wrong\n\
+             1073741824 268435456 float {operation} {root} 9000 100.00 {busbw:.2} 0 9000 100.00 \
+             {busbw:.2} 0\n"
         );
         let mut decoder = NcclLogDecoder::default();
         decoder.feed(text.as_bytes());

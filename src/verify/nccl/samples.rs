@@ -89,8 +89,8 @@ pub fn render_ring_log(network: &str) -> String {
         let chosen = match network {
             "IB" => format!("{me} NET/IB : Using [0]rxe_ens1f0np0:1/RoCE ; no OOB"),
             _ => format!(
-                "{me} NCCL_IB_DISABLE set by environment to 1\n{me} NET/Socket : Using \
-                 [0]ens1f0np0:192.168.77.1<0>"
+                "{me} NCCL_IB_DISABLE set by environment to 1\n\
+                 {me} NET/Socket : Using [0]ens1f0np0:192.168.77.1<0>"
             ),
         };
         format!(

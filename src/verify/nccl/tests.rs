@@ -329,9 +329,7 @@ fn few_devices_on_one_host_are_told() {
 
 #[test]
 fn on_acs_nothing_of_verbs_is_demanded_of_type_2() {
-    let hpn = "hpn0      Link encap:Ethernet  HWaddr 00:16:3e:00:00:01\n          inet6 addr: \
-               fe80::1/64 Scope:Link\n          inet6 addr: 2408::1/128 Scope:Global\n          UP \
-               BROADCAST RUNNING MULTICAST  MTU:1500  Metric:1\n";
+    let hpn = "hpn0      Link encap:Ethernet  HWaddr 00:16:3e:00:00:01\n          inet6 addr: fe80::1/64 Scope:Link\n          inet6 addr: 2408::1/128 Scope:Global\n          UP BROADCAST RUNNING MULTICAST  MTU:1500  Metric:1\n";
     let job = samples::render_job_log()
         .replace(
             "NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>",
@@ -413,8 +411,8 @@ fn hosts_of_any_name_are_told_quickly() {
     let log: String = (0..20_000)
         .map(|n| {
             format!(
-                "{many}{n}:{n}:1 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE\n[x{n},:1:1 [0] \
-                 NCCL INFO Using network IB\n"
+                "{many}{n}:{n}:1 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE\n\
+                 [x{n},:1:1 [0] NCCL INFO Using network IB\n"
             )
         })
         .collect();
@@ -439,8 +437,8 @@ fn memory_does_not_grow_with_the_log() {
     let mut decoder = NcclLogDecoder::default();
     for n in 0..200_000 {
         let host = format!(
-            "h{n}:{n}:1 [0] NCCL INFO NET/IB : Using [0]d{n}:1/RoCE\nh:1:1 [0] NCCL INFO NCCL_{n} \
-             set by environment to {n}\n"
+            "h{n}:{n}:1 [0] NCCL INFO NET/IB : Using [0]d{n}:1/RoCE\n\
+             h:1:1 [0] NCCL INFO NCCL_{n} set by environment to {n}\n"
         );
         decoder.feed(host.as_bytes());
         decoder.feed(

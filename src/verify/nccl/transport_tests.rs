@@ -10,9 +10,11 @@ use crate::result::CheckVerdict;
 #[test]
 fn the_line_of_alibaba_clouds_page_is_enough_from_one_pod_of_two() {
     let pod = "pytorch-mnist-master-0:7:7 [0] NCCL INFO NET/IB : Using [0]erdma_0:1/RoCE ; OOB \
-               eth0:10.0.0.1<0>\npytorch-mnist-master-0:7:7 [0] NCCL INFO comm 0x1 rank 0 nranks 2 \
-               cudaDev 0 busId 70 - Init COMPLETE\nTrain Epoch: 1 [0/60000 \
-               (0%)]\tloss=2.3000\nTrain Epoch: 2 [640/60000 (1%)]\tloss=2.2\n";
+               eth0:10.0.0.1<0>\n\
+               pytorch-mnist-master-0:7:7 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 busId \
+               70 - Init COMPLETE\n\
+               Train Epoch: 1 [0/60000 (0%)]\tloss=2.3000\n\
+               Train Epoch: 2 [640/60000 (1%)]\tloss=2.2\n";
     assert_eq!(told(pod, &expected()), (Proven::Proven, vec![]));
     let alone = pod.replace("nranks 2", "nranks 1");
     assert_eq!(
@@ -103,8 +105,7 @@ fn a_network_that_was_chosen_proves_nothing_until_something_went_over_it() {
         nothing_came,
         "all channels are within the host"
     );
-    let perftest = "#bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n 65536 \
-                    9000 96.9 96.9 0.18\n";
+    let perftest = "#bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n 65536 9000 96.9 96.9 0.18\n";
     assert!(of(perftest).perftest.is_some());
     assert_eq!(
         told(&format!("{met}{perftest}"), &expected()),
@@ -122,8 +123,10 @@ fn logs_that_were_posted() {
         vec![("transport", CheckVerdict::Unknown, "RW1203")],
     );
     let loopback = "gpu-01:9:10 [0] NCCL INFO Channel 01 : 2[c7000] -> 0[87000] [receive] via \
-                    NET/IB/5/GDRDMA\ngpu-01:9:12 [2] NCCL INFO Channel 01 : 2[c7000] -> 0[87000] \
-                    [send] via NET/IB/2/GDRDMA\ngpu-01:9:12 [2] NCCL INFO Connected all rings\n";
+                    NET/IB/5/GDRDMA\n\
+                    gpu-01:9:12 [2] NCCL INFO Channel 01 : 2[c7000] -> 0[87000] [send] via \
+                    NET/IB/2/GDRDMA\n\
+                    gpu-01:9:12 [2] NCCL INFO Connected all rings\n";
     assert_eq!(
         told(loopback, &expected()).0,
         one_host.0,
@@ -139,26 +142,28 @@ fn logs_that_were_posted() {
         check_nccl_log(&of(old), &expected()).transport,
         Transport::Infiniband
     );
-    let plugin = "a:1:1 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>\nb:1:1 [0] NCCL INFO \
-                  NET/Socket : Using [0]eth0:10.0.0.2<0>\na:1:1 [0] NCCL INFO Ring 00 : 7 -> 8 \
-                  [receive] via NET/AWS Libfabric/0\n";
+    let plugin = "a:1:1 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>\n\
+                  b:1:1 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.2<0>\n\
+                  a:1:1 [0] NCCL INFO Ring 00 : 7 -> 8 [receive] via NET/AWS Libfabric/0\n";
     assert_eq!(
         check_nccl_log(&of(plugin), &expected()).transport,
         Transport::Plugin
     );
 
-    let alone = "l20:3:9 [0] NCCL INFO NET/IB : No device found.\nl20:3:9 [0] NCCL INFO Using \
-                 network Socket\nl20:3:9 [0] NCCL INFO comm 0x1 rank 0 nranks 1 cudaDev 0 busId \
-                 3000 - Init COMPLETE\n";
+    let alone = "l20:3:9 [0] NCCL INFO NET/IB : No device found.\n\
+                 l20:3:9 [0] NCCL INFO Using network Socket\n\
+                 l20:3:9 [0] NCCL INFO comm 0x1 rank 0 nranks 1 cudaDev 0 busId 3000 - Init \
+                 COMPLETE\n";
     assert_eq!(
         told(alone, &expected()),
         one_host,
         "nothing goes between hosts"
     );
-    let listed = "# Using devices\n#  Rank  0 Group  0 Pid 390292 on        l20 device  0 \
-                  [0000:03:00] NVIDIA L20\n#  Rank  1 Group  0 Pid 390292 on        l20 device  1 \
-                  [0000:03:01] NVIDIA L20\nl20:390292:390298 [0] NCCL INFO NET/IB : No device \
-                  found.\nl20:390292:390298 [0] NCCL INFO Using network Socket\n";
+    let listed = "# Using devices\n\
+                  #  Rank  0 Group  0 Pid 390292 on        l20 device  0 [0000:03:00] NVIDIA L20\n\
+                  #  Rank  1 Group  0 Pid 390292 on        l20 device  1 [0000:03:01] NVIDIA L20\n\
+                  l20:390292:390298 [0] NCCL INFO NET/IB : No device found.\n\
+                  l20:390292:390298 [0] NCCL INFO Using network Socket\n";
     assert_eq!(
         told(listed, &expected()).1[0],
         one_host.1[0],
@@ -166,8 +171,9 @@ fn logs_that_were_posted() {
     );
 
     let deviation = "#       size         count    type   redop     time   algbw   busbw  error     \
-                     time   algbw   busbw  error\n1048576        262144   float     sum   1035.3    \
-                     1.01    1.90  5e-07    643.4    1.63    3.06  5e-07\n";
+                     time   algbw   busbw  error\n\
+                     1048576        262144   float     sum   1035.3    1.01    1.90  5e-07    \
+                     643.4    1.63    3.06  5e-07\n";
     let run = |end: &str| {
         of(&format!(
             "{deviation} Out of bounds values : {end}\n Avg bus bandwidth    : 2.48\n"
@@ -190,11 +196,12 @@ fn logs_that_were_posted() {
 fn what_nccl_says_of_nodes_goes_before_what_is_concluded() {
     let log = |nodes: u32, channel: &str| {
         format!(
-            "gpu-01:7:7 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE ; OOB \
-             eth0:10.0.0.1<0>\ngpu-01:7:7 [0] NCCL INFO comm 0x1 rank 0 nRanks 8 nNodes {nodes} \
-             localRanks {} localRank 0 MNNVL 0\n{channel}gpu-01:7:7 [0] NCCL INFO ncclCommInitRank \
-             comm 0x1 rank 0 nranks 8 cudaDev 0 busId 70 commId 0x9 - Init COMPLETE\nTrain Epoch: \
-             1 [0/60000 (0%)]\tloss=2.3000\n",
+            "gpu-01:7:7 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE ; OOB eth0:10.0.0.1<0>\n\
+             gpu-01:7:7 [0] NCCL INFO comm 0x1 rank 0 nRanks 8 nNodes {nodes} localRanks {} \
+             localRank 0 MNNVL 0\n\
+             {channel}gpu-01:7:7 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 0 nranks 8 cudaDev 0 \
+             busId 70 commId 0x9 - Init COMPLETE\n\
+             Train Epoch: 1 [0/60000 (0%)]\tloss=2.3000\n",
             8 / nodes
         )
     };
@@ -227,8 +234,8 @@ fn what_nccl_says_of_nodes_goes_before_what_is_concluded() {
 
 #[test]
 fn a_rank_that_found_no_device_has_tcp_alone() {
-    let lost = "gpu-03:9:9 [0] NCCL INFO NET/IB : No device found.\ngpu-03:9:9 [0] NCCL INFO \
-                ncclCommInitRank comm 0x1 rank 4 nranks 5 - Init START\n";
+    let lost = "gpu-03:9:9 [0] NCCL INFO NET/IB : No device found.\n\
+                gpu-03:9:9 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 4 nranks 5 - Init START\n";
     let proof = check_nccl_log(
         &of(&format!("{}{lost}", samples::render_job_log())),
         &expected(),

@@ -185,8 +185,9 @@ fn what_cannot_be_is_refused_with_its_code() {
             text: text.to_owned(),
         })
     };
-    let private = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n-----BEGIN PGP PRIVATE KEY \
-                   BLOCK-----\n-----END PGP PUBLIC KEY BLOCK-----";
+    let private = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\
+                   -----BEGIN PGP PRIVATE KEY BLOCK-----\n\
+                   -----END PGP PUBLIC KEY BLOCK-----";
     for (request, code, words) in [
         (
             ImageRequest {

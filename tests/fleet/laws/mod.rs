@@ -135,8 +135,8 @@ fn law<T: DeserializeOwned + Serialize + Debug>(
         Err(TestError::Fail(why, case)) => {
             let case = serde_json::to_string(&case).unwrap();
             panic!(
-                "{why}\nagain: RAILWRIGHT_CASE='{case}' cargo test --test fleet {name} -- \
-                 --nocapture\n"
+                "{why}\n\
+                 again: RAILWRIGHT_CASE='{case}' cargo test --test fleet {name} -- --nocapture\n"
             )
         }
         Err(other) => panic!("{other}"),

@@ -146,9 +146,12 @@ fn a_large_spec_is_judged_by_sorts_of_hosts() {
         codes(&judgement)
     );
     // a rule that looks at what differs everywhere cannot be asked of each two
-    let text = "family: site\nsummary: ours\nrules:\n- { code: ZZ0002, title: t, severity: error, \
-                each: pair, when: 'host.kernel == \"x\" and other.kernel == \"y\"', at: \
-                host.kernel, says: s, means: m, mend: n, source: s, passes: {}, fails: {} }\n";
+    let text = "family: site\n\
+                summary: ours\n\
+                rules:\n\
+                - { code: ZZ0002, title: t, severity: error, each: pair, when: 'host.kernel == \
+                \"x\" and other.kernel == \"y\"', at: host.kernel, says: s, means: m, mend: n, \
+                source: s, passes: {}, fails: {} }\n";
     let own = rules::load_rules("own", [("site.yaml".to_owned(), text.to_owned())])
         .map_err(|problems| problems.diagnostics)
         .unwrap();
@@ -212,9 +215,12 @@ fn a_waiver_covers_what_it_names_until_its_last_day() {
 fn rules_of_ones_own_are_checked_like_shipped_ones() {
     let rule = |more: &str| {
         format!(
-            "family: site\nsummary: ours\nrules:\n- {{ code: ZZ0001, title: t, severity: error, \
-             when: 'fabric.mtu is defined and fabric.mtu < 4200', at: fabric.mtu, says: 'mtu {{{{ \
-             fabric.mtu }}}}', means: m, mend: n, source: s, passes: {{}}, fails: {{}}{more} }}\n"
+            "family: site\n\
+             summary: ours\n\
+             rules:\n\
+             - {{ code: ZZ0001, title: t, severity: error, when: 'fabric.mtu is defined and \
+             fabric.mtu < 4200', at: fabric.mtu, says: 'mtu {{{{ fabric.mtu }}}}', means: m, mend: \
+             n, source: s, passes: {{}}, fails: {{}}{more} }}\n"
         )
     };
     let load = |text: String| {
@@ -282,10 +288,7 @@ fn the_cases_of_all_own_rules_share_an_allowance() {
         .unwrap();
     let rule = |n: usize| {
         format!(
-            "  - code: XA{n:04}\n    title: t\n    severity: warning\n    when: fabric.mtu == \
-             1500\n    at: fabric.mtu\n    says: 'a {{{{ range(end=20000) | sort | length }}}}'\n    \
-             means: m\n    mend: 'b {{{{ range(end=20000) | sort | length }}}}'\n    source: s\n    \
-             passes: {{ fabric: {{ mtu: 9000 }} }}\n    fails: {{ fabric: {{ mtu: 1500 }} }}\n"
+            "  - code: XA{n:04}\n    title: t\n    severity: warning\n    when: fabric.mtu == 1500\n    at: fabric.mtu\n    says: 'a {{{{ range(end=20000) | sort | length }}}}'\n    means: m\n    mend: 'b {{{{ range(end=20000) | sort | length }}}}'\n    source: s\n    passes: {{ fabric: {{ mtu: 9000 }} }}\n    fails: {{ fabric: {{ mtu: 1500 }} }}\n"
         )
     };
     let text = format!(

@@ -97,8 +97,11 @@ const SOUND: &str =
 
 #[test]
 fn a_line_is_a_cable_or_as_many_as_its_node_sets() {
-    let text = "# rack 1\n\ngpu01 , ens0f0np0,leaf1,Ethernet0\r\n  # \
-                again\n\"gpu[02,04]\",ens0f0np0,leaf1,\"Ethernet[4,8]\"\nleaf1,Ethernet[120-124/4],spine1,Eth1/[1-2]\n";
+    let text = "# rack 1\n\
+                \n\
+                gpu01 , ens0f0np0,leaf1,Ethernet0\r\n  # again\n\
+                \"gpu[02,04]\",ens0f0np0,leaf1,\"Ethernet[4,8]\"\n\
+                leaf1,Ethernet[120-124/4],spine1,Eth1/[1-2]\n";
     let loaded = with(text).unwrap();
     assert_eq!(
         cables(&loaded.cabling.unwrap()),
@@ -411,9 +414,12 @@ proptest! {
 fn ports_are_called_as_their_switches_call_them() {
     let mistakes = |os: &str, lines: &str| {
         let spec = format!(
-            "cluster: c\nfabric: {{ kind: rocev2 }}\nssh: {{ user: root }}\nnodes: [{{ name: \
-             'gpu[01-04]', nics: {{ model: soft-roce, netdev: ens1 }} }}]\nswitches:\n  - {{ name: \
-             'leaf[1-2]', {os} }}\n  - {{ name: other, os: sonic }}\ncabling: cabling.csv\n"
+            "cluster: c\n\
+             fabric: {{ kind: rocev2 }}\n\
+             ssh: {{ user: root }}\n\
+             nodes: [{{ name: 'gpu[01-04]', nics: {{ model: soft-roce, netdev: ens1 }} }}]\n\
+             switches:\n  - {{ name: 'leaf[1-2]', {os} }}\n  - {{ name: other, os: sonic }}\n\
+             cabling: cabling.csv\n"
         );
         let loaded = spec::load_spec(vec![SourceFile {
             name: "c.yaml".to_owned(),

@@ -10,13 +10,15 @@ fn files_are_joined_by_top_level_key() {
     let loaded = load_spec(vec![
         file(
             "inv/b.yaml",
-            "nodes: [{ name: 'b[1-2]' }]\nmodules: { y: { enabled: true } }\nfabric: \
-             { kind: rocev2 }\n",
+            "nodes: [{ name: 'b[1-2]' }]\n\
+             modules: { y: { enabled: true } }\n\
+             fabric: { kind: rocev2 }\n",
         ),
         file(
             "inv/a.yaml",
-            "cluster: lab\nnodes:\n  - name: a1\n    labels: { rack: 1, \"a.b\": x }\nmodules: { \
-             x: { enabled: false } }\n",
+            "cluster: lab\n\
+             nodes:\n  - name: a1\n    labels: { rack: 1, \"a.b\": x }\n\
+             modules: { x: { enabled: false } }\n",
         ),
     ])
     .unwrap();
@@ -71,11 +73,9 @@ fn a_host_is_the_node_that_its_kubelet_makes_of_its_name() {
 fn hosts_get_their_rails_and_their_way_of_access() {
     let loaded = load_spec(vec![file(
         "a.yaml",
-        "cluster: lab\nssh: \
-         { user: deploy, host_keys: keys, identities: [id], jump: [j] }\nnodes:\n  - name: \
-         n[1-2]\n    nics: { model: C, rails: 2, netdev: 'e{rail}', address: \
-         '10.{rail}.0.{index}/24' }\n    kubernetes_node: 'cn-{name}.{index}'\n    ssh: { port: \
-         2222, address: '{name}.mgmt', identities: [own] }\n  - { name: login }\n",
+        "cluster: lab\n\
+         ssh: { user: deploy, host_keys: keys, identities: [id], jump: [j] }\n\
+         nodes:\n  - name: n[1-2]\n    nics: { model: C, rails: 2, netdev: 'e{rail}', address: '10.{rail}.0.{index}/24' }\n    kubernetes_node: 'cn-{name}.{index}'\n    ssh: { port: 2222, address: '{name}.mgmt', identities: [own] }\n  - { name: login }\n",
     )])
     .unwrap();
     insta::assert_debug_snapshot!((&loaded.hosts[1], &loaded.hosts[2].ssh), @r#"
@@ -162,9 +162,11 @@ fn hosts_get_their_rails_and_their_way_of_access() {
 fn what_a_group_says_is_kept_once_for_all_its_names() {
     let loaded = load_spec(vec![file(
         "a.yaml",
-        "cluster: lab\nssh: { user: root, identities: [i], jump: [j] }\nnodes:\n  - name: n[1-2]\n    \
-         nics: { model: C, rails: 2, netdev: 'e{rail}', firmware: { settings: { SRIOV_EN: 1 } } \
-         }\nswitches: [{ name: 'leaf[1-2]', os: sonic, ports: 'Ethernet[0-4/4]', ssh: {} }]\n",
+        "cluster: lab\n\
+         ssh: { user: root, identities: [i], jump: [j] }\n\
+         nodes:\n  - name: n[1-2]\n    nics: { model: C, rails: 2, netdev: 'e{rail}', firmware: { settings: { SRIOV_EN: 1 } \
+         } }\n\
+         switches: [{ name: 'leaf[1-2]', os: sonic, ports: 'Ethernet[0-4/4]', ssh: {} }]\n",
     )])
     .unwrap();
     let of_hosts: Vec<&HostSsh> = loaded

@@ -78,8 +78,8 @@ fn what_yaml_allows_and_a_spec_does_not() {
         ),
         (
             "cluster: \"a\\eb\"",
-            "RW0101 the text holds a control character 1:10 (by an escape in here)\nRW0121 \
-             `a\u{fffd}b` cannot be a cluster's name 1:10 (not a name)",
+            "RW0101 the text holds a control character 1:10 (by an escape in here)\n\
+             RW0121 `a\u{fffd}b` cannot be a cluster's name 1:10 (not a name)",
         ),
         (
             "cluster: a # \u{1b}[31m",
@@ -289,11 +289,14 @@ fn wrong_values_are_pointed_at() {
 
 #[test]
 fn all_errors_of_all_files_come_at_once() {
-    let a = "cluster: lab\nfabric: { mtu: x, knid: none, lossless: { dscp: 26, cnp: \
-             { priorty: 6, dscp: no } } }\nnodes:\n  - name: n1\n    oss: debian-12\n    gpu: \
-             { count: many }\n  - os: debian-12\n";
-    let b = "cluster: other\nmodules: { x: { enabled: yes, parameters: \
-             { any: yes, thing: [1, 0644, 1.5, true] } } }\nnodes:\n  - 3\n";
+    let a = "cluster: lab\n\
+             fabric: { mtu: x, knid: none, lossless: { dscp: 26, cnp: { priorty: 6, dscp: no } } \
+             }\n\
+             nodes:\n  - name: n1\n    oss: debian-12\n    gpu: { count: many }\n  - os: debian-12\n";
+    let b = "cluster: other\n\
+             modules: { x: { enabled: yes, parameters: { any: yes, thing: [1, 0644, 1.5, true] } } \
+             }\n\
+             nodes:\n  - 3\n";
     insta::assert_snapshot!(outcome(&[("b.yaml", b), ("a.yaml", a), ("c.yaml", "cluster: [")]), @r#"
     RW0106 `mtu` wants a whole number, not negative 2:16 (found `x`)
     RW0105 unknown key `knid` 2:19 (did you mean `kind`?)
@@ -313,9 +316,8 @@ fn all_errors_of_all_files_come_at_once() {
 
 #[test]
 fn aliases_and_merge_keys_keep_their_places() {
-    let text = "cluster: a\nnodes:\n  - &base\n    name: n1\n    nics: &nics \
-                { model: C, netdev: e0, rails: x }\n  - { name: n2, nics: *nics }\n  - <<: *base\n    \
-                name: n3\n";
+    let text = "cluster: a\n\
+                nodes:\n  - &base\n    name: n1\n    nics: &nics { model: C, netdev: e0, rails: x }\n  - { name: n2, nics: *nics }\n  - <<: *base\n    name: n3\n";
     insta::assert_snapshot!(one(text), @r#"
     RW0106 `rails` wants a whole number, not negative 5:48 (found `x`)
     "#);
@@ -377,8 +379,8 @@ fn nearly_a_spec() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn no_text_panics(noise in ".{0,60}", text in nearly_a_spec()) {
-        for text in [noise, text.clone(), format!("cluster: a\nnodes:\n  - name: n[1-2]\n    \
-                                                   {text}")] {
+        for text in [noise, text.clone(), format!("cluster: a\n\
+                                                   nodes:\n  - name: n[1-2]\n    {text}")] {
             if let Err(problems) = load_spec(vec![file("a.yaml", &text)]) {
                 prop_assert!(!problems.diagnostics.is_empty());
                 for label in problems.diagnostics.iter().flat_map(|d| &d.labels) {

@@ -262,13 +262,13 @@ fn nothing_is_blamed_for_what_did_not_decode() {
     // The kind is mistyped, so that it is not RoCEv2 says nothing yet; the node-set is wrong for
     // itself.
     check(
-        "fabric: { kind: rocev3, lossless: { priority: 3, dscp: 26 } }\nnodes: \
-         [{ name: 'n[2-1]', oss: x }]",
+        "fabric: { kind: rocev3, lossless: { priority: 3, dscp: 26 } }\n\
+         nodes: [{ name: 'n[2-1]', oss: x }]",
         &[("RW0108", "rocev3"), ("RW0110", "2-1"), ("RW0105", "oss")],
     );
     check(
-        "secrets: { t: { env: [] } }\nrepositories: \
-         [{ name: a, key: k, url: 'https://x/', suite: [], components: [main] }]",
+        "secrets: { t: { env: [] } }\n\
+         repositories: [{ name: a, key: k, url: 'https://x/', suite: [], components: [main] }]",
         &[("RW0106", "["), ("RW0106", "[")],
     );
 }
@@ -277,8 +277,8 @@ fn nothing_is_blamed_for_what_did_not_decode() {
 fn kubernetes() {
     check(
         "kubernetes: \
-         { name: prod, kubeconfig: ~/.kube/config, context: admin@prod, platform: ack-managed }\nnodes: \
-         [{ name: n1 }]",
+         { name: prod, kubeconfig: ~/.kube/config, context: admin@prod, platform: ack-managed }\n\
+         nodes: [{ name: n1 }]",
         &[],
     );
     check("kubernetes: {}\nnodes: [{ name: n1 }]", &[]);
@@ -317,8 +317,8 @@ fn kubernetes() {
 fn pools_of_rdma_devices() {
     let spec = |rdma: &str| {
         format!(
-            "kubernetes: {{ rdma: {{ {rdma} }} }}\nnodes: [{{ name: 'n[1-2]', nics: {{ model: C, \
-             rails: 4, netdev: 'ens{{rail}}' }} }}]"
+            "kubernetes: {{ rdma: {{ {rdma} }} }}\n\
+             nodes: [{{ name: 'n[1-2]', nics: {{ model: C, rails: 4, netdev: 'ens{{rail}}' }} }}]"
         )
     };
     check(
@@ -401,8 +401,9 @@ fn platforms() {
 fn owners() {
     let spec = |group: &str, more: &str| {
         format!(
-            "fabric: {{ kind: erdma }}\nkubernetes: {{ platform: ack-managed, erdma: {{}} \
-             }}\nnodes: [{{ name: n1{group} }}]{more}"
+            "fabric: {{ kind: erdma }}\n\
+             kubernetes: {{ platform: ack-managed, erdma: {{}} }}\n\
+             nodes: [{{ name: n1{group} }}]{more}"
         )
     };
     check(&spec("", ""), &[]);
@@ -430,8 +431,10 @@ fn owners() {
     );
     let operator = |group: &str, module: &str| {
         format!(
-            "fabric: {{ kind: rocev2 }}\nkubernetes: {{}}\nnodes: [{{ name: n1{group} \
-             }}]\nmodules: {{ {module}, enabled: true }} }}"
+            "fabric: {{ kind: rocev2 }}\n\
+             kubernetes: {{}}\n\
+             nodes: [{{ name: n1{group} }}]\n\
+             modules: {{ {module}, enabled: true }} }}"
         )
     };
     let (network, gpu) = (
@@ -476,8 +479,9 @@ fn owners() {
     );
     let mtus = |fabric: &str, agent: &str| {
         format!(
-            "fabric: {{ kind: erdma{fabric} }}\nkubernetes: {{ platform: ack-managed, erdma: {{ \
-             {agent} }} }}\nnodes: [{{ name: n1, nics: {{ model: eRDMA, netdev: eth1 }} }}]"
+            "fabric: {{ kind: erdma{fabric} }}\n\
+             kubernetes: {{ platform: ack-managed, erdma: {{ {agent} }} }}\n\
+             nodes: [{{ name: n1, nics: {{ model: eRDMA, netdev: eth1 }} }}]"
         )
     };
     check(
@@ -486,9 +490,10 @@ fn owners() {
     );
     check(&mtus(", mtu: 8500", "jumbo_mtu: 8500"), &[]);
     check(&mtus("", "jumbo_mtu: 8500"), &[]);
-    let both = "fabric: { kind: erdma }\nkubernetes: { platform: ack-managed, erdma: {}, rdma: { \
-                resources: { a: rail 0 } } }\nnodes: [{ name: n1, nics: \
-                { model: eRDMA, netdev: eth1 } }]";
+    let both = "fabric: { kind: erdma }\n\
+                kubernetes: { platform: ack-managed, erdma: {}, rdma: { resources: { a: rail 0 } } \
+                }\n\
+                nodes: [{ name: n1, nics: { model: eRDMA, netdev: eth1 } }]";
     check(both, &[("RW0146", "rdma")]);
 }
 

@@ -59,9 +59,10 @@ pub fn edit_script(edits: &[CumulusEdit]) -> String {
         .collect();
     let patch = |(n, document): (usize, serde_json::Value)| {
         format!(
-            "printf %s {document} >\"$d/{n}.yaml\" || exit 74\no=$(nv config patch \"$d/{n}.yaml\" \
-             </dev/null 2>&1) && case $o in *Error*) false ;; esac || drop 65 \"Cumulus Linux does \
-             not take the change, and nothing was changed: $(last \"$o\")\"\n",
+            "printf %s {document} >\"$d/{n}.yaml\" || exit 74\n\
+             o=$(nv config patch \"$d/{n}.yaml\" </dev/null 2>&1) && case $o in *Error*) false ;; \
+             esac || drop 65 \"Cumulus Linux does not take the change, and nothing was changed: \
+             $(last \"$o\")\"\n",
             document = quote_for_shell(&document.to_string())
         )
     };
@@ -141,8 +142,9 @@ pub fn ports_of(edits: &[CumulusEdit]) -> BTreeSet<&str> {
 pub fn save_script() -> String {
     format!(
         "{SAY}{LAST_LINES}command -v nv >/dev/null || say {UNAVAILABLE} 'nv of Cumulus Linux is \
-         not on this host'\no=$(nv config save </dev/null 2>&1) && case $o in *Error*) false ;; \
-         esac || say 1 \"nv config save failed: $(last \"$o\")\"\n"
+         not on this host'\n\
+         o=$(nv config save </dev/null 2>&1) && case $o in *Error*) false ;; esac || say 1 \"nv \
+         config save failed: $(last \"$o\")\"\n"
     )
 }
 
@@ -150,8 +152,8 @@ pub fn save_script() -> String {
 /// whole revision where all of it is saved.
 pub fn keep_script(name: &str) -> String {
     format!(
-        "nv config show -r applied -o json | {} >\"$k/{name}\" && [ -s \"$k/{name}\" ] || exit \
-         74\na=$(nv config show -r applied -o json); [ \"$a\" != \"$(nv config show -r startup -o \
+        "nv config show -r applied -o json | {} >\"$k/{name}\" && [ -s \"$k/{name}\" ] || exit 74\n\
+         a=$(nv config show -r applied -o json); [ \"$a\" != \"$(nv config show -r startup -o \
          json)\" ] || printf '%s\\n' \"$a\" >\"$k/{name}.saved\"",
         render_cumulus_python_call("read")
     )

@@ -118,8 +118,8 @@ fn render_queue_word_question(edits: &[EosEdit], texts: &[String]) -> String {
     });
     match queue {
         Some((interface, queue)) if texts.iter().any(|text| text.contains(ANY_QUEUE)) => format!(
-            "q=tx-queue; o=$(cli \"configure session $n\n\"{enter}); refused \"$o\" || \
-             q=uc-tx-queue\n",
+            "q=tx-queue; o=$(cli \"configure session $n\n\
+             \"{enter}); refused \"$o\" || q=uc-tx-queue\n",
             enter = quote_for_shell(&format!("{interface}\nuc-tx-queue{queue}\n"))
         ),
         _ => String::new(),

@@ -79,8 +79,9 @@ fn ports_of(edits: &[SonicEdit]) -> BTreeSet<&str> {
 pub fn save_script() -> String {
     format!(
         "{SAY}command -v config >/dev/null || say {UNAVAILABLE} 'config of SONiC is not on this \
-         host'\no=$(config save -y </dev/null 2>&1) || say 1 \"config save failed: $(printf %s \
-         \"$o\" | tail -n 3 | tr '\\n' ' ')\"\n"
+         host'\n\
+         o=$(config save -y </dev/null 2>&1) || say 1 \"config save failed: $(printf %s \"$o\" | \
+         tail -n 3 | tr '\\n' ' ')\"\n"
     )
 }
 

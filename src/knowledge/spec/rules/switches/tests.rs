@@ -113,9 +113,10 @@ fn a_switch_is_one_device() {
 
 #[test]
 fn a_switch_is_written_as_it_is_read() {
-    let text = "cluster: c\nswitches: [{ name: s1, os: eos, role: spine, dscp: { 26: 3, 48: 6 }, \
-                ecn: { min_bytes: 1, max_bytes: 2 }, watchdog: { action: forward }, maintenance: \
-                true }]\n";
+    let text = "cluster: c\n\
+                switches: [{ name: s1, os: eos, role: spine, dscp: { 26: 3, 48: 6 }, ecn: \
+                { min_bytes: 1, max_bytes: 2 }, watchdog: { action: forward }, maintenance: true \
+                }]\n";
     let loaded = load_spec(vec![SourceFile {
         name: "c.yaml".into(),
         text: text.into(),

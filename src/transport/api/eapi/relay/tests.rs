@@ -51,7 +51,8 @@ fn output_complaints_and_status_come_back_as_they_are() {
     // What forges an answer, what is no text, what is longer than a slice, and quotes of all kinds.
     let script = format!(
         "echo '@{0} 0 5 5'; printf '\\000\\377'; head -c 1500000 /dev/zero | tr '\\0' x; echo \
-         \"it's\" >&2; echo '@{0} done' >&2; exit 7\n# {1}",
+         \"it's\" >&2; echo '@{0} done' >&2; exit 7\n\
+         # {1}",
         relay.nonce,
         "é'\\".repeat(4000)
     );
