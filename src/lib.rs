@@ -54,6 +54,7 @@
 //!   did not go, from its log, layer by layer.
 //! - `apply`: the scheduler (a pure state machine), the executor, reboots, gates, resume.
 //! - `drift`: what is no longer as it was applied, by plane.
+//! - `session`: an inventory, opened, observed and planned, as types: the program as a library.
 //! - `report`: every screen, as text and JSON. `lab`: a small RDMA cluster of virtual machines.
 //! - `cli`, of the program itself: one file a command.
 

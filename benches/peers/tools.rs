@@ -2,9 +2,8 @@
 //! the first of the hosts.
 
 use crate::hosts::Hosts;
-use railwright::cli::pipeline::{ObservationSource, prepare_inventory};
-use railwright::cli::question::build_observation_request;
 use railwright_resource::{Read, program};
+use railwright_session::SessionRequest;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -288,13 +287,13 @@ pub fn lay_out(hosts: &Hosts, count: usize) {
 
 /// The program that `railwright plan` sends to each of these hosts.
 fn the_program(inventory: &Path) -> String {
-    let Ok(prepared) = prepare_inventory(inventory, &ObservationSource::Nobody) else {
+    let Ok(session) = SessionRequest::of_spec_alone().open(inventory) else {
         panic!("the inventory of the comparison is right")
     };
-    let Ok(question) = build_observation_request(&prepared) else {
+    let Ok(question) = session.build_observation_request() else {
         panic!("nothing is remembered of the hosts")
     };
-    let requests = question.requests(&prepared);
+    let requests = question.requests(&session);
     let mut reads: BTreeSet<Read> = requests
         .first()
         .expect("a host")

@@ -1,6 +1,6 @@
 //! What a run needs besides its plan, and what it tells while it goes on.
 
-use super::gate::{GateResult, Gatekeeper};
+use super::gatekeeper::{GateResult, Gatekeeper};
 use super::trouble::LockedTarget;
 use railwright_base::{Digest, Target};
 use railwright_plan::RolloutPolicy;

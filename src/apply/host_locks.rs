@@ -2,9 +2,9 @@
 //! silent taken over, and let go after its last.
 
 use super::context::Context;
-use super::idle::Busy;
 use super::locks::HeldLock;
 use super::preflight::{HostNow, connect_target};
+use super::running_steps::Busy;
 use super::trouble::{self, LockedTarget, NextCommands};
 use super::unready::Unready;
 use railwright_base::Diagnostic;

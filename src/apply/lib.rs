@@ -1,16 +1,26 @@
 //! Carries out a plan: a pure scheduler decides what may start, the executor does it and journals
 //! it, and what a crash or an interruption left open is found out again by `resume`.
 //!
-//! `refusal` looks at the plan (`wished`: at what it does; `frame`: at what holds its steps
-//! together) and `preflight` at the hosts before anything is changed (`idle`: nothing of an earlier
-//! run goes on there); `scheduler` (over `steps`) says what may start; `change` and `reboot` carry
-//! out one step each, judged by `precondition`, `by_hand` proves what a person does, `drain` and
-//! `uncordon` (over `cluster_node`) empty a node of a Kubernetes cluster and give it back; `run`
-//! begins (`run_history`: what earlier parts of it and earlier runs left), `turn` is the loop
-//! between them, told by `watch` of the time and of orders and by `lookout` who else is out of
-//! service, while `heart` keeps its locks alive (`host_locks` takes them and lets them go, `locks`
-//! shows them and takes them away); `status` and `estimate` say how it stands; `resume` goes on
-//! with a run that was left, `return_to_service` records that somebody takes a host as in service.
+//! Before a run: `refusal` looks at the plan (`plan_authorization`: at what it does;
+//! `plan_integrity`: at what holds its steps together), `preflight` at the hosts (`running_steps`:
+//! nothing of an earlier run goes on there), `host_locks` takes their locks, and `run` begins
+//! (`run_history`: what earlier parts of it and earlier runs left).
+//!
+//! During it: `turn` is the loop between the pure `scheduler` (over `steps`) and the tasks. `change`
+//! and `reboot` carry out one step each, judged by `precondition`; `by_hand` proves what a person
+//! does; `drain` and `uncordon` (over `cluster_node`) empty a node of a Kubernetes cluster and give
+//! it back. `watch` tells the time and orders, `outage_check` who else is out of service, and
+//! `heartbeat` keeps the locks.
+//!
+//! **Whether a host may be disturbed now** is decided in four places, one after the other:
+//! `scheduler/admission` (`max_unavailable`, with what `outage_check` found), `watch` (the window),
+//! `occupied` (its node is empty), and on the host itself, where each script checks lock and fencing
+//! token (`render_lock_check` of `transport/target_state_script`). What a gate found is judged in
+//! `scheduler/step_outcome`; the gate itself is behind `gatekeeper`.
+//!
+//! After it: `status` and `estimate` say how it stands; `resume` goes on with a run that was left,
+//! `return_to_service` records that somebody takes a host as in service; `locks` shows locks and
+//! takes them away.
 
 mod access;
 mod by_hand;
@@ -19,15 +29,15 @@ mod cluster_node;
 pub mod context;
 mod drain;
 pub mod estimate;
-pub mod frame;
-pub mod gate;
-mod heart;
+pub mod gatekeeper;
+mod heartbeat;
 mod host_locks;
-pub mod idle;
 pub mod locks;
-mod lookout;
 mod occupied;
+mod outage_check;
 mod outcome;
+mod plan_authorization;
+pub mod plan_integrity;
 pub mod precondition;
 pub mod preflight;
 pub mod reboot;
@@ -37,6 +47,7 @@ pub mod resume;
 mod return_to_service;
 pub mod run;
 mod run_history;
+pub mod running_steps;
 pub mod scheduler;
 #[cfg(test)]
 mod scheduler_tests;
@@ -50,11 +61,10 @@ mod turn;
 mod uncordon;
 pub mod unready;
 mod watch;
-mod wished;
 
 pub use context::{Context, DesiredSpec, EventSink, ExecutionOptions, RunEvent};
 pub use estimate::{Estimate, Past};
-pub use gate::{GateResult, Gatekeeper};
+pub use gatekeeper::{GateResult, Gatekeeper};
 pub use outcome::{ApplyOutcome, RunExitClass, StepCounts};
 pub use resume::{Decisions, resume_run};
 pub use return_to_service::return_to_service;

@@ -295,7 +295,7 @@ pub(super) async fn append_to_newest_journal(
     entry: JournalEntry,
     lock: &ClusterLock,
     folder: &StateFolder,
-    not_recorded: fn(&str) -> Diagnostic,
+    not_recorded: fn(&JournalError) -> Diagnostic,
 ) -> Result<bool, Diagnostic> {
     let Some(run) = folder.newest_run()? else {
         return Ok(false);
@@ -310,7 +310,7 @@ pub(super) async fn append_to_newest_journal(
         .commit(entry)
         .await
         .map(|()| true)
-        .map_err(|JournalError(reason)| not_recorded(&reason))
+        .map_err(|error| not_recorded(&error))
 }
 
 /// How long after its latest heartbeat a holder is taken for dead, in words.

@@ -4,7 +4,7 @@ use super::access;
 use super::by_hand::may_be_off;
 use super::context::{Context, EventSink, RunEvent};
 use super::host_locks::{NotLocked, release_host_locks, take_lock};
-use super::idle::{Busy, wait_until_idle};
+use super::running_steps::{Busy, wait_until_idle};
 use super::trouble::{self, NextCommands};
 use super::unready::Unready;
 use railwright_base::{Diagnostic, MachineId, Target, TargetKind};

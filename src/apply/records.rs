@@ -4,7 +4,7 @@
 //! before the first step, with the kinds that are coming, now and then between, and at the end.
 //! What a crash leaves unwritten is in the journal, and is written when the run goes on.
 
-use super::gate::GateResult;
+use super::gatekeeper::GateResult;
 use super::shared::{RunContext, lock_ignoring_poison, lost_by};
 use super::trouble;
 use railwright_base::{Diagnostic, Digest, Target, TargetKind, bounded, nodeset};

@@ -2,10 +2,11 @@
 //! over.
 
 use super::context::{Context, EventSink, RunEvent};
-use super::frame::{check_plan_graph, loosened_later};
-use super::heart::Heart;
+use super::heartbeat::Heart;
 use super::host_locks::release_host_locks;
 use super::outcome::ApplyOutcome;
+use super::plan_authorization::find_foreign_steps;
+use super::plan_integrity::{check_plan_graph, loosened_later};
 use super::preflight::{Preflight, PreflightScope, run_preflight};
 use super::refusal;
 use super::resume::Decisions;
@@ -16,7 +17,6 @@ use super::signal::Limits;
 use super::steps::{ScheduledStep, StepRole, build_steps, mark_blocked_steps};
 use super::trouble::{self, NextCommands};
 use super::turn::Turn;
-use super::wished::find_foreign_steps;
 use railwright_base::{Diagnostic, Target};
 use railwright_plan::by_hand::{is_by_hand, release_power_cycles};
 use railwright_plan::{OutageCause, Plan};
@@ -359,10 +359,7 @@ impl PreparedRun {
         let ready = found.ready.clone();
         if let Err(broken) = commit_entries(&shared.journal, entries).await {
             release_host_locks(&ready, &shared.context, &lock.holder).await;
-            return ApplyOutcome::refused(vec![trouble::journal_broken(
-                &broken.to_string(),
-                &shared.next,
-            )]);
+            return ApplyOutcome::refused(vec![trouble::journal_broken(&broken, &shared.next)]);
         }
         (shared.sink)(RunEvent::RunStarted {
             run: shared.run.clone(),

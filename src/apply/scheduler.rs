@@ -15,9 +15,9 @@
 //! `fate` says what becomes of a step that waits for nothing any more, `start` which of them begin,
 //! `outside` who is out of service.
 
-mod fate;
+mod admission;
 mod outside;
-mod start;
+mod step_outcome;
 
 use self::outside::OutageCheckState;
 use super::signal::{GIVEN_UP, History, Limits, SchedulerCommand, Signal};

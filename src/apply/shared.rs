@@ -3,7 +3,7 @@
 
 use super::change::Finish;
 use super::context::{Context, EventSink};
-use super::heart::Heart;
+use super::heartbeat::Heart;
 use super::precondition::collect_member_reads;
 use super::preflight::{HostNow, connect_target};
 use super::records::Records;

@@ -1,6 +1,6 @@
 //! Why a host, a switch or a cluster cannot be worked on in a run.
 
-use super::idle::Busy;
+use super::running_steps::Busy;
 use super::trouble::{self, NextCommands};
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, Target};

@@ -1,9 +1,9 @@
 //! `railwright apply`.
 
-use super::gate::Gate;
-use super::inventory::Inventory;
 use super::nccl::Nccl;
-use super::pipeline::{self, PreparedInventory};
+use super::rollout_gate::Gate;
+use super::session::{check_rules, make_plan, open_session, print_open_run};
+use super::subject::resolve_reached_addresses;
 use super::{CommandFailure, Exit, plan_file, rollout, verification};
 use railwright_apply::{
     self as apply, ApplyOutcome, Context, DesiredSpec, EventSink, ExecutionOptions, RunExitClass,
@@ -13,6 +13,7 @@ use railwright_plan::{Plan, PlanNode, PlanSelection, UnknownFinding};
 use railwright_report as report;
 use railwright_report::apply::{Besides, RunView};
 use railwright_report::document::{self, ApplyRunDocument};
+use railwright_session::{Inventory, Session, SessionRequest, SigningKeys};
 use railwright_system::clock::Clock;
 use railwright_system::{signals, terminal};
 use railwright_transport::{Secrets, TargetContact, new_connector};
@@ -52,15 +53,15 @@ pub struct Apply {
 /// Carries out a plan.
 pub async fn run(arguments: &Apply) -> Result<Exit, CommandFailure> {
     let contact = TargetContact::begin();
-    let (prepared, plan) = load_plan_and_inventory(arguments, contact).await?;
+    let (session, plan) = load_plan_and_inventory(arguments, contact).await?;
     if !arguments.plan.is_file() || !arguments.yes {
         let next = report::plan::PlanNextSteps {
-            time: rollout::render_time_estimate(&prepared, &plan)?,
+            time: rollout::render_time_estimate(&session, &plan)?,
             ..Default::default()
         };
         report::out::print_note(&report::plan::render_plan_screen(&plan, &next));
     }
-    let left = pipeline::tell_left_open(&prepared)?;
+    let left = print_open_run(&session)?;
     if !plan.has_work() {
         let held = plan.nodes.iter().filter(|node| node.held.is_some()).count();
         if !plan.refused.is_empty() {
@@ -72,7 +73,7 @@ pub async fn run(arguments: &Apply) -> Result<Exit, CommandFailure> {
             true => report::out::print_result(&document::render_json_document(
                 &ApplyRunDocument::of(&outcome),
             )),
-            false => report::apply::nothing_done(held, &plan, &prepared.inventory.word)
+            false => report::apply::nothing_done(held, &plan, &session.inventory.word)
                 .iter()
                 .for_each(|text| report::out::print_result(text)),
         }
@@ -88,7 +89,7 @@ pub async fn run(arguments: &Apply) -> Result<Exit, CommandFailure> {
     if let (false, Some(problem)) = (arguments.yes, closed) {
         return Err(CommandFailure::refused(vec![problem]));
     }
-    let nccl = Nccl::of_gate(&prepared.inventory)?;
+    let nccl = Nccl::of_gate(&session.inventory)?;
     // What is only written down is no change that somebody would have to agree to.
     let changes = plan
         .nodes
@@ -98,9 +99,9 @@ pub async fn run(arguments: &Apply) -> Result<Exit, CommandFailure> {
         return Err(CommandFailure::nobody_said_yes());
     }
     let patience = build_execution_options(arguments.parallel, arguments.reboot_limit);
-    let context = build_apply_context(&prepared, contact, prepared.secrets()?, patience, nccl);
+    let context = build_apply_context(&session, contact, session.secrets()?, patience, nccl);
     Ok(
-        follow_run(&plan, &prepared.inventory, arguments.json, |sink| {
+        follow_run(&plan, &session.inventory, arguments.json, |sink| {
             apply::apply_plan(&plan, &context, sink)
         })
         .await,
@@ -119,47 +120,57 @@ fn format_confirmation_prompt(left: Option<String>) -> String {
 async fn load_plan_and_inventory(
     arguments: &Apply,
     contact: TargetContact,
-) -> Result<(PreparedInventory, Plan), CommandFailure> {
+) -> Result<(Session, Plan), CommandFailure> {
     if arguments.plan.is_dir() {
-        let prepared = pipeline::prepare_to_carry_out(&arguments.plan, contact)?;
-        prepared.lawful()?;
+        let session = open_session(
+            &arguments.plan,
+            &SessionRequest::from_targets(contact)
+                .with_keys(SigningKeys::WhereAStepNeedsThem)
+                .to_change_targets(),
+        )?;
+        check_rules(&session)?;
         let selection = PlanSelection {
-            targets: prepared.named(&arguments.target)?,
-            excludes: prepared.named(&arguments.exclude)?,
+            targets: resolve_reached_addresses(&session, &arguments.target)?,
+            excludes: resolve_reached_addresses(&session, &arguments.exclude)?,
         };
-        let (plan, _) = pipeline::plan_inventory(&prepared, selection).await?;
-        return Ok((prepared, plan));
+        let plan = make_plan(&session, selection).await?;
+        return Ok((session, plan));
     }
     // A plan that cannot be trusted is refused like a stale one.
     let plan = plan_file::read_plan(&arguments.plan).map_err(|failure| CommandFailure {
         exit: Exit::Refused,
         ..failure
     })?;
-    let prepared = pipeline::prepare_to_carry_out(Path::new(&plan.inventory.path), contact)?;
-    prepared.may_carry(&plan)?;
-    Ok((prepared, plan))
+    let session = open_session(
+        Path::new(&plan.inventory.path),
+        &SessionRequest::from_targets(contact)
+            .with_keys(SigningKeys::WhereAStepNeedsThem)
+            .to_change_targets(),
+    )?;
+    session.check_plan_keys(&plan)?;
+    Ok((session, plan))
 }
 
 /// What a run needs besides its plan; `nccl` is what its gates ask for besides.
 pub fn build_apply_context(
-    prepared: &PreparedInventory,
+    session: &Session,
     contact: TargetContact,
     secrets: Arc<Secrets>,
     patience: ExecutionOptions,
     nccl: Option<Nccl>,
 ) -> Context {
     let connector = secrets.carried_by(new_connector(contact));
-    let hosts = prepared
+    let hosts = session
         .inventory
         .accesses()
         .map(|access| (access.name.clone(), access))
         .collect();
     Context {
-        folder: prepared.folder.clone(),
+        folder: session.folder.clone(),
         connector: connector.clone(),
         secrets,
         hosts,
-        nodes: prepared
+        nodes: session
             .inventory
             .loaded
             .hosts
@@ -167,14 +178,14 @@ pub fn build_apply_context(
             .map(|host| (host.node.clone(), Target::host(&host.name)))
             .collect(),
         gatekeeper: Arc::new(Gate::new(
-            verification::build_verify_request(prepared),
+            verification::build_verify_request(session),
             connector,
             nccl,
         )),
-        spec_digest: Some(prepared.inventory.loaded.digest.clone()),
+        spec_digest: Some(session.inventory.loaded.digest.clone()),
         wished: Some(Arc::new(DesiredSpec {
-            wishes: prepared.desired.wishes.clone(),
-            rollout: prepared.rollout(),
+            wishes: session.desired.wishes.clone(),
+            rollout: session.rollout(),
         })),
         patience,
         clock: Clock::Real,

@@ -1,7 +1,7 @@
 //! What the commands about cabling share: which hosts are asked, and what they hear.
 
-use super::inventory::Inventory;
-use super::{CommandFailure, pipeline, secrets};
+use super::CommandFailure;
+use super::subject::report_host_without_ssh;
 use railwright_base::suggest::find_nearest_word;
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, nodeset};
@@ -12,6 +12,7 @@ use railwright_observe::{self as observe, HostRequest};
 use railwright_report as report;
 use railwright_resource::switch::SwitchSystem;
 use railwright_resource::{Read, TargetObservation, lldp};
+use railwright_session::{Inventory, secrets};
 use railwright_transport::{HostAccess, TargetContact};
 use railwright_verify::cabling::{DeviceLldpView, Silent, Views};
 use std::collections::BTreeMap;
@@ -74,7 +75,7 @@ pub fn select_rail_hosts<'i>(
             return Err(wrong(format!("{name} is not in the inventory{near}")).into());
         };
         if host.ssh.is_none() {
-            return Err(pipeline::no_ssh(name, &inventory.word).into());
+            return Err(report_host_without_ssh(name, &inventory.word).into());
         }
         hosts.push(host);
     }

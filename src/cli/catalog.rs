@@ -1,12 +1,13 @@
 //! `railwright catalog SORT [NAME]`: what is known of GPUs, NICs, instances, operating systems,
 //! releases, switches, what jobs are run with and what images need, with its sources.
 
-use super::{CommandFailure, Exit, inventory, knowledge::Knowledge};
+use super::{CommandFailure, Exit};
 use railwright_base::Diagnostic;
 use railwright_base::text::one_line;
 use railwright_knowledge::catalog::{Catalog, CatalogEntry, CatalogRow, CatalogTable};
 use railwright_report::knowledge::{render_catalog_entry, render_catalog_table};
 use railwright_report::{document, out};
+use railwright_session::{Knowledge, read_inventory};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -68,7 +69,7 @@ pub enum CatalogCategory {
 /// Prints a category of the catalogue, or one entry of it in full.
 pub fn run(arguments: &CatalogArguments) -> Result<Exit, CommandFailure> {
     let knowledge = match &arguments.inventory {
-        Some(path) => inventory::read_inventory(path)?.knowledge,
+        Some(path) => read_inventory(path)?.knowledge,
         None => Knowledge::read("", &[])?,
     };
     print_category(

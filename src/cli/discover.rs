@@ -1,12 +1,12 @@
 //! `railwright discover cabling`.
 
-use super::inventory::{self, Inventory};
 use super::{CommandFailure, Exit, cables, output};
 use railwright_base::text::{clean_line, format_count, one_line};
 use railwright_base::{Diagnostic, nodeset};
 use railwright_knowledge::spec::cabling::write;
 use railwright_report as report;
 use railwright_report::cabling::document::describe_unseen_nics;
+use railwright_session::{Inventory, read_uncabled};
 use railwright_system::files;
 use railwright_verify::cabling::discover::{DiscoveredCables, discover_cables};
 use railwright_verify::cabling::{CablingNames, Silent, Views};
@@ -65,7 +65,7 @@ pub async fn run(arguments: &DiscoverArguments) -> Result<Exit, CommandFailure> 
     // A file that the spec names and that is not there yet, or is wrong, is what this is to mend.
     let inventory = Inventory {
         read_as: read_as.clone(),
-        ..inventory::read_uncabled(inventory)?
+        ..read_uncabled(inventory)?
     };
     cables::has_lldp(&inventory)?;
     let hosts = cables::select_rail_hosts(&inventory, host.as_deref())?;
@@ -81,10 +81,10 @@ pub async fn run(arguments: &DiscoverArguments) -> Result<Exit, CommandFailure> 
     );
     let is_whole = print_unseen_devices(&inventory, &found, &views);
     if found.cables.is_empty() {
-        return Err(CommandFailure {
-            exit: Exit::Incomplete,
-            ..CommandFailure::from(report_no_cables(&inventory.word, output.as_deref()))
-        });
+        return Err(CommandFailure::with_exit(
+            Exit::Incomplete,
+            report_no_cables(&inventory.word, output.as_deref()),
+        ));
     }
     deliver_cabling_table(&found, output.as_deref())?;
     Ok(if is_whole {

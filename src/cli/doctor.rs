@@ -2,10 +2,11 @@
 
 use super::job::ladder::{self, Trials};
 use super::job::{JobExpectationArguments, JobOutputArguments, JobOutputPiece};
-use super::{CommandFailure, Exit, inventory};
+use super::{CommandFailure, Exit};
 use railwright_jobs::doctor::{self, Doctor, Symptom};
 use railwright_report::job::diagnosis;
 use railwright_report::out;
+use railwright_session::read_inventory;
 use railwright_verify::nccl::Proven;
 
 /// Say why a job did not go: the first cause in its log, layer by layer from the host to the
@@ -48,7 +49,7 @@ pub async fn run(arguments: &DoctorArguments) -> Result<Exit, CommandFailure> {
         .said
         .inventory
         .as_deref()
-        .map(inventory::read_inventory)
+        .map(read_inventory)
         .transpose()?;
     let held = arguments.against.of(&arguments.said, inventory.as_ref())?;
     let mut doctor = Doctor::new(load_shipped_symptoms()?);

@@ -1,11 +1,11 @@
 //! `railwright drift`.
 
-use super::inventory::Inventory;
-use super::pipeline::{self, ObservationSource, PreparedInventory};
+use super::session::{open_session, print_rules_line};
 use super::{CommandFailure, Exit, look, output, watch};
 use railwright_base::text::one_line;
 use railwright_drift::DriftReport;
 use railwright_report::{self as report, drift as told};
+use railwright_session::{Inventory, ObservationSource, Session, SessionRequest};
 use railwright_system::clock::Stopwatch;
 use railwright_transport::TargetContact;
 use std::path::{Path, PathBuf};
@@ -85,19 +85,19 @@ pub async fn run(arguments: &DriftArguments) -> Result<Exit, CommandFailure> {
         arguments.format
     };
     let stopwatch = Stopwatch::start();
-    let prepared = pipeline::prepare_inventory(&arguments.inventory, &source)?
+    let session = open_session(&arguments.inventory, &SessionRequest::new(source.clone()))?
         .read_as(arguments.read_as.clone())
         .with_hardware();
-    prepared.tell_rules();
-    let mut report = look::check_drift(&prepared).await?;
-    look::mark_accepted_findings(&prepared, &mut report);
+    print_rules_line(&session);
+    let mut report = look::check_drift(&session).await?;
+    look::mark_accepted_findings(&session, &mut report);
     if matches!(source, ObservationSource::Live(_)) {
-        look::tell_ages(&prepared, &mut report);
+        look::tell_ages(&session, &mut report);
     }
     let text = match format {
         DriftFormat::Text => format!(
             "{}{}",
-            describe_recording(&prepared, arguments),
+            describe_recording(&session, arguments),
             told::render_drift_screen(&report)
         ),
         DriftFormat::Json => told::render_drift_json(&report),
@@ -118,8 +118,8 @@ pub async fn run(arguments: &DriftArguments) -> Result<Exit, CommandFailure> {
 }
 
 /// What a screen of recorded observations begins with.
-fn describe_recording(prepared: &PreparedInventory, arguments: &DriftArguments) -> String {
-    match (&prepared.recorded, &arguments.observations) {
+fn describe_recording(session: &Session, arguments: &DriftArguments) -> String {
+    match (&session.recorded, &arguments.observations) {
         (Some(observation), Some(file)) => format!(
             "as recorded {} in {}\n",
             one_line(&observation.recorded_at, 40),

@@ -1,13 +1,13 @@
 //! `railwright explain WHAT`: what a code means and what to do; or why a host or a cluster gets
 //! what it gets.
 
-use super::knowledge::Knowledge;
 use super::{CommandFailure, Exit, explain_host};
 use include_dir::{Dir, include_dir};
 use railwright_base::Diagnostic;
 use railwright_base::suggest::find_nearest_word;
 use railwright_base::text::one_line;
 use railwright_report::{document, knowledge, out, wrap};
+use railwright_session::{Knowledge, read_inventory};
 use std::path::{Path, PathBuf};
 
 static CODES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/docs/codes");
@@ -40,7 +40,7 @@ pub fn run(arguments: &Explain) -> Result<Exit, CommandFailure> {
     }
     // An inventory may hold rules of its own.
     let known = match &arguments.inventory {
-        Some(inventory) => super::inventory::read_inventory(inventory)?.knowledge,
+        Some(inventory) => read_inventory(inventory)?.knowledge,
         None => Knowledge::read("", &[])?,
     };
     if let Some(rule) = known.rules.rules.get(&code) {

@@ -1,8 +1,9 @@
 //! `railwright explain host/NAME`, `switch/NAME` and `kube/NAME`: why a host, a switch or a cluster
 //! gets what it gets.
 
-use super::pipeline::{self, ObservationSource, PreparedInventory};
+use super::session::open_quietly;
 use super::spoken::{About, match_resource_name};
+use super::subject::resolve_addresses;
 use super::{CommandFailure, Exit};
 use railwright_base::suggest::find_nearest_word;
 use railwright_base::text::one_line;
@@ -17,6 +18,7 @@ use railwright_report::explanation::{
 };
 use railwright_report::{document, knowledge, out};
 use railwright_resource::kubernetes_object;
+use railwright_session::{Session, SessionRequest, SigningKeys};
 use serde::Serialize;
 use std::path::Path;
 
@@ -32,16 +34,16 @@ pub fn explain_target(
     let (name, below) = named
         .split_once('/')
         .map_or((named, None), |(name, below)| (name, Some(below)));
-    let (target, prepared) = prepare_target(sort, name, inventory)?;
-    if !is_in_inventory(&prepared, &target) {
-        return Err(not_there(&prepared, &target).into());
+    let (target, session) = prepare_target(sort, name, inventory)?;
+    if !is_in_inventory(&session, &target) {
+        return Err(not_there(&session, &target).into());
     }
     let path: Vec<&str> = below.into_iter().chain(attribute).collect();
     let path = path.join("/");
-    let mut resources = explain_resources(&prepared, &target);
+    let mut resources = explain_resources(&session, &target);
     let field = select_by_path(&mut resources, &path)
-        .map_err(|near| nothing_wished(&prepared, &target, &path, near))?;
-    let explanation = explain_with_resources(&prepared, &target, resources);
+        .map_err(|near| nothing_wished(&session, &target, &path, near))?;
+    let explanation = explain_with_resources(&session, &target, resources);
     match json {
         true => out::print_result(&document::render_json_document(
             &document::ExplanationDocument::of(explanation),
@@ -51,24 +53,37 @@ pub fn explain_target(
     Ok(Exit::Done)
 }
 
-/// The target, and the inventory prepared for it: the objects of a cluster are made from the facts
+/// The target, and the inventory session for it: the objects of a cluster are made from the facts
 /// of all hosts, those of a host from its own.
 fn prepare_target(
     sort: &str,
     name: &str,
     inventory: &Path,
-) -> Result<(Target, PreparedInventory), CommandFailure> {
+) -> Result<(Target, Session), CommandFailure> {
     let target = match sort {
         "kube" => Target::kube(name),
         "switch" => Target::switch(name),
-        _ => return Ok((Target::host(name), pipeline::prepare_host(inventory, name)?)),
+        _ => {
+            return Ok((
+                Target::host(name),
+                open_quietly(
+                    inventory,
+                    &SessionRequest::of_spec_alone()
+                        .with_keys(SigningKeys::WhereAStepNeedsThem)
+                        .of_host(name),
+                )?,
+            ));
+        }
     };
-    let prepared = pipeline::prepare_to_record(inventory, &ObservationSource::Nobody)?;
-    Ok((target, prepared))
+    let session = open_quietly(
+        inventory,
+        &SessionRequest::of_spec_alone().with_keys(SigningKeys::WhereAStepNeedsThem),
+    )?;
+    Ok((target, session))
 }
 
-fn is_in_inventory(prepared: &PreparedInventory, target: &Target) -> bool {
-    let loaded = &prepared.inventory.loaded;
+fn is_in_inventory(session: &Session, target: &Target) -> bool {
+    let loaded = &session.inventory.loaded;
     let name = &*target.name;
     match target.kind {
         TargetKind::Host => loaded.host(name).is_some(),
@@ -80,27 +95,27 @@ fn is_in_inventory(prepared: &PreparedInventory, target: &Target) -> bool {
 /// Explains a target of the inventory by these of its resources. Entries of the catalogue and
 /// releases are those of hosts alone.
 fn explain_with_resources(
-    prepared: &PreparedInventory,
+    session: &Session,
     target: &Target,
     resources: Vec<ResourceExplained>,
 ) -> Explanation {
     let name = &*target.name;
     let named = |kind: TargetKind| (target.kind == kind).then(|| name.to_owned());
-    let host = prepared.inventory.loaded.host(name);
+    let host = session.inventory.loaded.host(name);
     let host = host.filter(|_| target.kind == TargetKind::Host);
-    let left_out = prepared.desired.left_out.iter();
+    let left_out = session.desired.left_out.iter();
     Explanation {
         host: named(TargetKind::Host),
         cluster: named(TargetKind::Kube),
         switch: named(TargetKind::Switch),
         catalogue: host
-            .map(|host| collect_host_entries(prepared, host))
+            .map(|host| collect_host_entries(session, host))
             .unwrap_or_default(),
         releases: host
-            .map(|host| explain_releases(prepared, host))
+            .map(|host| explain_releases(session, host))
             .unwrap_or_default(),
         resources,
-        rules: explain_rules(prepared, name),
+        rules: explain_rules(session, name),
         left_out: left_out.filter(|one| one.host == name).cloned().collect(),
     }
 }
@@ -108,11 +123,14 @@ fn explain_with_resources(
 /// The address of what is called so without its target (`node_taint nvidia.com/gpu:NoSchedule`), or
 /// as the screens print it.
 pub fn resolve_address(what: &str, inventory: &Path) -> Result<String, CommandFailure> {
-    let prepared = pipeline::prepare_to_record(inventory, &ObservationSource::Nobody)?;
-    let all = prepared.addresses(&[what.to_owned()])?;
+    let session = open_quietly(
+        inventory,
+        &SessionRequest::of_spec_alone().with_keys(SigningKeys::WhereAStepNeedsThem),
+    )?;
+    let all = resolve_addresses(&session, &[what.to_owned()])?;
     let wrong =
         |message: String, next: String| Err(Diagnostic::error("RW1032", message).next(next).into());
-    let (what, path) = (one_line(what, 80), &prepared.inventory.word);
+    let (what, path) = (one_line(what, 80), &session.inventory.word);
     match &all[..] {
         [one] => Ok(one.clone()),
         [] => wrong(
@@ -126,8 +144,8 @@ pub fn resolve_address(what: &str, inventory: &Path) -> Result<String, CommandFa
     }
 }
 
-fn not_there(prepared: &PreparedInventory, target: &Target) -> Diagnostic {
-    let inventory = &prepared.inventory;
+fn not_there(session: &Session, target: &Target) -> Diagnostic {
+    let inventory = &session.inventory;
     let (sort, what, near) = match target.kind {
         TargetKind::Kube => (
             "kube",
@@ -170,7 +188,7 @@ fn not_there(prepared: &PreparedInventory, target: &Target) -> Diagnostic {
 }
 
 fn nothing_wished(
-    prepared: &PreparedInventory,
+    session: &Session,
     target: &Target,
     path: &str,
     near: Option<Address>,
@@ -178,7 +196,7 @@ fn nothing_wished(
     let all = || {
         format!(
             "all of them: railwright explain {target} {}",
-            prepared.inventory.word
+            session.inventory.word
         )
     };
     let next = near.map_or_else(all, |near| format!("did you mean `{near}`?"));
@@ -196,8 +214,8 @@ fn nothing_wished(
 
 /// All resources of a target; an object of a cluster is shown as its manifest, which its body holds
 /// as a map or as a text.
-fn explain_resources(prepared: &PreparedInventory, target: &Target) -> Vec<ResourceExplained> {
-    let desired = &prepared.desired;
+fn explain_resources(session: &Session, target: &Target) -> Vec<ResourceExplained> {
+    let desired = &session.desired;
     let explained = |wish: &railwright_resource::DesiredResource| ResourceExplained {
         address: wish.address.clone(),
         wanted: kubernetes_object::manifest::parse_manifest(&wish.body)
@@ -266,9 +284,9 @@ fn select_by_path(
 }
 
 /// The rows of the catalogue that are about a host.
-fn collect_host_entries(prepared: &PreparedInventory, host: &Host) -> Vec<RowExplained> {
-    let catalog = &prepared.inventory.knowledge.catalog;
-    let group = prepared.inventory.loaded.group_of(host);
+fn collect_host_entries(session: &Session, host: &Host) -> Vec<RowExplained> {
+    let catalog = &session.inventory.knowledge.catalog;
+    let group = session.inventory.loaded.group_of(host);
     let mut rows = Vec::new();
     if let Some(gpu) = &group.gpu {
         rows.push(explain_entry(
@@ -301,9 +319,9 @@ fn collect_host_entries(prepared: &PreparedInventory, host: &Host) -> Vec<RowExp
 }
 
 /// What the spec fixes of the releases, and what was chosen of the rest.
-fn explain_releases(prepared: &PreparedInventory, host: &Host) -> Vec<ReleaseExplained> {
-    let loaded = &prepared.inventory.loaded;
-    let answers = &prepared.answers;
+fn explain_releases(session: &Session, host: &Host) -> Vec<ReleaseExplained> {
+    let loaded = &session.inventory.loaded;
+    let answers = &session.answers;
     let (Some(question), Some(answer)) =
         (answers.questions.get(host.group), answers.group(host.group))
     else {
@@ -376,8 +394,8 @@ fn explain_entry<R: CatalogRow + Serialize>(
     }
 }
 
-fn explain_rules(prepared: &PreparedInventory, name: &str) -> Vec<RuleExplained> {
-    let judgement = &prepared.judgement;
+fn explain_rules(session: &Session, name: &str) -> Vec<RuleExplained> {
+    let judgement = &session.judgement;
     let found = judgement
         .findings
         .iter()

@@ -1,14 +1,13 @@
 //! `railwright facts`.
 
-use super::inventory::Inventory;
-use super::pipeline::{self, ObservationSource};
-use super::question;
+use super::session::{observe_targets, open_quietly};
 use super::{CommandFailure, Exit, output, recording};
 use railwright_base::text::{format_count, one_line};
 use railwright_base::{Diagnostic, nodeset, quote};
 use railwright_plan::UnknownFinding;
 use railwright_plan::judge::find_read_results;
 use railwright_report as report;
+use railwright_session::{Inventory, SessionRequest, SigningKeys};
 use railwright_transport::TargetContact;
 use std::path::{Path, PathBuf};
 
@@ -31,13 +30,12 @@ pub struct Facts {
 /// Records an observation.
 pub async fn run(arguments: &Facts) -> Result<Exit, CommandFailure> {
     output::can_be_written(&arguments.output)?;
-    let prepared = pipeline::prepare_to_record(
-        &arguments.inventory,
-        &ObservationSource::Live(TargetContact::begin()),
-    )?
-    .read_as(arguments.read_as.clone())
-    .with_hardware();
-    let observation = question::observe_targets(&prepared).await?.into_recording();
+    let request = SessionRequest::from_targets(TargetContact::begin())
+        .with_keys(SigningKeys::WhereAStepNeedsThem);
+    let session = open_quietly(&arguments.inventory, &request)?
+        .read_as(arguments.read_as.clone())
+        .with_hardware();
+    let observation = observe_targets(&session).await?.into_recording();
     let silent: Vec<UnknownFinding> = observation
         .targets
         .keys()
@@ -48,10 +46,10 @@ pub async fn run(arguments: &Facts) -> Result<Exit, CommandFailure> {
         // What was recorded earlier is worth more than the news that nobody answers.
         Some(file) if none_answered => {
             report::out::print_note(&report::unread::render_unknown_findings(&silent));
-            return Err(CommandFailure {
-                exit: Exit::Incomplete,
-                ..CommandFailure::from(report_no_answers(&arguments.inventory, file))
-            });
+            return Err(CommandFailure::with_exit(
+                Exit::Incomplete,
+                report_no_answers(&arguments.inventory, file),
+            ));
         }
         Some(file) => {
             recording::write_recording(file, &observation)?;
@@ -66,7 +64,7 @@ pub async fn run(arguments: &Facts) -> Result<Exit, CommandFailure> {
             &observation.redacted(),
         )),
     }
-    let without_ssh = prepared.inventory.loaded.without_ssh();
+    let without_ssh = session.inventory.loaded.without_ssh();
     if !without_ssh.is_empty() {
         report::out::print_note(&format!(
             "not asked, because they have no SSH: {}",

@@ -1,5 +1,4 @@
-//! Why a command could not do its work: diagnostics with the files that they point into, and the
-//! exit code.
+//! Why a command could not do its work: what is wrong, and the exit code.
 
 use super::Exit;
 use railwright_base::Diagnostic;
@@ -7,6 +6,7 @@ use railwright_knowledge::module::ModuleProblems;
 use railwright_knowledge::spec::{Problems, Sources};
 use railwright_report::diagnostic;
 use railwright_report::out::{self, ScreenStyle};
+use railwright_session::SessionError;
 
 /// A command that ended early.
 #[derive(Debug)]
@@ -14,21 +14,20 @@ pub struct CommandFailure {
     /// The exit code.
     pub exit: Exit,
     /// What is wrong.
-    pub diagnostics: Vec<Diagnostic>,
-    /// The files that carets point into.
-    pub sources: Sources,
-    /// The inventory's own files are wrong.
-    pub input: bool,
+    pub error: SessionError,
 }
 
 impl CommandFailure {
     /// Refused before anything was changed.
     pub fn refused(diagnostics: Vec<Diagnostic>) -> Self {
+        SessionError::refused(diagnostics).into()
+    }
+
+    /// Ended with this exit code.
+    pub fn with_exit(exit: Exit, diagnostic: Diagnostic) -> Self {
         CommandFailure {
-            exit: Exit::Refused,
-            diagnostics,
-            sources: Sources::default(),
-            input: false,
+            exit,
+            error: diagnostic.into(),
         }
     }
 
@@ -43,33 +42,36 @@ impl CommandFailure {
 
     /// Adds the files that carets of its diagnostics point into.
     pub fn with_sources(mut self, sources: &Sources) -> Self {
-        self.sources = sources.clone();
+        self.error = self.error.with_sources(sources);
         self
     }
 
     /// Wrong files of the inventory, with what carets point into.
     pub fn of_input(diagnostics: Vec<Diagnostic>, sources: &Sources) -> Self {
-        CommandFailure {
-            input: true,
-            ..CommandFailure::from(diagnostics).with_sources(sources)
-        }
+        SessionError::of_input(diagnostics, sources).into()
     }
 
-    /// Puts other errors, which may be the cause, before its own.
-    pub fn after(mut self, others: Vec<Diagnostic>, sources: &Sources) -> Self {
-        self.diagnostics.splice(0..0, others);
-        self.sources.join(sources);
+    /// Puts another failure before it.
+    pub fn after(mut self, other: CommandFailure) -> Self {
+        self.error = self
+            .error
+            .after(other.error.diagnostics, &other.error.sources);
         self
     }
 
     /// Shows it on stderr; the exit code comes back.
     pub fn show(&self) -> Exit {
-        out::print_note(&diagnostic::render_diagnostics(
-            &self.diagnostics,
-            &self.sources,
-            ScreenStyle::of_stderr(),
-        ));
-        if self.input {
+        let error = &self.error;
+        for diagnostics in [&error.warnings, &error.diagnostics] {
+            if !diagnostics.is_empty() {
+                out::print_note(&diagnostic::render_diagnostics(
+                    diagnostics,
+                    &error.sources,
+                    ScreenStyle::of_stderr(),
+                ));
+            }
+        }
+        if error.is_input {
             out::print_note(
                 "\n\
                  No host was asked or changed. `railwright explain CODE` tells more, `railwright \
@@ -80,41 +82,37 @@ impl CommandFailure {
     }
 }
 
+impl From<SessionError> for CommandFailure {
+    fn from(error: SessionError) -> Self {
+        let exit = if error.is_refused {
+            Exit::Refused
+        } else {
+            Exit::Failed
+        };
+        CommandFailure { exit, error }
+    }
+}
+
 impl From<Vec<Diagnostic>> for CommandFailure {
     fn from(diagnostics: Vec<Diagnostic>) -> Self {
-        CommandFailure {
-            exit: Exit::Failed,
-            diagnostics,
-            sources: Sources::default(),
-            input: false,
-        }
+        SessionError::from(diagnostics).into()
     }
 }
 
 impl From<Diagnostic> for CommandFailure {
     fn from(diagnostic: Diagnostic) -> Self {
-        vec![diagnostic].into()
+        SessionError::from(diagnostic).into()
     }
 }
 
 impl From<Problems> for CommandFailure {
     fn from(problems: Problems) -> Self {
-        CommandFailure {
-            exit: Exit::Failed,
-            diagnostics: problems.diagnostics,
-            sources: problems.sources,
-            input: true,
-        }
+        SessionError::from(problems).into()
     }
 }
 
 impl From<ModuleProblems> for CommandFailure {
     fn from(problems: ModuleProblems) -> Self {
-        CommandFailure {
-            exit: Exit::Failed,
-            diagnostics: problems.diagnostics,
-            sources: problems.sources,
-            input: true,
-        }
+        SessionError::from(problems).into()
     }
 }

@@ -1,11 +1,13 @@
 //! `railwright lock`.
 
-use super::pipeline::{self, ObservationSource};
-use super::{CommandFailure, Exit, secrets};
+use super::session::open_session;
+use super::subject::report_host_without_ssh;
+use super::{CommandFailure, Exit};
 use railwright_apply::locks::{self, Stolen};
 use railwright_apply::{Context, ExecutionOptions};
 use railwright_base::{Diagnostic, TargetKind, nodeset, quote};
 use railwright_report as report;
+use railwright_session::{Session, SessionRequest, secrets};
 use railwright_state::LocalLock;
 use railwright_transport::TargetContact;
 use std::collections::BTreeMap;
@@ -61,9 +63,9 @@ pub async fn run(arguments: &LockArguments) -> Result<Exit, CommandFailure> {
 
 async fn run_lock_list(inventory: &std::path::Path) -> Result<Exit, CommandFailure> {
     let contact = TargetContact::begin();
-    let prepared = pipeline::prepare_inventory(inventory, &ObservationSource::Live(contact))?;
-    let context = build_lock_context(&prepared, contact);
-    let here = LocalLock::read(&prepared.folder)?;
+    let session = open_session(inventory, &SessionRequest::from_targets(contact))?;
+    let context = build_lock_context(&session, contact);
+    let here = LocalLock::read(&session.folder)?;
     let hosts: Vec<String> = context.hosts.keys().cloned().collect();
     let found = locks::list_host_locks(&hosts, &context).await;
     let incomplete = found
@@ -94,11 +96,14 @@ async fn run_lock_steal(
         ]));
     }
     let contact = TargetContact::begin();
-    let prepared = pipeline::prepare_to_act(inventory, contact)?;
-    let context = build_lock_context(&prepared, contact);
+    let session = open_session(
+        inventory,
+        &SessionRequest::from_targets(contact).to_change_targets(),
+    )?;
+    let context = build_lock_context(&session, contact);
     let hosts = match host {
         None => context.hosts.keys().cloned().collect(),
-        Some(set) => expand_lock_hosts(set, &context, &prepared)?,
+        Some(set) => expand_lock_hosts(set, &context, &session)?,
     };
     let stolen = locks::steal_locks(&hosts, reason, force, &context)
         .await
@@ -131,7 +136,7 @@ fn key_by_display_name<T>(found: BTreeMap<String, T>, context: &Context) -> BTre
 fn expand_lock_hosts(
     set: &str,
     context: &Context,
-    prepared: &pipeline::PreparedInventory,
+    session: &Session,
 ) -> Result<Vec<String>, CommandFailure> {
     let wrong = |why: String| {
         Diagnostic::error(
@@ -148,8 +153,8 @@ fn expand_lock_hosts(
     };
     let names = nodeset::expand_node_set(set).map_err(|error| wrong(error.to_string()))?;
     match names.iter().find(|name| !context.hosts.contains_key(*name)) {
-        Some(apart) if prepared.inventory.loaded.host(apart).is_some() => {
-            Err(pipeline::no_ssh(apart, &prepared.inventory.word).into())
+        Some(apart) if session.inventory.loaded.host(apart).is_some() => {
+            Err(report_host_without_ssh(apart, &session.inventory.word).into())
         }
         Some(unknown) => Err(wrong(format!("{unknown} is not in the inventory")).into()),
         None => Ok(names),
@@ -157,11 +162,11 @@ fn expand_lock_hosts(
 }
 
 /// Of secrets only the passwords of switches: a lock holds none.
-fn build_lock_context(prepared: &pipeline::PreparedInventory, contact: TargetContact) -> Context {
+fn build_lock_context(session: &Session, contact: TargetContact) -> Context {
     super::apply::build_apply_context(
-        prepared,
+        session,
         contact,
-        secrets::read_switch_passwords(&prepared.inventory, contact),
+        secrets::read_switch_passwords(&session.inventory, contact),
         ExecutionOptions::default(),
         None,
     )

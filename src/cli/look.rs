@@ -1,8 +1,7 @@
 //! One look at the targets for drift, with what the spec accepts, ages and outliers.
 
 use super::CommandFailure;
-use super::pipeline::PreparedInventory;
-use super::question::{self, ObservedTargets};
+use super::session::observe_targets;
 use railwright_base::{Diagnostic, Target, nodeset};
 use railwright_drift::compare::{Assess, DiffFunctions};
 use railwright_drift::outliers::{Outlier, Shown, collect_unmanaged_values, find_outliers};
@@ -13,13 +12,14 @@ use railwright_report as report;
 use railwright_resource::{
     DesiredResource, Observation, ReadResults, ResourceKind, diff, kind_named,
 };
+use railwright_session::{ObservedTargets, Session};
 use railwright_state::identity_conflict;
 use railwright_state::sightings::Sightings;
 use std::collections::BTreeMap;
 
 /// Looks at all targets once.
-pub async fn check_drift(prepared: &PreparedInventory) -> Result<DriftReport, CommandFailure> {
-    let observed = question::observe_targets(prepared).await?;
+pub async fn check_drift(session: &Session) -> Result<DriftReport, CommandFailure> {
+    let observed = observe_targets(session).await?;
     let reinstalled = identity_conflict::warn_reinstalled_hosts(&observed.recognition.reinstalled);
     let told: Vec<Diagnostic> = reinstalled.into_iter().collect();
     if !told.is_empty() {
@@ -29,12 +29,12 @@ pub async fn check_drift(prepared: &PreparedInventory) -> Result<DriftReport, Co
             report::out::ScreenStyle::of_stderr(),
         ));
     }
-    Ok(build_drift_report(prepared, &observed, &prepared.targets))
+    Ok(build_drift_report(session, &observed, &session.targets))
 }
 
 /// What was observed of these targets, judged.
 pub fn build_drift_report(
-    prepared: &PreparedInventory,
+    session: &Session,
     observed: &ObservedTargets,
     targets: &[Target],
 ) -> DriftReport {
@@ -59,8 +59,8 @@ pub fn build_drift_report(
             .map(|(kind, answers)| diff::diff_left(kind, applied, wish, answers))
     };
     let occasion = Occasion {
-        cluster: prepared.inventory.loaded.spec.cluster.clone(),
-        inventory: prepared.inventory.origin.clone(),
+        cluster: session.inventory.loaded.spec.cluster.clone(),
+        inventory: session.inventory.origin.clone(),
         checked_at: observation.recorded_at.clone(),
     };
     let mut report = compute_drift(
@@ -73,7 +73,7 @@ pub fn build_drift_report(
         },
         &state.last_applied,
     );
-    if let Some(nodes) = ClusterNodes::of(&prepared.inventory.loaded)
+    if let Some(nodes) = ClusterNodes::of(&session.inventory.loaded)
         && let Some(found) = observation.targets.get(&nodes.cluster)
         && found.problem.is_none()
     {
@@ -82,9 +82,9 @@ pub fn build_drift_report(
     let is_looked_at = |host: &String| targets.contains(&Target::host(host));
     report.out_of_service =
         Unavailable::left_by_runs(state.outages.iter().filter(|(host, _)| is_looked_at(host)));
-    report.waived = prepared.judgement.waived.clone();
-    report.no_ssh = nodeset::fold_node_set(&prepared.inventory.loaded.without_ssh());
-    report.outliers = odd_ones(prepared, observation, wishes, &assess);
+    report.waived = session.judgement.waived.clone();
+    report.no_ssh = nodeset::fold_node_set(&session.inventory.loaded.without_ssh());
+    report.outliers = odd_ones(session, observation, wishes, &assess);
     report
 }
 
@@ -104,12 +104,12 @@ fn find_kind_and_answers<'o>(
 
 /// The outliers of every node group, among its hosts that answered.
 fn odd_ones(
-    prepared: &PreparedInventory,
+    session: &Session,
     observation: &Observation,
     wishes: &[DesiredResource],
     assess: Assess<'_>,
 ) -> Vec<Outlier> {
-    let loaded = &prepared.inventory.loaded;
+    let loaded = &session.inventory.loaded;
     let mut of_host: BTreeMap<&str, Vec<&DesiredResource>> = BTreeMap::new();
     for wish in wishes {
         of_host
@@ -140,8 +140,8 @@ fn odd_ones(
 }
 
 /// Marks what the spec accepts; an acceptance that is about nothing is a warning.
-pub fn mark_accepted_findings(prepared: &PreparedInventory, report: &mut DriftReport) {
-    let loaded = &prepared.inventory.loaded;
+pub fn mark_accepted_findings(session: &Session, report: &mut DriftReport) {
+    let loaded = &session.inventory.loaded;
     let warning = |index: usize| {
         let warning = Diagnostic::warning("RW0502", "this acceptance matches no drift")
             .effect(
@@ -169,14 +169,14 @@ pub fn mark_accepted_findings(prepared: &PreparedInventory, report: &mut DriftRe
 
 /// Puts ages on the findings and remembers them. Where that cannot be, it is said, there are no
 /// ages, and nothing else changes; false then.
-pub fn tell_ages(prepared: &PreparedInventory, report: &mut DriftReport) -> bool {
+pub fn tell_ages(session: &Session, report: &mut DriftReport) -> bool {
     let aged = |report: &mut DriftReport| -> Result<(), Diagnostic> {
-        let known = Sightings::load(&prepared.folder)?;
+        let known = Sightings::load(&session.folder)?;
         let next = age::set_finding_ages(report, &known);
         if next == known {
             Ok(())
         } else {
-            next.store(&prepared.folder)
+            next.store(&session.folder)
         }
     };
     let Err(problem) = aged(report) else {

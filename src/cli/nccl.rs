@@ -2,13 +2,13 @@
 //! them.
 
 use super::CommandFailure;
-use super::inventory::Inventory;
 use super::job::deliver::{JobRenderContext, print_warnings_or_fail};
 use super::job::nics;
 use railwright_base::text::{format_count, one_line};
 use railwright_base::{Diagnostic, nodeset};
 use railwright_knowledge::spec::model::{GpuSpec, NcclTests};
 use railwright_knowledge::spec::{Sources, nccl};
+use railwright_session::Inventory;
 use railwright_transport::HostAccess;
 use railwright_verify::nccl::NcclExpectations;
 use railwright_verify::nccl_run::{NcclRun, NcclWork, group_wave_hosts};

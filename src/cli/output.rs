@@ -1,9 +1,10 @@
 //! Where a command writes its result: looked at before anybody is asked, and another place where
 //! that one fails after all.
 
-use super::{CommandFailure, pipeline};
+use super::CommandFailure;
 use railwright_base::Diagnostic;
 use railwright_report as report;
+use railwright_session::describe_file_error;
 use railwright_system::files;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -42,7 +43,7 @@ pub fn write_output(file: &Path, text: &str, mode: u32) -> Result<(), CommandFai
     let Err(error) = files::write_given(file, text.as_bytes(), mode) else {
         return Ok(());
     };
-    let problem = pipeline::file_problem(file, &error);
+    let problem = describe_file_error(file, &error);
     let name = file.file_name().unwrap_or_default();
     let kept = files::temporary_folder("railwright-result").map(|folder| folder.join(name));
     let kept =

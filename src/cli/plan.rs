@@ -1,11 +1,12 @@
 //! `railwright plan`.
 
-use super::inventory::Inventory;
-use super::pipeline::{self, ObservationSource};
+use super::session::{check_rules, make_plan, open_session, print_open_run};
+use super::subject::resolve_reached_addresses;
 use super::{CommandFailure, Exit, output, plan_file, rollout};
 use railwright_base::quote;
 use railwright_plan::PlanSelection;
 use railwright_report as report;
+use railwright_session::{Inventory, ObservationSource, SessionRequest, SigningKeys};
 use railwright_transport::TargetContact;
 use std::path::PathBuf;
 
@@ -47,14 +48,17 @@ pub async fn run(arguments: &PlanArguments) -> Result<Exit, CommandFailure> {
         Some(file) => ObservationSource::Recorded(file.clone()),
         None => ObservationSource::Live(TargetContact::begin()),
     };
-    let prepared =
-        pipeline::prepare_partly(&arguments.inventory, &source)?.read_as(arguments.read_as.clone());
-    prepared.lawful()?;
+    let session = open_session(
+        &arguments.inventory,
+        &SessionRequest::new(source).with_keys(SigningKeys::WhereAStepNeedsThem),
+    )?
+    .read_as(arguments.read_as.clone());
+    check_rules(&session)?;
     let selection = PlanSelection {
-        targets: prepared.named(&arguments.target)?,
-        excludes: prepared.named(&arguments.exclude)?,
+        targets: resolve_reached_addresses(&session, &arguments.target)?,
+        excludes: resolve_reached_addresses(&session, &arguments.exclude)?,
     };
-    let (plan, _) = pipeline::plan_inventory(&prepared, selection).await?;
+    let plan = make_plan(&session, selection).await?;
     let written = arguments
         .output
         .as_ref()
@@ -69,12 +73,12 @@ pub async fn run(arguments: &PlanArguments) -> Result<Exit, CommandFailure> {
                 .filter(|_| written.is_ok())
                 .map(|file| quote::quote_path(file)),
             inventory: quote::quote_path(&arguments.inventory),
-            time: rollout::render_time_estimate(&prepared, &plan)?,
+            time: rollout::render_time_estimate(&session, &plan)?,
         };
         report::out::print_result(&report::plan::render_plan_screen(&plan, &next));
     }
     written?;
-    pipeline::tell_left_open(&prepared)?;
+    print_open_run(&session)?;
     let changes = plan
         .nodes
         .iter()

@@ -1,8 +1,8 @@
 //! Plan files of this machine: read with a limit, and written for their owner alone.
 
-use super::pipeline::file_problem;
 use super::{CommandFailure, output};
 use railwright_plan::{self as plan, Plan};
+use railwright_session::describe_file_error;
 use railwright_system::files;
 use std::path::Path;
 
@@ -11,8 +11,8 @@ const PLAN_LIMIT_BYTES: u64 = 1 << 30;
 
 /// Reads a plan file. An error tells why the file cannot be read, or that it is no plan.
 pub fn read_plan(file: &Path) -> Result<Plan, CommandFailure> {
-    let bytes =
-        files::read_ordinary(file, PLAN_LIMIT_BYTES).map_err(|error| file_problem(file, &error))?;
+    let bytes = files::read_ordinary(file, PLAN_LIMIT_BYTES)
+        .map_err(|error| describe_file_error(file, &error))?;
     Ok(plan::file::parse_plan_file(
         &file.display().to_string(),
         &bytes,

@@ -1,7 +1,7 @@
 //! `railwright rbac`.
 
-use super::pipeline::{self, ObservationSource, PreparedInventory};
 use super::rbac_roles::RoleInputs;
+use super::session::open_session;
 use super::{CommandFailure, Exit};
 use railwright_base::text::{format_count, one_line};
 use railwright_base::{Diagnostic, TargetKind};
@@ -16,6 +16,7 @@ use railwright_resource::kubernetes_object::manifest;
 use railwright_resource::kubernetes_object::request::KubernetesRead;
 use railwright_resource::kubernetes_object::rule::build_rbac_rules;
 use railwright_resource::{DesiredResource, Read};
+use railwright_session::{Session, SessionRequest, SigningKeys};
 use railwright_state::ClusterState;
 use railwright_transport::{Reader, TargetContact, new_connector};
 use std::collections::{BTreeMap, BTreeSet};
@@ -121,14 +122,14 @@ impl Rbac {
 }
 
 impl Rbac {
-    fn print(&self, cluster: &str, prepared: &PreparedInventory, roles: &[RbacRole]) {
+    fn print(&self, cluster: &str, session: &Session, roles: &[RbacRole]) {
         match self.json {
             true => out::print_result(&document::render_json_document(&RbacDocument::of(
                 cluster, roles,
             ))),
             false => out::print_result(&report::rbac::render_rbac_documents(
                 cluster,
-                &prepared.inventory.word,
+                &session.inventory.word,
                 roles,
             )),
         }
@@ -136,8 +137,8 @@ impl Rbac {
 }
 
 /// The role of somebody who submits jobs, which takes nothing of what the inventory wishes.
-fn of_jobs(arguments: &Rbac, prepared: &PreparedInventory) -> RbacRole {
-    let (namespace, spec) = (&arguments.namespace, &prepared.inventory.loaded.spec);
+fn of_jobs(arguments: &Rbac, session: &Session) -> RbacRole {
+    let (namespace, spec) = (&arguments.namespace, &session.inventory.loaded.spec);
     let name = format!(
         "{}-{}",
         build_cluster_object_name(&spec.cluster),
@@ -145,7 +146,7 @@ fn of_jobs(arguments: &Rbac, prepared: &PreparedInventory) -> RbacRole {
     );
     let notes = vec![format!(
         "jobs of another namespace: railwright rbac {} --role jobs -n NAMESPACE",
-        prepared.inventory.word
+        session.inventory.word
     )];
     RbacRole::new(
         &name,
@@ -168,23 +169,26 @@ pub async fn run(arguments: &Rbac) -> Result<Exit, CommandFailure> {
         })
     };
     refused(false)?;
-    let prepared = pipeline::prepare_partly(&arguments.inventory, &ObservationSource::Nobody)?;
-    let Some(cluster) = prepared.inventory.loaded.kubernetes_name() else {
-        return Err(no_cluster(&prepared).into());
+    let session = open_session(
+        &arguments.inventory,
+        &SessionRequest::of_spec_alone().with_keys(SigningKeys::WhereAStepNeedsThem),
+    )?;
+    let Some(cluster) = session.inventory.loaded.kubernetes_name() else {
+        return Err(no_cluster(&session).into());
     };
     let levels = arguments.role.map_or_else(
         || AccessLevel::ALL.to_vec(),
         |word| word.level().into_iter().collect(),
     );
     if levels.is_empty() {
-        arguments.print(cluster, &prepared, &[of_jobs(arguments, &prepared)]);
+        arguments.print(cluster, &session, &[of_jobs(arguments, &session)]);
         return Ok(Exit::Done);
     }
-    let uses = of_inventory(&prepared)?;
-    let (kinds, unnamed) = resolve_kinds(&prepared, &uses).await?;
-    let releases = collect_helm_releases(&prepared)?;
+    let uses = of_inventory(&session)?;
+    let (kinds, unnamed) = resolve_kinds(&session, &uses).await?;
+    let releases = collect_helm_releases(&session)?;
     let inputs = RoleInputs {
-        prepared: &prepared,
+        session: &session,
         uses: &uses,
         kinds: &kinds,
         unnamed: &unnamed,
@@ -195,11 +199,11 @@ pub async fn run(arguments: &Rbac) -> Result<Exit, CommandFailure> {
         .map(|level| inputs.build_role(level, arguments.subject()))
         .collect();
     refused(roles.iter().any(RbacRole::runs_programs))?;
-    arguments.print(cluster, &prepared, &roles);
+    arguments.print(cluster, &session, &roles);
     if unnamed.is_empty() {
         return Ok(Exit::Done);
     }
-    let warning = not_known(&unnamed, cluster, &prepared.inventory.word);
+    let warning = not_known(&unnamed, cluster, &session.inventory.word);
     out::print_note(&report::diagnostic::render_diagnostics(
         &[warning],
         &Default::default(),
@@ -222,12 +226,12 @@ fn report_reserved_subject(reason: &str) -> Diagnostic {
         .next("or leave it out: each role then comes with a service account of its own")
 }
 
-fn no_cluster(prepared: &PreparedInventory) -> Diagnostic {
+fn no_cluster(session: &Session) -> Diagnostic {
     Diagnostic::error(
         "RW1037",
         format!(
             "the inventory {} names no Kubernetes cluster",
-            prepared.inventory.word
+            session.inventory.word
         ),
     )
     .state("nothing was asked or changed")
@@ -238,11 +242,11 @@ fn no_cluster(prepared: &PreparedInventory) -> Diagnostic {
 }
 
 /// What is wished, and what was applied and is wished no longer.
-fn of_inventory(prepared: &PreparedInventory) -> Result<Vec<ObjectUse>, CommandFailure> {
+fn of_inventory(session: &Session) -> Result<Vec<ObjectUse>, CommandFailure> {
     let is_ours = |wish: &&DesiredResource| wish.address.target.kind == TargetKind::Kube;
-    let wished: Vec<&DesiredResource> = prepared.desired.wishes.iter().filter(is_ours).collect();
+    let wished: Vec<&DesiredResource> = session.desired.wishes.iter().filter(is_ours).collect();
     let named: BTreeSet<_> = wished.iter().map(|wish| &wish.address).collect();
-    let last = ClusterState::load(&prepared.folder)?.last_applied;
+    let last = ClusterState::load(&session.folder)?.last_applied;
     let gone = last
         .resources
         .iter()
@@ -256,19 +260,17 @@ fn of_inventory(prepared: &PreparedInventory) -> Result<Vec<ObjectUse>, CommandF
 }
 
 /// The releases of Helm that are wished, and those that were applied and are wished no longer.
-fn collect_helm_releases(
-    prepared: &PreparedInventory,
-) -> Result<Vec<DesiredResource>, CommandFailure> {
+fn collect_helm_releases(session: &Session) -> Result<Vec<DesiredResource>, CommandFailure> {
     let is_release = |kind: &str| kind == "helm_release";
-    let wished = prepared
+    let wished = session
         .desired
         .wishes
         .iter()
         .filter(|wish| is_release(&wish.kind))
         .cloned();
-    let last = ClusterState::load(&prepared.folder)?.last_applied;
+    let last = ClusterState::load(&session.folder)?.last_applied;
     let gone = last
-        .not_wished(&prepared.desired.wishes)
+        .not_wished(&session.desired.wishes)
         .filter(|(_, applied)| is_release(&applied.kind));
     Ok(wished
         .chain(gone.map(|(address, applied)| applied.wish(address)))
@@ -298,19 +300,19 @@ impl UnresolvedKind {
 /// What the server calls the kinds, and those that nobody knows; it is asked only about what
 /// nothing here tells.
 async fn resolve_kinds(
-    prepared: &PreparedInventory,
+    session: &Session,
     uses: &[ObjectUse],
 ) -> Result<(KnownKinds, Vec<UnresolvedKind>), CommandFailure> {
-    let mut kinds = KnownKinds::of(&prepared.desired.wishes);
+    let mut kinds = KnownKinds::of(&session.desired.wishes);
     let questions = kinds.questions(uses.iter().map(|one| &one.object));
     if questions.is_empty() {
         return Ok((kinds, Vec::new()));
     }
-    let access = prepared
+    let access = session
         .inventory
         .accesses()
         .find(|access| access.cluster.is_some());
-    let access = access.ok_or_else(|| no_cluster(prepared))?;
+    let access = access.ok_or_else(|| no_cluster(session))?;
     let answered = match new_connector(TargetContact::begin()).connect(&access).await {
         Ok(link) => Reader::new(link).read(&questions).await,
         Err(error) => Err(error),

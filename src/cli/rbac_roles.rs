@@ -1,7 +1,6 @@
 //! The roles with which railwright can plan, preview and apply an inventory: their rules, and the
 //! notes for whoever gives them out.
 
-use super::pipeline::PreparedInventory;
 use super::rbac::UnresolvedKind;
 use railwright_base::text::one_line;
 use railwright_report::rbac::{RbacRole, RbacSubject};
@@ -14,11 +13,12 @@ use railwright_resource::kubernetes_object::known_kinds::KnownKinds;
 use railwright_resource::kubernetes_object::rule::{RbacRule, build_rbac_rules};
 use railwright_resource::node_probe::EXEC;
 use railwright_resource::{DesiredResource, kind_named};
+use railwright_session::Session;
 use std::collections::BTreeSet;
 
 /// What the roles of an inventory are made of, at every level.
 pub(super) struct RoleInputs<'a> {
-    pub(super) prepared: &'a PreparedInventory,
+    pub(super) session: &'a Session,
     pub(super) uses: &'a [ObjectUse],
     pub(super) kinds: &'a KnownKinds,
     pub(super) unnamed: &'a [UnresolvedKind],
@@ -28,7 +28,7 @@ pub(super) struct RoleInputs<'a> {
 
 impl RoleInputs<'_> {
     pub(super) fn build_role(&self, level: AccessLevel, subject: Option<RbacSubject>) -> RbacRole {
-        let inventory = &self.prepared.inventory;
+        let inventory = &self.session.inventory;
         let cluster = &inventory.loaded.spec.cluster;
         let mut rights: Vec<(Right, String)> = Vec::new();
         for one in self.uses {
@@ -37,8 +37,8 @@ impl RoleInputs<'_> {
             }
         }
         rights.extend(of_keeper(cluster, level));
-        rights.extend(of_drains(self.prepared, level));
-        rights.extend(of_probes(self.prepared));
+        rights.extend(of_drains(self.session, level));
+        rights.extend(of_probes(self.session));
         for release in self.releases {
             rights.extend(of_records(release, level));
         }
@@ -57,7 +57,7 @@ impl RoleInputs<'_> {
         if level == AccessLevel::Preview {
             notes.extend(self.note_unpoliced_objects());
         }
-        notes.extend(note_helm_releases(self.prepared));
+        notes.extend(note_helm_releases(self.session));
         notes.extend(note_exec_rights(rules));
         notes
     }
@@ -79,7 +79,7 @@ impl RoleInputs<'_> {
     }
 
     fn note_namespace(&self, namespace: &ObjectUse) -> String {
-        let inventory = &self.prepared.inventory;
+        let inventory = &self.session.inventory;
         let name = &namespace.object.name;
         if !namespace.is_ours() {
             return format!(
@@ -111,7 +111,7 @@ impl RoleInputs<'_> {
 }
 
 /// What a chart renders to is known to Helm alone.
-fn note_helm_releases(prepared: &PreparedInventory) -> Vec<String> {
+fn note_helm_releases(session: &Session) -> Vec<String> {
     let note = |wish: &DesiredResource| {
         format!(
             "the release {} of Helm needs more: all that its chart makes, which only Helm knows; a \
@@ -122,7 +122,7 @@ fn note_helm_releases(prepared: &PreparedInventory) -> Vec<String> {
             one_line(wish.text("namespace").unwrap_or_default(), 60)
         )
     };
-    let wishes = prepared.desired.wishes.iter();
+    let wishes = session.desired.wishes.iter();
     wishes
         .filter(|wish| wish.kind == "helm_release")
         .map(note)
@@ -148,8 +148,8 @@ fn note_exec_rights(rules: &[RbacRule]) -> Vec<String> {
 
 /// What the nodes of the spec's hosts take, where a rollout empties them and where it only gives
 /// back what an earlier one left.
-fn of_drains(prepared: &PreparedInventory, level: AccessLevel) -> Vec<(Right, String)> {
-    let empties = prepared.rollout().drain.is_some();
+fn of_drains(session: &Session, level: AccessLevel) -> Vec<(Right, String)> {
+    let empties = session.rollout().drain.is_some();
     let of_host = |node: &str| {
         if empties {
             of_drain(node)
@@ -157,7 +157,7 @@ fn of_drains(prepared: &PreparedInventory, level: AccessLevel) -> Vec<(Right, St
             of_uncordon(node)
         }
     };
-    let hosts = prepared
+    let hosts = session
         .inventory
         .loaded
         .reached()
@@ -168,8 +168,8 @@ fn of_drains(prepared: &PreparedInventory, level: AccessLevel) -> Vec<(Right, St
 }
 
 /// What is asked besides objects, at every level: a plan asks it, and drift.
-fn of_probes(prepared: &PreparedInventory) -> impl Iterator<Item = (Right, String)> {
-    prepared
+fn of_probes(session: &Session) -> impl Iterator<Item = (Right, String)> {
+    session
         .desired
         .wishes
         .iter()

@@ -2,11 +2,13 @@
 
 use super::apply::{build_apply_context, build_execution_options, follow_run};
 use super::nccl::Nccl;
-use super::pipeline::{self, PreparedInventory};
+use super::session::open_session;
+use super::subject::resolve_reached_addresses;
 use super::{CommandFailure, Exit};
 use railwright_apply::{self as apply, Decisions};
 use railwright_base::{Address, Diagnostic};
 use railwright_report as report;
+use railwright_session::{Session, SessionRequest, SigningKeys};
 use railwright_transport::TargetContact;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -39,35 +41,40 @@ pub struct Resume {
 /// Goes on with the newest run.
 pub async fn run(arguments: &Resume) -> Result<Exit, CommandFailure> {
     let contact = TargetContact::begin();
-    let prepared = pipeline::prepare_to_carry_out(&arguments.inventory, contact)?;
+    let session = open_session(
+        &arguments.inventory,
+        &SessionRequest::from_targets(contact)
+            .with_keys(SigningKeys::WhereAStepNeedsThem)
+            .to_change_targets(),
+    )?;
     let decisions = Decisions {
-        redo: parse_addresses(&prepared, &arguments.redo)?,
-        accept: parse_addresses(&prepared, &arguments.accept)?,
+        redo: parse_addresses(&session, &arguments.redo)?,
+        accept: parse_addresses(&session, &arguments.accept)?,
     };
-    let nccl = Nccl::of_gate(&prepared.inventory)?;
+    let nccl = Nccl::of_gate(&session.inventory)?;
     let patience = build_execution_options(arguments.parallel, arguments.reboot_limit);
-    let context = build_apply_context(&prepared, contact, prepared.secrets()?, patience, nccl);
-    let Some(run) = prepared.folder.newest_run()? else {
+    let context = build_apply_context(&session, contact, session.secrets()?, patience, nccl);
+    let Some(run) = session.folder.newest_run()? else {
         return Err(CommandFailure::refused(vec![
             Diagnostic::error("RW1014", "there is no run to resume")
                 .state("nothing was changed")
                 .next(format!(
                     "railwright plan {} shows what is to be done",
-                    prepared.inventory.word
+                    session.inventory.word
                 )),
         ]));
     };
-    let plan = prepared.folder.read_plan(&run)?;
-    prepared.may_carry(&plan)?;
-    if plan.spec_digest != prepared.inventory.loaded.digest {
+    let plan = session.folder.read_plan(&run)?;
+    session.check_plan_keys(&plan)?;
+    if plan.spec_digest != session.inventory.loaded.digest {
         report::out::print_note(&report::diagnostic::render_diagnostics(
-            &[report_changed_spec(&prepared, &run)],
+            &[report_changed_spec(&session, &run)],
             &Default::default(),
             report::out::ScreenStyle::of_stderr(),
         ));
     }
     Ok(
-        follow_run(&plan, &prepared.inventory, arguments.json, |sink| {
+        follow_run(&plan, &session.inventory, arguments.json, |sink| {
             apply::resume_run(&context, decisions, sink)
         })
         .await,
@@ -76,8 +83,8 @@ pub async fn run(arguments: &Resume) -> Result<Exit, CommandFailure> {
 
 /// The steps are what was reviewed; the checks of the gates, and when steps may begin, are what the
 /// spec says now.
-fn report_changed_spec(prepared: &PreparedInventory, run: &str) -> Diagnostic {
-    let inventory = &prepared.inventory.word;
+fn report_changed_spec(session: &Session, run: &str) -> Diagnostic {
+    let inventory = &session.inventory.word;
     Diagnostic::warning(
         "RW0644",
         format!("the spec was changed since the plan of run {run} was made"),
@@ -94,7 +101,7 @@ fn report_changed_spec(prepared: &PreparedInventory, run: &str) -> Diagnostic {
 }
 
 fn parse_addresses(
-    prepared: &PreparedInventory,
+    session: &Session,
     texts: &[String],
 ) -> Result<BTreeSet<Address>, CommandFailure> {
     let whole = |text: String| {
@@ -108,5 +115,8 @@ fn parse_addresses(
                 .into()
         })
     };
-    prepared.named(texts)?.into_iter().map(whole).collect()
+    resolve_reached_addresses(&session, texts)?
+        .into_iter()
+        .map(whole)
+        .collect()
 }

@@ -1,7 +1,6 @@
 //! `railwright rollout`.
 
-use super::pipeline::PreparedInventory;
-use super::{CommandFailure, Exit, outside};
+use super::{CommandFailure, Exit};
 use railwright_apply::status::compute_rollout_status;
 use railwright_apply::steps::build_steps;
 use railwright_apply::{ExecutionOptions, Past};
@@ -11,6 +10,7 @@ use railwright_plan::by_hand::release_power_cycles;
 use railwright_plan::{Plan, Unavailable};
 use railwright_report as report;
 use railwright_report::document::{self, RolloutDocument};
+use railwright_session::{Session, inventory_file};
 use railwright_state::{ClusterLock, ClusterState, OrderKind, StateFolder, run_status};
 use railwright_system::clock::Clock;
 use std::path::{Path, PathBuf};
@@ -85,7 +85,8 @@ pub fn run(arguments: &RolloutArguments) -> Result<Exit, CommandFailure> {
 
 /// The state of an inventory, which is not read itself.
 fn open_state_folder(inventory: &Path) -> Result<StateFolder, CommandFailure> {
-    outside::state_is_within(inventory).map_err(|link| CommandFailure::refused(vec![*link]))?;
+    inventory_file::state_is_within(inventory)
+        .map_err(|link| CommandFailure::refused(vec![*link]))?;
     Ok(StateFolder::beside(inventory))
 }
 
@@ -158,14 +159,11 @@ pub fn load_past_durations(folder: &StateFolder) -> Result<Past, Diagnostic> {
 }
 
 /// The line beside a plan that says how long it will likely take.
-pub fn render_time_estimate(
-    prepared: &PreparedInventory,
-    plan: &Plan,
-) -> Result<String, CommandFailure> {
+pub fn render_time_estimate(session: &Session, plan: &Plan) -> Result<String, CommandFailure> {
     let parallel = ExecutionOptions::default().parallel;
     let estimate = report::rollout::estimate_plan_duration(
         plan,
-        &load_past_durations(&prepared.folder)?,
+        &load_past_durations(&session.folder)?,
         parallel,
     );
     Ok(report::rollout::render_estimate_line(estimate.as_ref()))

@@ -1,7 +1,8 @@
 //! `railwright rules`: every rule that a spec is judged by.
 
-use super::{CommandFailure, Exit, inventory, knowledge::Knowledge};
+use super::{CommandFailure, Exit};
 use railwright_report::{document, knowledge, out};
+use railwright_session::{Knowledge, read_inventory};
 use std::path::PathBuf;
 
 /// Every rule that a spec is judged by; `railwright explain CODE` tells more of one
@@ -17,7 +18,7 @@ pub struct RulesArguments {
 /// Lists them.
 pub fn run(arguments: &RulesArguments) -> Result<Exit, CommandFailure> {
     let known = match &arguments.inventory {
-        Some(path) => inventory::read_inventory(path)?.knowledge,
+        Some(path) => read_inventory(path)?.knowledge,
         None => Knowledge::read("", &[])?,
     };
     if arguments.json {

@@ -1,13 +1,16 @@
 //! `railwright state`.
 
+use super::session::{observe_targets, open_session};
+use super::subject::resolve_reached_addresses;
 use super::subject::{self, KnownSubjects};
-use super::{CommandFailure, Exit, inventory, pipeline, question, secrets};
+use super::{CommandFailure, Exit};
 use railwright_apply::{self as apply, take_over::TakeOverDecision};
 use railwright_base::text::{clean_line, one_line};
 use railwright_base::{Address, Diagnostic, Target, nodeset, quote};
 use railwright_plan::{AppliedResource, Outage, Outages};
 use railwright_report as report;
 use railwright_report::document::{self, StateDocument};
+use railwright_session::{SessionRequest, read_inventory, secrets};
 use railwright_state::{ClusterState, IdentityConflict, StateFolder, listing};
 use railwright_transport::TargetContact;
 use std::collections::{BTreeMap, BTreeSet};
@@ -221,15 +224,18 @@ async fn take_over(
         )]));
     }
     let contact = TargetContact::begin();
-    let prepared = pipeline::prepare_to_act(inventory, contact)?;
-    let named = prepared.named(targets)?;
-    let observed = question::observe_targets(&prepared).await?;
+    let session = open_session(
+        inventory,
+        &SessionRequest::from_targets(contact).to_change_targets(),
+    )?;
+    let named = resolve_reached_addresses(&session, targets)?;
+    let observed = observe_targets(&session).await?;
     let conflicts = &observed.recognition.conflicts;
     let decided = select_conflicts(&named, conflicts)
-        .map_err(|name| refuse_take_over(name, &prepared.inventory.word))?;
-    let passwords = secrets::read_switch_passwords(&prepared.inventory, contact);
+        .map_err(|name| refuse_take_over(name, &session.inventory.word))?;
+    let passwords = secrets::read_switch_passwords(&session.inventory, contact);
     let context = super::apply::build_apply_context(
-        &prepared,
+        &session,
         contact,
         passwords,
         apply::ExecutionOptions::default(),
@@ -240,7 +246,7 @@ async fn take_over(
         reason: reason.to_owned(),
         keep_record,
         cluster: observed.state.cluster,
-        name: prepared.inventory.loaded.spec.cluster.clone(),
+        name: session.inventory.loaded.spec.cluster.clone(),
     };
     let taken = apply::take_over::take_over(&decision, &context)
         .await
@@ -248,7 +254,7 @@ async fn take_over(
     report::out::print_result(&report::take_over::render_take_over_results(
         &taken,
         keep_record,
-        &prepared.inventory.word,
+        &session.inventory.word,
     ));
     let errors = taken.values().filter_map(|one| one.as_ref().err());
     let problems: Vec<Diagnostic> = errors.cloned().collect();
@@ -309,9 +315,7 @@ fn render_applied_lines(found: Vec<(&Address, &AppliedResource)>) -> String {
 }
 
 fn find_state_folder(path: &Path) -> Result<StateFolder, CommandFailure> {
-    Ok(StateFolder::beside(
-        &inventory::read_inventory(path)?.folder,
-    ))
+    Ok(StateFolder::beside(&read_inventory(path)?.folder))
 }
 
 /// The command that shows what is remembered.

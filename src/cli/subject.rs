@@ -8,6 +8,8 @@ use super::spoken::{About, match_resource_name};
 use railwright_base::text::{format_count, one_line};
 use railwright_base::{Address, Diagnostic, Target, TargetKind, nodeset};
 use railwright_resource::kind_named;
+use railwright_session::Session;
+use railwright_state::ClusterState;
 use std::collections::BTreeSet;
 
 /// What there is to be named.
@@ -16,6 +18,71 @@ pub struct KnownSubjects<'a> {
     pub targets: &'a [Target],
     /// Addresses of resources; asked for only where a name leaves the host out.
     pub resources: &'a dyn Fn() -> Result<BTreeSet<String>, Diagnostic>,
+}
+
+/// The addresses of these texts of a command line, of targets that railwright reaches.
+pub fn resolve_reached_addresses(
+    session: &Session,
+    texts: &[String],
+) -> Result<Vec<String>, CommandFailure> {
+    let addresses = resolve_addresses(session, texts)?;
+    for address in &addresses {
+        let Some(name) = address
+            .strip_prefix("host/")
+            .and_then(|rest| rest.split('/').next())
+        else {
+            continue;
+        };
+        let host = session.inventory.loaded.host(name);
+        if host.is_some_and(|host| host.ssh.is_none()) {
+            return Err(report_host_without_ssh(name, &session.inventory.word).into());
+        }
+    }
+    Ok(addresses)
+}
+
+/// The addresses of these texts of a command line; hosts without SSH may be named too.
+pub fn resolve_addresses(
+    session: &Session,
+    texts: &[String],
+) -> Result<Vec<String>, CommandFailure> {
+    let resources = || -> Result<BTreeSet<String>, Diagnostic> {
+        let state = ClusterState::load(&session.folder)?;
+        let desired = session.desired.wishes.iter().map(|wish| &wish.address);
+        Ok(desired
+            .chain(state.last_applied.resources.keys())
+            .map(ToString::to_string)
+            .collect())
+    };
+    resolve_subjects(
+        texts,
+        &KnownSubjects {
+            targets: &session.targets,
+            resources: &resources,
+        },
+    )
+}
+
+/// Somebody names a host that nobody may log in to.
+pub fn report_host_without_ssh(host: &str, inventory: &str) -> Diagnostic {
+    Diagnostic::error(
+        "RW1041",
+        format!(
+            "{} has no SSH: the spec says `ssh: none` of it",
+            one_line(host, 60)
+        ),
+    )
+    .on(format!("host/{}", one_line(host, 60)))
+    .effect(
+        "nothing is planned for it and nothing is asked of it; what is known of it is what its \
+         cluster tells of its node",
+    )
+    .state("nothing was changed")
+    .next(format!(
+        "railwright plan {inventory} shows the cluster's own steps, and which modules such hosts \
+         go without"
+    ))
+    .next("where the host can be reached after all, say so in its group: `ssh: { user: root }`")
 }
 
 /// Every address that these texts stand for; one that stands for none is an error.
@@ -352,7 +419,7 @@ mod tests {
             },
         ) {
             Ok(addresses) => addresses.join(" "),
-            Err(failure) => failure.diagnostics[0].code.to_string(),
+            Err(failure) => failure.error.diagnostics[0].code.to_string(),
         }
     }
 

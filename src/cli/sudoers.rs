@@ -1,11 +1,11 @@
 //! `railwright sudoers`.
 
-use super::inventory::Inventory;
-use super::pipeline::{self, ObservationSource};
+use super::session::open_session;
 use super::{CommandFailure, Exit};
 use railwright_observe::sealed;
 use railwright_report as report;
 use railwright_resource::{Read, rights};
+use railwright_session::{Inventory, SessionRequest, SigningKeys};
 use railwright_state::ClusterState;
 use std::path::PathBuf;
 
@@ -25,17 +25,20 @@ pub struct Sudoers {
 
 /// Prints the lines for everything that these hosts are asked.
 pub fn run(arguments: &Sudoers) -> Result<Exit, CommandFailure> {
-    let prepared = pipeline::prepare_partly(&arguments.inventory, &ObservationSource::Nobody)?;
-    let last = ClusterState::load(&prepared.folder)?.last_applied;
+    let session = open_session(
+        &arguments.inventory,
+        &SessionRequest::of_spec_alone().with_keys(SigningKeys::WhereAStepNeedsThem),
+    )?;
+    let last = ClusterState::load(&session.folder)?.last_applied;
     // Not the host's own record: it holds what stood in files before they were changed.
     let mut needs =
-        rights::collect_root_access_needs(&sealed::reads_of_all(&prepared.desired.wishes, &last));
-    if prepared.inventory.loaded.cabling.is_some() {
+        rights::collect_root_access_needs(&sealed::reads_of_all(&session.desired.wishes, &last));
+    if session.inventory.loaded.cabling.is_some() {
         needs.extend(rights::collect_root_access_needs(&[Read::LldpNeighbours]));
     }
     report::out::print_result(&report::sudoers::render_sudoers_fragment(
         &arguments.user,
-        &prepared.inventory.word,
+        &session.inventory.word,
         &needs,
     ));
     Ok(Exit::Done)

@@ -1,11 +1,11 @@
 //! Looks at the counters of rails, one after the other, and what passed between them.
 
-use super::inventory::Inventory;
 use railwright_base::Target;
 use railwright_knowledge::spec::{Host, Rail};
 use railwright_observe::{self as observe, HostRequest};
 use railwright_resource::traffic::RailTrafficSample;
 use railwright_resource::{Fact, Read, TargetObservation};
+use railwright_session::Inventory;
 use railwright_system::clock;
 use railwright_transport::{Connector, HostAccess};
 use railwright_verify::flow::{Flow, Look};

@@ -1,6 +1,6 @@
 //! `railwright validate INVENTORY`: one line, or every error of the files with a caret.
 
-use super::{CommandFailure, Exit, inventory, secrets, wishes};
+use super::{CommandFailure, Exit};
 use railwright_base::nodeset::fold_node_set;
 use railwright_base::text::format_count;
 use railwright_base::{Diagnostic, Severity};
@@ -12,6 +12,7 @@ use railwright_report::document::{self, SpecSummary, ValidationDocument};
 use railwright_report::knowledge;
 use railwright_report::out::{self, ScreenStyle};
 use railwright_report::wrap::{COLUMNS, break_words};
+use railwright_session::{Inventory, desired, read_inventory, secrets};
 use railwright_system::clock;
 use std::path::PathBuf;
 
@@ -29,7 +30,7 @@ pub struct Validate {
 pub fn run(arguments: &Validate) -> Exit {
     let shown = arguments.inventory.display().to_string();
     let json = arguments.json;
-    let read = match inventory::read_inventory(&arguments.inventory) {
+    let read = match read_inventory(&arguments.inventory) {
         Ok(read) => read,
         Err(problems) => {
             return print_validation_errors(&shown, &problems.diagnostics, &problems.sources, json);
@@ -38,7 +39,12 @@ pub fn run(arguments: &Validate) -> Exit {
     let (found, waived) = match check_inventory(&read) {
         Ok(checked) => checked,
         Err(failure) => {
-            return print_validation_errors(&shown, &failure.diagnostics, &failure.sources, json);
+            return print_validation_errors(
+                &shown,
+                &failure.error.diagnostics,
+                &failure.error.sources,
+                json,
+            );
         }
     };
     let sources = read.knowledge.sources(&read.loaded.sources);
@@ -61,7 +67,7 @@ pub fn run(arguments: &Validate) -> Exit {
 /// What rules, modules, workloads and the catalogue find, and what is waived of it. An error where
 /// the resources of the inventory cannot be computed, below what the rules say.
 fn check_inventory(
-    read: &inventory::Inventory,
+    read: &Inventory,
 ) -> Result<(Vec<Diagnostic>, Vec<WaivedFinding>), CommandFailure> {
     let now = clock::read_current_time();
     let today = now.get(..10).unwrap_or_default();
@@ -70,7 +76,7 @@ fn check_inventory(
     let (judgement, answers) = known.judge(&read.loaded, &read.loaded, &workloads, today);
     let checked = match unrendered {
         Some(failure) => Err(failure),
-        None => wishes::check_desired_resources(read, &workloads, &answers),
+        None => desired::check_desired_resources(read, &workloads, &answers),
     };
     let warnings = checked.map_err(|failure| {
         let sources = known.sources(&read.loaded.sources);
@@ -87,7 +93,7 @@ fn check_inventory(
 }
 
 fn print_valid_inventory(
-    read: &inventory::Inventory,
+    read: &Inventory,
     warnings: &[Diagnostic],
     sources: &Sources,
     waived: &[WaivedFinding],
@@ -137,7 +143,7 @@ fn print_validation_errors(
     Exit::Failed
 }
 
-fn render_inventory_summary(read: &inventory::Inventory) -> String {
+fn render_inventory_summary(read: &Inventory) -> String {
     let loaded = &read.loaded;
     let names: Vec<&str> = loaded.hosts.iter().map(|host| host.name.as_str()).collect();
     let rails: usize = loaded.hosts.iter().map(|host| host.netdevs.len()).sum();
@@ -184,7 +190,7 @@ fn render_inventory_summary(read: &inventory::Inventory) -> String {
     )
 }
 
-fn build_spec_summary(read: &inventory::Inventory) -> SpecSummary {
+fn build_spec_summary(read: &Inventory) -> SpecSummary {
     SpecSummary {
         cluster: read.loaded.spec.cluster.clone(),
         hosts: read

@@ -1,9 +1,9 @@
 //! What is to be proven, from the spec.
 
-use super::pipeline::PreparedInventory;
 use railwright_knowledge::catalog::Catalog;
 use railwright_knowledge::spec::model::{FabricKind, GpuDirectPath, GpuSpec};
 use railwright_knowledge::spec::{Host, Rail};
+use railwright_session::Session;
 use railwright_verify::{
     Expectations, ExpectedGpus, ExpectedMarks, ExpectedRail, FabricFacts, GidKind, ModuleCheck,
     VerifyHost, VerifyRequest,
@@ -13,12 +13,12 @@ use railwright_verify::{
 const DURATION_S: u32 = 2;
 
 /// The request for all hosts of the inventory.
-pub fn build_verify_request(prepared: &PreparedInventory) -> VerifyRequest {
-    let loaded = &prepared.inventory.loaded;
+pub fn build_verify_request(session: &Session) -> VerifyRequest {
+    let loaded = &session.inventory.loaded;
     let spec = &loaded.spec;
-    let catalog = &*prepared.inventory.knowledge.catalog;
+    let catalog = &*session.inventory.knowledge.catalog;
     VerifyRequest {
-        inventory: prepared.inventory.word.clone(),
+        inventory: session.inventory.word.clone(),
         fabric: FabricFacts {
             gid: if spec.fabric.kind == FabricKind::Infiniband {
                 GidKind::Infiniband
@@ -44,17 +44,17 @@ pub fn build_verify_request(prepared: &PreparedInventory) -> VerifyRequest {
         hosts: loaded
             .hosts
             .iter()
-            .filter_map(|host| build_verify_host(prepared, host))
+            .filter_map(|host| build_verify_host(session, host))
             .collect(),
         rounds_per_rail: None,
     }
 }
 
 /// Nothing for a host that is not reached.
-fn build_verify_host(prepared: &PreparedInventory, host: &Host) -> Option<VerifyHost> {
-    let spec = &prepared.inventory.loaded.spec;
-    let catalog = &*prepared.inventory.knowledge.catalog;
-    let access = prepared.inventory.access(host)?;
+fn build_verify_host(session: &Session, host: &Host) -> Option<VerifyHost> {
+    let spec = &session.inventory.loaded.spec;
+    let catalog = &*session.inventory.knowledge.catalog;
+    let access = session.inventory.access(host)?;
     let rail = |rail: &Rail| {
         let row = catalog.nic.get(&rail.model);
         ExpectedRail {
@@ -75,12 +75,12 @@ fn build_verify_host(prepared: &PreparedInventory, host: &Host) -> Option<Verify
         access,
         rails: host.netdevs.iter().map(rail).collect(),
         gpus: gpu.and_then(|gpu| expected_gpus(catalog, gpu)),
-        checks: collect_module_checks(prepared, &host.name),
+        checks: collect_module_checks(session, &host.name),
     })
 }
 
-fn collect_module_checks(prepared: &PreparedInventory, host: &str) -> Vec<ModuleCheck> {
-    let checks = prepared.desired.checks.iter();
+fn collect_module_checks(session: &Session, host: &str) -> Vec<ModuleCheck> {
+    let checks = session.desired.checks.iter();
     checks
         .filter(|check| check.host == host)
         .map(|check| ModuleCheck {

@@ -1,8 +1,7 @@
 //! `railwright verify`.
 
-use super::inventory::Inventory;
 use super::nccl::{LEFT_AT_ONCE, Nccl};
-use super::pipeline;
+use super::session::open_session;
 use super::verification;
 use super::verify_cabling::{self, VerifyCabling};
 use super::verify_fabric::{self, VerifyFabric};
@@ -11,6 +10,7 @@ use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, nodeset};
 use railwright_report as report;
 use railwright_report::progress::Proving;
+use railwright_session::{Inventory, Session, SessionRequest};
 use railwright_system::signals::{self, wait_for_interrupts};
 use railwright_transport::{Connector, TargetContact};
 use railwright_verify::nccl_run::run_nccl_checks;
@@ -143,31 +143,17 @@ pub async fn run(arguments: &VerifyArguments) -> Result<Exit, CommandFailure> {
         .as_deref()
         .expect("the command line is refused without it");
     let contact = TargetContact::begin();
-    let prepared = pipeline::prepare_to_act(inventory, contact)?;
-    let request = verification::build_verify_request(&prepared);
-    let loaded = &prepared.inventory.loaded;
-    let without_ssh = loaded.without_ssh();
-    let hosts = nodeset::fold_node_set(&without_ssh);
-    if request.hosts.is_empty() {
-        let path = &prepared.inventory.word;
-        return Err(if without_ssh.is_empty() {
-            no_host(loaded.managed_switches().next().is_some(), path)
-        } else {
-            nothing_to_prove(&hosts, path)
-        }
-        .into());
-    }
-    if !without_ssh.is_empty() {
-        report::out::print_note(&format!(
-            "left out, because they have no SSH: {}",
-            one_line(&hosts, 200)
-        ));
-    }
+    let session = open_session(
+        inventory,
+        &SessionRequest::from_targets(contact).to_change_targets(),
+    )?;
+    let request = verification::build_verify_request(&session);
+    check_hosts_to_prove(&session, request.hosts.is_empty())?;
     let tests = arguments
         .nccl
-        .then(|| configure_nccl_tests(arguments, &prepared.inventory))
+        .then(|| configure_nccl_tests(arguments, &session.inventory))
         .transpose()?;
-    let connector = prepared.connector(contact)?;
+    let connector = session.connector(contact)?;
     let progress = Proving::default();
     let mut report = verify_hosts(&*connector, &request, &|event| progress.show(&event)).await;
     if let Some(tests) = tests
@@ -190,4 +176,24 @@ pub async fn run(arguments: &VerifyArguments) -> Result<Exit, CommandFailure> {
         | CheckVerdict::Warning
         | CheckVerdict::NotApplicable => Exit::Done,
     })
+}
+
+/// Says which hosts are left out; an error where none is left.
+fn check_hosts_to_prove(session: &Session, is_none: bool) -> Result<(), CommandFailure> {
+    let (loaded, path) = (&session.inventory.loaded, &session.inventory.word);
+    let without_ssh = loaded.without_ssh();
+    let hosts = nodeset::fold_node_set(&without_ssh);
+    if is_none && without_ssh.is_empty() {
+        return Err(no_host(loaded.managed_switches().next().is_some(), path).into());
+    }
+    if is_none {
+        return Err(nothing_to_prove(&hosts, path).into());
+    }
+    if !without_ssh.is_empty() {
+        report::out::print_note(&format!(
+            "left out, because they have no SSH: {}",
+            one_line(&hosts, 200)
+        ));
+    }
+    Ok(())
 }

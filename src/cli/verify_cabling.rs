@@ -1,11 +1,11 @@
 //! `railwright verify cabling`.
 
-use super::inventory::{self, Inventory};
 use super::{CommandFailure, Exit, cables};
 use railwright_base::Diagnostic;
 use railwright_report::cabling::{self, CablingSubject, document::CablingDocument};
 use railwright_report::out::ScreenStyle;
 use railwright_report::{self as report, document};
+use railwright_session::{Inventory, read_inventory};
 use railwright_verify::CheckVerdict;
 use railwright_verify::cabling::{CablingNames, CablingScope, compare_cabling};
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ pub struct VerifyCabling {
 pub async fn run(arguments: &VerifyCabling) -> Result<Exit, CommandFailure> {
     let inventory = Inventory {
         read_as: arguments.read_as.clone(),
-        ..inventory::read_inventory(&arguments.inventory)?
+        ..read_inventory(&arguments.inventory)?
     };
     let loaded = &inventory.loaded;
     let Some(cabling) = &loaded.cabling else {

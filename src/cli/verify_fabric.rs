@@ -1,7 +1,6 @@
 //! `railwright verify fabric`.
 
-use super::inventory::{self, Inventory};
-use super::{CommandFailure, Exit, cables, output, recording, secrets};
+use super::{CommandFailure, Exit, cables, output, recording};
 use railwright_base::{Diagnostic, Target, text};
 use railwright_knowledge::spec::Host;
 use railwright_observe::{self as observe, HostRequest};
@@ -11,6 +10,7 @@ use railwright_report::{self as report, document};
 use railwright_resource::counters::CounterSampleOrdinal;
 use railwright_resource::switch::SwitchRead;
 use railwright_resource::{Observation, Read};
+use railwright_session::{Inventory, read_inventory, read_recording, secrets};
 use railwright_system::{clock, files};
 use railwright_transport::{Connector, HostAccess, TargetContact};
 use railwright_verify::CheckVerdict;
@@ -79,7 +79,7 @@ pub async fn run(arguments: &VerifyFabric) -> Result<Exit, CommandFailure> {
     }
     let inventory = Inventory {
         read_as: arguments.read_as.clone(),
-        ..inventory::read_inventory(&arguments.inventory)?
+        ..read_inventory(&arguments.inventory)?
     };
     let loaded = &inventory.loaded;
     if loaded.cabling.is_none() {
@@ -103,7 +103,7 @@ pub async fn run(arguments: &VerifyFabric) -> Result<Exit, CommandFailure> {
     let only: BTreeSet<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
     let links = list_fabric_links(loaded, Some(&only));
     let observation = match &arguments.observations {
-        Some(file) => recording::read_recording(file)?,
+        Some(file) => read_recording(file)?,
         None => read_link_ends(&inventory, &hosts, &links, arguments.seconds).await,
     };
     print_fabric_report(arguments, &inventory, &links, &observation)
@@ -154,7 +154,7 @@ fn print_fabric_report(
     };
     report::out::print_result(&text);
     match (recorded.unwrap_or(Ok(())), drawn.unwrap_or(Ok(()))) {
-        (Err(one), Err(other)) => return Err(other.after(one.diagnostics, &one.sources)),
+        (Err(one), Err(other)) => return Err(other.after(one)),
         (one, other) => one.and(other)?,
     }
     Ok(match report.verdict() {

@@ -1,10 +1,11 @@
 //! `railwright version`: what this is, and how much it knows.
 
-use super::{CommandFailure, Exit, explain, knowledge::Knowledge};
+use super::{CommandFailure, Exit, explain};
 use railwright_knowledge::module;
 use railwright_report::document::{self, VersionDocument};
 use railwright_report::{knowledge, out};
 use railwright_resource::list_resource_kinds;
+use railwright_session::Knowledge;
 
 /// Print the version; with --verbose how many modules, rules and rows of the catalogue there are
 #[derive(Debug, clap::Args)]

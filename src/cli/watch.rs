@@ -3,16 +3,17 @@
 //! a round; what a host says is told when it says it, so that one that hangs delays nobody.
 
 use super::drift::exit_from_drift;
-use super::pipeline::{self, ObservationSource, PreparedInventory};
-use super::question::{self, ObservationRequest};
+use super::session::{open_quietly, open_session, print_warnings};
 use super::{CommandFailure, Exit, look};
 use railwright_base::Target;
 use railwright_drift::DriftReport;
+use railwright_knowledge::spec::Sources;
 use railwright_observe::{self as observe, HostRequest};
 use railwright_plan::UnknownFinding;
 use railwright_report as report;
 use railwright_report::drift::watch::DriftWatchHistory;
 use railwright_resource::{Observation, TargetObservation};
+use railwright_session::{ObservationRequest, Session, SessionRequest};
 use railwright_system::{clock, signals};
 use railwright_transport::TargetContact;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,14 +31,14 @@ const AT_ONCE: usize = 64;
 struct WatchedTargetReading {
     target: Target,
     question: ObservationRequest,
-    prepared: Arc<PreparedInventory>,
+    session: Arc<Session>,
     found: TargetObservation,
 }
 
 /// What is known of the hosts from their last answers.
 struct DriftWatchSession {
     contact: TargetContact,
-    prepared: Arc<PreparedInventory>,
+    session: Arc<Session>,
     running: JoinSet<WatchedTargetReading>,
     asked: BTreeSet<Target>,
     last: BTreeMap<Target, DriftReport>,
@@ -57,7 +58,7 @@ pub async fn watch_drift(
     let mut interrupts = signals::watch_interrupts();
     let mut watching = DriftWatchSession::begin(inventory, TargetContact::begin(), read_as)?;
     let (hosts, seconds) = (
-        railwright_base::text::format_count(watching.prepared.targets.len(), "host"),
+        railwright_base::text::format_count(watching.session.targets.len(), "host"),
         every.as_secs(),
     );
     report::out::print_note(&format!(
@@ -92,9 +93,8 @@ impl DriftWatchSession {
     ) -> Result<Self, CommandFailure> {
         Ok(DriftWatchSession {
             contact,
-            prepared: Arc::new(
-                pipeline::prepare_inventory(inventory, &ObservationSource::Live(contact))?
-                    .read_as(read_as),
+            session: Arc::new(
+                open_session(inventory, &SessionRequest::from_targets(contact))?.read_as(read_as),
             ),
             running: JoinSet::new(),
             asked: BTreeSet::new(),
@@ -110,12 +110,11 @@ impl DriftWatchSession {
     /// wrong now.
     fn next_round(&mut self, inventory: &Path) {
         self.remember();
-        match pipeline::prepare_again(
-            inventory,
-            self.contact,
-            self.prepared.inventory.read_as.clone(),
-        ) {
-            Ok(prepared) => self.prepared = Arc::new(prepared),
+        match open_quietly(inventory, &SessionRequest::from_targets(self.contact)) {
+            Ok(session) => {
+                let read_as = self.session.inventory.read_as.clone();
+                self.session = Arc::new(session.read_as(read_as));
+            }
             Err(failure) => {
                 failure.show();
             }
@@ -128,15 +127,15 @@ impl DriftWatchSession {
     /// The last look at every host, noted for the ages; what stands against that is said once.
     fn remember(&mut self) -> DriftReport {
         let mut all = self.all();
-        self.ages = self.ages && look::tell_ages(&self.prepared, &mut all);
+        self.ages = self.ages && look::tell_ages(&self.session, &mut all);
         all
     }
 
     /// Asks every host that is not being asked already.
     fn ask(&mut self) -> Result<(), CommandFailure> {
-        let question = question::build_observation_request(&self.prepared)?;
-        let connector = self.prepared.connector(self.contact)?;
-        let requests: Vec<HostRequest> = question.requests(&self.prepared);
+        let question = self.session.build_observation_request()?;
+        let connector = self.session.connector(self.contact)?;
+        let requests: Vec<HostRequest> = question.requests(&self.session);
         let mut questions = question.by_host();
         for request in requests {
             let target = request.access.target();
@@ -153,7 +152,7 @@ impl DriftWatchSession {
             } else {
                 &self.healthy
             });
-            let (connector, prepared) = (Arc::clone(&connector), Arc::clone(&self.prepared));
+            let (connector, session) = (Arc::clone(&connector), Arc::clone(&self.session));
             self.running.spawn(async move {
                 // It is never closed, so the place is always given.
                 let _place = lane.acquire().await;
@@ -161,7 +160,7 @@ impl DriftWatchSession {
                 WatchedTargetReading {
                     target,
                     question,
-                    prepared,
+                    session,
                     found,
                 }
             });
@@ -174,29 +173,30 @@ impl DriftWatchSession {
         let WatchedTargetReading {
             target,
             question,
-            prepared,
+            session,
             found,
         } = answer;
         self.asked.remove(&target);
-        if !prepared.targets.contains(&target) {
+        if !session.targets.contains(&target) {
             return;
         }
         let observation = Observation {
             targets: [(target.clone(), found)].into(),
             ..Observation::at(clock::read_current_time())
         };
-        let observed = match question.answered(&prepared, observation) {
+        let observed = match question.answered(&session, observation) {
             Ok(observed) => observed,
-            Err(failure) => {
-                failure.show();
+            Err(error) => {
+                CommandFailure::from(error).show();
                 return;
             }
         };
+        print_warnings(&observed.warnings, &Sources::default());
         let mut report =
-            look::build_drift_report(&prepared, &observed, std::slice::from_ref(&target));
+            look::build_drift_report(&session, &observed, std::slice::from_ref(&target));
         railwright_drift::accept::apply_acceptances(
             &mut report,
-            &prepared.inventory.loaded.spec.drift.accept,
+            &session.inventory.loaded.spec.drift.accept,
         );
         for change in self.lines.take(&report) {
             report::out::print_result(&change);
@@ -208,12 +208,12 @@ impl DriftWatchSession {
     fn all(&self) -> DriftReport {
         let mut all = DriftReport {
             checked_at: clock::read_current_time(),
-            cluster: self.prepared.inventory.loaded.spec.cluster.clone(),
-            inventory: self.prepared.inventory.origin.clone(),
-            targets: self.prepared.targets.clone(),
+            cluster: self.session.inventory.loaded.spec.cluster.clone(),
+            inventory: self.session.inventory.origin.clone(),
+            targets: self.session.targets.clone(),
             ..DriftReport::default()
         };
-        for target in &self.prepared.targets {
+        for target in &self.session.targets {
             let Some(last) = self.last.get(target) else {
                 all.not_judged.push(UnknownFinding::new(
                     target.to_string(),

@@ -1,11 +1,11 @@
 //! `railwright watch traffic`.
 
-use super::inventory::{self, Inventory};
 use super::traffic_looks::{Looks, build_traffic_requests, says_something};
-use super::{CommandFailure, Exit, cables, secrets};
+use super::{CommandFailure, Exit, cables};
 use railwright_base::Diagnostic;
 use railwright_base::text::{self, format_count};
 use railwright_report::{self as report, traffic};
+use railwright_session::{Inventory, read_inventory, secrets};
 use railwright_system::clock;
 use railwright_system::signals;
 use railwright_transport::TargetContact;
@@ -66,7 +66,7 @@ pub async fn run(arguments: &WatchArguments) -> Result<Exit, CommandFailure> {
     let WatchCommand::Traffic(arguments) = &arguments.what;
     let inventory = Inventory {
         read_as: arguments.read_as.clone(),
-        ..inventory::read_inventory(&arguments.inventory)?
+        ..read_inventory(&arguments.inventory)?
     };
     let hosts = match &arguments.host {
         Some(set) => cables::select_rail_hosts(&inventory, Some(set))?,

@@ -1,5 +1,5 @@
 //! The closed list of actions: all that railwright can do to a host. A kind returns them as values;
-//! `render` turns them into POSIX sh for SSH, and the simulator applies the value itself.
+//! `action_script` turns them into POSIX sh for SSH, and the simulator applies the value itself.
 
 use super::helm_release::request::{Release, ReleaseRecord};
 use super::interrupt_affinity::script::InterruptBinding;

@@ -3,6 +3,7 @@
 //! a runtime of one thread nobody appends at the same time, and whoever appends writes by itself: a
 //! run in virtual time then goes the same way every time.
 
+use super::fenced_journal::LockTakenOver;
 use super::journal::{Chain, JournalEntry};
 use railwright_system::append_file::AppendFile;
 use railwright_system::clock;
@@ -32,8 +33,23 @@ impl JournalStore for AppendFile {
 /// Why a record is not in the journal. After the first such error nothing more is written: a
 /// journal with a hole would lie.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the journal could not be written: {0}")]
-pub struct JournalError(pub String);
+pub enum JournalError {
+    /// The run has lost the cluster's lock, and with it the right to write.
+    #[error("the journal could not be written: {0}")]
+    LockTakenOver(LockTakenOver),
+    /// The file, or the thread that writes it, failed.
+    #[error("the journal could not be written: {0}")]
+    NotWritten(String),
+}
+
+impl From<io::Error> for JournalError {
+    fn from(error: io::Error) -> Self {
+        match error.get_ref().and_then(|inner| inner.downcast_ref()) {
+            Some(lost) => JournalError::LockTakenOver(*lost),
+            None => JournalError::NotWritten(error.to_string()),
+        }
+    }
+}
 
 struct JournalWriteRequest {
     entry: JournalEntry,
@@ -79,7 +95,7 @@ impl JournalWriter {
             JournalWriterBackend::Here(pen) => return lock_journal_pen(pen).write([entry], true),
         };
         let (reply, answer) = oneshot::channel();
-        let gone = || JournalError("its writer is gone".to_owned());
+        let gone = || JournalError::NotWritten("its writer is gone".to_owned());
         sender
             .send(JournalWriteRequest {
                 entry,
@@ -128,7 +144,7 @@ impl Pen {
                 .store
                 .append(text.as_bytes())
                 .and_then(|()| if durable { self.store.sync() } else { Ok(()) });
-            self.broken = written.err().map(|error| JournalError(error.to_string()));
+            self.broken = written.err().map(JournalError::from);
         }
         self.broken.clone().map_or(Ok(()), Err)
     }

@@ -3,7 +3,7 @@
 //! each host in `/var/lib/railwright`.
 
 mod absorb;
-pub mod fenced;
+pub mod fenced_journal;
 pub mod folder;
 pub mod host_record;
 pub mod identity_conflict;

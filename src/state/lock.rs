@@ -2,7 +2,7 @@
 //! host keeps a lock of its own with the highest number that it has seen, so that a run which slept
 //! through its successor is refused.
 
-use super::fenced::FencedJournalStore;
+use super::fenced_journal::FencedJournalStore;
 use super::folder::StateFolder;
 use super::journal_writer::JournalStore;
 use super::lineage::RunPart;

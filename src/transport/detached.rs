@@ -10,7 +10,7 @@
 
 use super::shell::{Shell, ShellEnd, run_framed_script};
 use super::target_lock::{Fence, LOCK_LOST, lock_lost};
-use super::upkeep::{FOLDER, render_lock_check};
+use super::target_state_script::{FOLDER, render_lock_check};
 use super::{ExecutionOutcome, TransportError};
 use railwright_base::Digest;
 use railwright_base::quote::quote_for_shell;

@@ -10,7 +10,7 @@
 //! for both, rather than one that only runs when things are bad already. Neither needs a
 //! `daemon-reload`, which takes its time on a host with many units.
 
-use super::upkeep::FOLDER;
+use super::target_state_script::FOLDER;
 use railwright_base::quote::quote_for_shell;
 use railwright_resource::guard::{Guard, script};
 use railwright_resource::program::ENVIRONMENT;

@@ -15,16 +15,16 @@ mod detached;
 mod diagnose;
 mod guard;
 mod kubernetes;
-mod lease;
 mod link;
 mod local;
+mod probe_timeout;
 mod secrets;
 mod shell;
 pub mod sim;
 mod ssh;
 mod step;
 mod target_lock;
-mod upkeep;
+mod target_state_script;
 mod writer;
 
 pub use access::resolve_spec_path;
@@ -39,7 +39,7 @@ pub use target_lock::{
     Fence, Grounds, HeldBy, LockOutcome, LockReading, NO_RECORD, RecordOutcome, RecordReading,
     StealOutcome, TargetLock, Uptime,
 };
-pub use upkeep::RECORD_LIMIT_BYTES;
+pub use target_state_script::RECORD_LIMIT_BYTES;
 pub use writer::{JobWriter, Locker, Writer};
 
 use railwright_resource::guard::Guard;

@@ -4,8 +4,8 @@
 use super::shell::{AsLogin, Shell, ShellEnd, run_framed_script};
 use super::target_lock::lock_lost;
 use super::{
-    BoxFuture, ExecutionOutcome, Fence, HostLink, TransportError, Upkeep, detached, lease, step,
-    upkeep,
+    BoxFuture, ExecutionOutcome, Fence, HostLink, TransportError, Upkeep, detached, probe_timeout,
+    step, target_state_script,
 };
 use railwright_resource::probe::Probe;
 use railwright_resource::{Action, Read, ReadResults, program};
@@ -95,7 +95,14 @@ impl<S: Shell> ShellLink<S> {
         }
         let limit = Duration::from_secs(action.limit_s().into());
         self.call_fenced(
-            |nonce| step::render_exclusive_step(&action.script(), upkeep::FOLDER, fence, nonce),
+            |nonce| {
+                step::render_exclusive_step(
+                    &action.script(),
+                    target_state_script::FOLDER,
+                    fence,
+                    nonce,
+                )
+            },
             limit,
         )
         .await
@@ -134,7 +141,7 @@ impl<S: Shell> ShellLink<S> {
         }
         Ok(run_framed_script(
             &self.shell,
-            &lease::render_probe_script(probe, &nonce[..12]),
+            &probe_timeout::render_probe_script(probe, &nonce[..12]),
             limit,
         )
         .await?
@@ -170,7 +177,7 @@ impl<S: Shell> HostLink for ShellLink<S> {
         Box::pin(async {
             self.may_act()?;
             self.call_fenced(
-                |nonce| upkeep::render_upkeep_script(upkeep, nonce),
+                |nonce| target_state_script::render_upkeep_script(upkeep, nonce),
                 UPKEEP_LIMIT,
             )
             .await

@@ -13,7 +13,7 @@
 //! is gone: nothing is left to clear away.
 
 use super::target_lock::Fence;
-use super::upkeep::{FLOCK, render_fence_variables, render_lock_check};
+use super::target_state_script::{FLOCK, render_fence_variables, render_lock_check};
 use railwright_base::quote::quote_for_shell;
 use railwright_resource::complaint::LOCKED;
 

@@ -3,7 +3,7 @@
 //!
 //! One file a check, its judgement pure: raw tool output in, verdict out. `run` asks the hosts:
 //! first each by itself, then pairs in rounds (`schedule`) in which no host is in two pairs. What
-//! we start on a host has a lease there: the host itself ends it even if we die. `gate` is the same
+//! we start on a host has a time limit there: the host itself ends it even if we die. `wave_check` is the same
 //! for one wave of a rollout. `cabling` compares what devices hear of each other with the cables of
 //! the spec, and starts nothing; nor does `fabric`, which looks at both ends of every link and at
 //! their counters. `nccl` reads logs of jobs, `host_job` runs one on hosts, `nccl_run` makes checks
@@ -15,7 +15,6 @@ pub mod counters;
 mod eadm;
 pub mod fabric;
 pub mod flow;
-pub mod gate;
 pub mod gid;
 pub mod gpudirect;
 mod gpus;
@@ -48,8 +47,8 @@ mod session;
 mod tests;
 mod together;
 pub mod traffic;
+pub mod wave_check;
 
-pub use gate::{GateReport, describe_gate_failure, verify_wave};
 pub use nccl_run::{NcclFigure, NcclRun, NcclWork};
 pub use request::{
     Expectations, ExpectedGpus, ExpectedMarks, ExpectedRail, FabricFacts, GidKind, ModuleCheck,
@@ -57,3 +56,4 @@ pub use request::{
 };
 pub use result::{CheckResult, CheckVerdict, Measurement, VerifyCheck, VerifyReport};
 pub use run::{VerifyEvent, verify_hosts};
+pub use wave_check::{GateReport, describe_gate_failure, verify_wave};

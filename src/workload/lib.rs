@@ -15,7 +15,7 @@
 //! workloads of the spec, `wishes` makes wishes of them. `image` writes the file that an image with
 //! RDMA is built from.
 
-mod acs;
+mod alibaba_acs;
 mod amount;
 mod arena;
 mod asked;

@@ -2,7 +2,6 @@
 
 use crate::room::{Room, runtime};
 use proptest::sample::Index;
-use railwright::cli::recording;
 use railwright_apply::{Past, apply_plan, status, steps};
 use railwright_base::{Diagnostic, Target, nodeset};
 use railwright_knowledge::catalog::{self, Catalog};
@@ -13,6 +12,7 @@ use railwright_knowledge::spec::{self, LoadedSpec, SourceFile, Sources};
 use railwright_plan::{Plan, content, file};
 use railwright_report as report;
 use railwright_resource::{DesiredResource, Observation, host, kind_named, list_resource_kinds};
+use railwright_session::read_recording;
 use railwright_state::journal::{Chain, JournalEntry};
 use railwright_state::sightings::Sightings;
 use railwright_state::{
@@ -811,7 +811,7 @@ fn observations() -> Vec<Vec<u8>> {
 /// drift.
 fn open_observation(bytes: &[u8]) -> Opened {
     let observation: Observation = match beside("facts", bytes, |folder| {
-        recording::read_recording(&folder.join("facts"))
+        read_recording(&folder.join("facts"))
     }) {
         Ok(observation) => observation,
         Err(failure) => return told(&failure.diagnostics, &failure.sources),

@@ -8,11 +8,11 @@ use crate::bodies::bodies;
 use crate::models::{MODELS, Model, Nic};
 use crate::rig::{Host, Root, wish};
 use crate::tree;
-use railwright::cli::pipeline::{ObservationSource, prepare_to_record};
 use railwright_observe::sealed::reads_of_all;
 use railwright_resource::action::PackageManager;
 use railwright_resource::counters::CounterSampleOrdinal;
 use railwright_resource::{AnswerStatus, Read, kind_named, program};
+use railwright_session::{SessionRequest, SigningKeys};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -76,9 +76,11 @@ fn reads_of_inventories() -> BTreeSet<Read> {
         .collect();
     paths.sort();
     let of = |path: &PathBuf| {
-        let prepared = prepare_to_record(path, &ObservationSource::Nobody)
-            .unwrap_or_else(|failure| panic!("{}: {:?}", path.display(), failure.diagnostics));
-        reads_of_all(&prepared.desired.wishes, &Default::default())
+        let session = SessionRequest::of_spec_alone()
+            .with_keys(SigningKeys::WhereAStepNeedsThem)
+            .open(path)
+            .unwrap_or_else(|error| panic!("{}: {:?}", path.display(), error.diagnostics));
+        reads_of_all(&session.desired.wishes, &Default::default())
     };
     paths.iter().flat_map(of).collect()
 }

@@ -1,7 +1,7 @@
 //! What of a Kubernetes cluster comes before its hosts, and what after them.
 
 use crate::world::*;
-use railwright_apply::frame::check_plan_graph;
+use railwright_apply::plan_integrity::check_plan_graph;
 use railwright_plan::*;
 use railwright_resource::kubernetes_object::request::KubernetesRead;
 use railwright_resource::{AnswerStatus, DesiredResource, Disruption, Read, ReadResult, Want};

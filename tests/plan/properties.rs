@@ -113,9 +113,9 @@ proptest! {
             world.last.resources.get_mut(&format!("{}-gone", wish.address).parse::<Address>().unwrap()).unwrap().after = wish.after.clone();
         }
         let plan = world.plan();
-        prop_assert_eq!(railwright_apply::frame::check_plan_graph(&plan, Some(&world.wishes), &world.last), vec![]);
+        prop_assert_eq!(railwright_apply::plan_integrity::check_plan_graph(&plan, Some(&world.wishes), &world.last), vec![]);
         if let Some(later) = release_power_cycles(&plan) {
-            prop_assert_eq!(railwright_apply::frame::loosened_later(&later, Some(&world.wishes), &world.last), vec![]);
+            prop_assert_eq!(railwright_apply::plan_integrity::loosened_later(&later, Some(&world.wishes), &world.last), vec![]);
         }
     }
 

@@ -191,3 +191,18 @@ fn the_project_speaks_of_itself_alone() {
     }
     none(&findings);
 }
+
+#[test]
+fn the_page_of_the_library_shows_its_example() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
+    let (page, example) = (
+        read("docs/library.md"),
+        read("src/session/examples/plan_inventory.rs"),
+    );
+    let (_, rest) = page.split_once("```rust\n").unwrap();
+    let (shown, _) = rest.split_once("```").unwrap();
+    assert!(
+        example.contains(shown),
+        "the example has no such text:\n{shown}"
+    );
+}

@@ -2,8 +2,8 @@
 //! what goes on there by itself is over.
 
 use super::{ChangeStep, Halt, halt_with_problem};
-use crate::idle::{Busy, wait_until_idle};
 use crate::precondition::{ObservedMember, has_moved, moves_by_plan, observe_member};
+use crate::running_steps::{Busy, wait_until_idle};
 use crate::trouble;
 use railwright_plan::{Member, NodeKind, PlanNode};
 use railwright_resource::{Action, Read, ReadResults};

@@ -7,6 +7,7 @@ use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, Target, TargetKind};
 use railwright_resource::kubernetes_object::access::PREVIEWS_ALONE;
 use railwright_state::LockHolder;
+use railwright_state::journal_writer::JournalError;
 use railwright_state::lock::YOUNG_S;
 use railwright_system::identity::ProcessLiveness;
 use railwright_transport::HostAccess;
@@ -161,13 +162,10 @@ pub fn lock_lost(target: &Target, holder: Option<&str>) -> Diagnostic {
 }
 
 /// That locks were to be taken away could not be written down.
-pub fn steal_not_recorded(reason: &str) -> Diagnostic {
+pub fn steal_not_recorded(error: &JournalError) -> Diagnostic {
     Diagnostic::error(
         "RW0709",
-        format!(
-            "the journal could not be written: {}",
-            one_line(reason, 300)
-        ),
+        one_line(&error.to_string(), 300),
     )
     .effect("nobody could tell later who took the locks away, and why")
     .state("no lock of a host or a cluster was taken away")

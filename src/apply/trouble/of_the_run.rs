@@ -7,7 +7,7 @@ use railwright_base::{Diagnostic, Target, TargetKind, nodeset};
 use railwright_knowledge::spec::window::{self, WindowState};
 use railwright_plan::{NOTHING_TO_CHECK, Outage, RolloutPolicy};
 use railwright_resource::Disruption;
-use railwright_state::fenced::ROBBED;
+use railwright_state::journal_writer::JournalError;
 use railwright_transport::TransportError;
 use std::collections::BTreeMap;
 
@@ -128,8 +128,8 @@ fn decision_not_recorded(reason: &str) -> Diagnostic {
 }
 
 /// The decision about a host could not be written down.
-pub fn return_not_recorded(reason: &str) -> Diagnostic {
-    decision_not_recorded(reason)
+pub fn return_not_recorded(error: &JournalError) -> Diagnostic {
+    decision_not_recorded(&error.to_string())
         .next(
             "make space or repair the disk that holds the state folder, then run the same command \
              again",
@@ -338,19 +338,22 @@ pub fn record_moved(target: &Target, next: &NextCommands) -> Diagnostic {
 }
 
 /// The journal broke under the run.
-pub fn journal_broken(reason: &str, next: &NextCommands) -> Diagnostic {
+pub fn journal_broken(error: &JournalError, next: &NextCommands) -> Diagnostic {
     Diagnostic::error(
         "RW0709",
-        format!("the run was ended because {}", one_line(reason, 300)),
+        format!(
+            "the run was ended because {}",
+            one_line(&error.to_string(), 300)
+        ),
     )
     .effect("without a journal a crash could not be told from success, so nothing more was begun")
     .state("what was journalled stands; a step that was running is looked at again by resume")
-    .next(match reason.contains(ROBBED) {
-        true => {
+    .next(match error {
+        JournalError::LockTakenOver(_) => {
             "whoever took the lock over gave a reason: the newest journal below .railwright/runs \
              has it"
         }
-        false => "make space or mend the disk that holds the state folder",
+        JournalError::NotWritten(_) => "make space or repair the disk that holds the state folder",
     })
     .next(next.resume())
 }

@@ -193,7 +193,7 @@ async fn store_end(
             shared.journal.commit(entry).await
         }
     };
-    finished.map_err(|broken| trouble::journal_broken(&broken.to_string(), &shared.next))?;
+    finished.map_err(|broken| trouble::journal_broken(&broken, &shared.next))?;
     let folder = &shared.context.folder;
     let mut state = ClusterState::load(folder)?;
     state.store(folder)?;

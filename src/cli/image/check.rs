@@ -152,10 +152,7 @@ fn of_root(
 
 /// What nobody could look at is not missing.
 fn fail_as_incomplete(diagnostic: Diagnostic) -> CommandFailure {
-    CommandFailure {
-        exit: Exit::Incomplete,
-        ..CommandFailure::from(diagnostic)
-    }
+    CommandFailure::with_exit(Exit::Incomplete, diagnostic)
 }
 
 async fn of_pod(

@@ -1,10 +1,10 @@
 //! The fabric that an image is for: said, or read from an inventory with the NICs on it and the
 //! catalogue's rows of its own.
 
-use crate::cli::knowledge::Knowledge;
-use crate::cli::{CommandFailure, inventory};
+use crate::cli::CommandFailure;
 use railwright_base::quote;
 use railwright_knowledge::catalog::{Catalog, SOFT_ROCE};
+use railwright_session::{Knowledge, read_inventory};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ impl ImageFabricArguments {
                 drivers: Vec::new(),
             });
         };
-        let inventory = inventory::read_inventory(path)?;
+        let inventory = read_inventory(path)?;
         let (catalog, spec) = (inventory.knowledge.catalog.clone(), &inventory.loaded.spec);
         let of_spec = serde_json::to_value(spec.fabric.kind)
             .ok()

@@ -4,13 +4,13 @@
 use super::nics;
 use super::said::JobOutputArguments;
 use crate::cli::CommandFailure;
-use crate::cli::inventory::Inventory;
 use railwright_base::suggest::find_nearest_word;
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, quote};
 use railwright_knowledge::catalog::{self, Catalog};
 use railwright_knowledge::spec::model::FabricKind;
 use railwright_knowledge::spec::nccl::LEAST_PERCENT;
+use railwright_session::Inventory;
 use railwright_verify::nccl::{AcsNic, NcclExpectations, NcclLog};
 use std::collections::BTreeSet;
 

@@ -1,10 +1,11 @@
 //! The cluster of an inventory, for commands about the jobs in it.
 
-use crate::cli::{CommandFailure, inventory};
+use crate::cli::CommandFailure;
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, quote};
 use railwright_jobs::job::{ClusterJob, JobKind, JobListing, JobReader};
 use railwright_resource::kubernetes_object::manifest::is_subdomain;
+use railwright_session::read_inventory;
 use railwright_transport::{
     HostAccess, HostLink, JobWriter, Prober, Reader, TargetContact, new_connector,
 };
@@ -64,7 +65,7 @@ pub struct Cluster {
 impl Cluster {
     /// The one that the inventory names.
     pub async fn of(folder: &Path) -> Result<Self, CommandFailure> {
-        let inventory = inventory::read_inventory(folder)?;
+        let inventory = read_inventory(folder)?;
         // What looks wrong of it is about hosts, none of which is asked: `validate` and `plan` tell
         // it.
         let access: HostAccess = inventory

@@ -5,8 +5,6 @@ use super::cluster::{
 };
 use super::prove::report_unreadable_log;
 use super::said::{self, JobOutputPiece};
-use crate::cli::inventory::{self, Inventory};
-use crate::cli::knowledge::Knowledge;
 use crate::cli::{CommandFailure, Exit};
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, quote};
@@ -16,6 +14,7 @@ use railwright_report::job::compare::{
     JobComparisonView, render_comparison_json, render_comparison_screen,
 };
 use railwright_report::out;
+use railwright_session::{Inventory, Knowledge, read_inventory};
 use railwright_system::files;
 use railwright_verify::nccl::compare::{
     ComparedLog, FigureSubject, LogComparison, compare_nccl_logs,
@@ -79,7 +78,7 @@ pub async fn run(arguments: &Compare) -> Result<Exit, CommandFailure> {
     let read = arguments
         .inventory
         .as_deref()
-        .map(inventory::read_inventory)
+        .map(read_inventory)
         .transpose()?;
     let knowledge = match &read {
         Some(inventory) => inventory.knowledge.clone(),

@@ -1,14 +1,13 @@
 //! From a request to what is printed: the inventory is read, the job rendered, and objects, reasons
 //! or JSON delivered.
 
-use crate::cli::inventory::{self, Inventory};
-use crate::cli::knowledge::Knowledge;
 use crate::cli::{CommandFailure, Exit};
 use railwright_base::{Diagnostic, Severity};
 use railwright_knowledge::spec::{self, LoadedSpec, Sources};
 use railwright_report::out::{self, ScreenStyle};
 use railwright_report::pair::{self as screen_of_pair, PairDocument};
 use railwright_report::{diagnostic, document, knowledge, workload as screen};
+use railwright_session::{Inventory, Knowledge, read_inventory};
 use railwright_system::{clock, terminal};
 use railwright_workload::{
     Half, JobRenderInputs, JobRequest, RequestPlaces, Templates, render_job, render_job_pair,
@@ -33,7 +32,10 @@ impl Delivery {
         match made {
             Err(failure) if self.json => {
                 out::print_result(&document::render_json_document(
-                    &screen::RefusedJobDocument::of(&failure.diagnostics, &failure.sources),
+                    &screen::RefusedJobDocument::of(
+                        &failure.error.diagnostics,
+                        &failure.error.sources,
+                    ),
                 ));
                 Ok(failure.exit)
             }
@@ -75,7 +77,7 @@ impl JobRenderContext {
                 loaded,
             });
         };
-        Ok(JobRenderContext::of(inventory::read_inventory(path)?))
+        Ok(JobRenderContext::of(read_inventory(path)?))
     }
 
     /// Of an inventory that was read.
@@ -89,7 +91,7 @@ impl JobRenderContext {
 
     fn templates(&self) -> Result<Templates, CommandFailure> {
         match &self.inventory {
-            Some(inventory) => inventory.job_templates(),
+            Some(inventory) => Ok(inventory.job_templates()?),
             None => Templates::load("", [])
                 .map_err(|(problems, sources)| CommandFailure::of_input(problems, &sources)),
         }

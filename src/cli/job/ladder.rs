@@ -3,7 +3,7 @@
 use super::cluster::Cluster;
 use super::deliver::JobRenderContext;
 use super::trial_logs::TrialLogs;
-use crate::cli::pipeline;
+use crate::cli::session::open_session;
 use crate::cli::{CommandFailure, Exit, verification};
 use railwright_base::quote;
 use railwright_base::text::{format_duration, one_line};
@@ -14,6 +14,7 @@ use railwright_jobs::job::{
 };
 use railwright_report::job::ladder as screen;
 use railwright_report::out;
+use railwright_session::SessionRequest;
 use railwright_system::clock::{self, Stopwatch};
 use railwright_system::signals::{self, wait_for_interrupts};
 use railwright_transport::{TargetContact, TransportError};
@@ -109,9 +110,13 @@ pub async fn run_trials(
 }
 
 fn explain_unrendered(failure: &CommandFailure) -> TrialOutcome {
-    let why = failure.diagnostics.first().map_or(String::new(), |one| {
-        format!("{}: {}", one.code, one.message)
-    });
+    let why = failure
+        .error
+        .diagnostics
+        .first()
+        .map_or(String::new(), |one| {
+            format!("{}: {}", one.code, one.message)
+        });
     TrialOutcome::NotKnown(format!("no job could be rendered: {why}"))
 }
 
@@ -191,14 +196,17 @@ impl Climb<'_> {
     /// Real traffic between the hosts, as `verify` does it.
     async fn hosts(&self) -> Result<TrialOutcome, CommandFailure> {
         let contact = TargetContact::begin();
-        let prepared = pipeline::prepare_to_act(self.inventory, contact)?;
-        let request = verification::build_verify_request(&prepared);
+        let session = open_session(
+            self.inventory,
+            &SessionRequest::from_targets(contact).to_change_targets(),
+        )?;
+        let request = verification::build_verify_request(&session);
         if request.hosts.is_empty() {
             return Ok(TrialOutcome::NotKnown(
                 "no host is reached over SSH".to_owned(),
             ));
         }
-        let report = verify_hosts(&*prepared.connector(contact)?, &request, &|_| {}).await;
+        let report = verify_hosts(&*session.connector(contact)?, &request, &|_| {}).await;
         let wrong = report
             .results
             .iter()

@@ -1,7 +1,7 @@
 //! `railwright job`: jobs that use the fabric; one file a command.
 
-mod acs;
 mod against;
+mod alibaba_acs;
 mod cluster;
 mod compare;
 mod compare_render;

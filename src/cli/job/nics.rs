@@ -1,10 +1,10 @@
 //! What the NICs of one node carry together, by an inventory: the speed of the switch's port where
 //! that is stated, else the greatest of the NIC's model.
 
-use crate::cli::inventory::Inventory;
 use railwright_base::Diagnostic;
 use railwright_base::text::one_line;
 use railwright_knowledge::spec::Host;
+use railwright_session::Inventory;
 use railwright_verify::nccl::NcclExpectations;
 use std::collections::BTreeSet;
 

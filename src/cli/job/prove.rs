@@ -4,12 +4,13 @@ use super::against::JobExpectationArguments;
 use super::cluster::{self, Cluster};
 use super::said::{JobOutputArguments, JobOutputPiece};
 use super::{prove_ray, prove_traffic};
-use crate::cli::{CommandFailure, Exit, inventory};
+use crate::cli::{CommandFailure, Exit};
 use railwright_base::Diagnostic;
 use railwright_base::text::one_line;
 use railwright_jobs::job::JobKind;
 use railwright_knowledge::spec::Sources;
 use railwright_report::{diagnostic, job, out};
+use railwright_session::read_inventory;
 use railwright_verify::nccl::{self, NcclExpectations, NcclLogDecoder, Proven};
 use std::path::Path;
 
@@ -49,7 +50,7 @@ pub async fn run(arguments: &Prove) -> Result<Exit, CommandFailure> {
         .said
         .inventory
         .as_deref()
-        .map(inventory::read_inventory)
+        .map(read_inventory)
         .transpose()?;
     let mut traffic = None;
     if let Some(named) = arguments.said.named() {

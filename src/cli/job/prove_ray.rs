@@ -2,12 +2,13 @@
 //! them.
 
 use super::cluster::{Cluster, JobLocationArguments};
-use crate::cli::{CommandFailure, Exit, inventory};
+use crate::cli::{CommandFailure, Exit};
 use railwright_base::quote;
 use railwright_base::text::one_line;
 use railwright_jobs::job::ClusterJob;
 use railwright_report::job::ray::{render_ray_proof_json, render_ray_proof_screen};
 use railwright_report::out;
+use railwright_session::read_inventory;
 use railwright_system::clock;
 use railwright_verify::nccl::Proven;
 use railwright_verify::ray::{Pool, RayProofRequest, check_ray_cluster};
@@ -27,7 +28,7 @@ pub async fn prove_ray_cluster(
     place: &JobLocationArguments,
     as_json: bool,
 ) -> Result<Exit, CommandFailure> {
-    let inventory = inventory::read_inventory(&place.inventory)?;
+    let inventory = read_inventory(&place.inventory)?;
     let loaded = &inventory.loaded;
     let hosts: Vec<_> = loaded.hosts.iter().collect();
     let prober = cluster.prober();

@@ -2,9 +2,8 @@
 //! job's pods.
 
 use super::cluster::Cluster;
-use crate::cli::inventory::Inventory;
+use crate::cli::CommandFailure;
 use crate::cli::traffic_looks::{Looks, build_traffic_requests};
-use crate::cli::{CommandFailure, secrets};
 use railwright_base::nodeset;
 use railwright_base::text::{format_duration, one_line};
 use railwright_jobs::job::{ClusterJob, JobReader, JobView, Phase};
@@ -13,6 +12,7 @@ use railwright_observe::HostRequest;
 use railwright_report::out;
 use railwright_resource::Fact;
 use railwright_resource::kubernetes_job::JobPod;
+use railwright_session::{Inventory, secrets};
 use railwright_transport::TargetContact;
 use railwright_verify::flow::{self, Flow, RailTrafficState};
 use railwright_verify::nccl::ObservedRailTraffic;

@@ -1,7 +1,7 @@
 //! `railwright job render KIND`: a job as objects for `kubectl apply -f -`. Nothing is asked of a
 //! cluster.
 
-use super::{acs, compare_render, nccl_test, perftest_pods, pytorch, ray};
+use super::{alibaba_acs, compare_render, nccl_test, perftest_pods, pytorch, ray};
 use crate::cli::{CommandFailure, Exit};
 use clap::Subcommand;
 
@@ -20,7 +20,7 @@ enum JobRenderKind {
     NcclTest(Box<nccl_test::Arguments>),
     Pytorch(Box<pytorch::PytorchArguments>),
     Ray(Box<ray::RayArguments>),
-    Acs(Box<acs::AcsJobArguments>),
+    Acs(Box<alibaba_acs::AcsJobArguments>),
     PerftestPods(Box<perftest_pods::Arguments>),
     Compare(Box<compare_render::CompareRenderArguments>),
 }
@@ -31,7 +31,7 @@ pub fn run(arguments: &JobRenderArguments) -> Result<Exit, CommandFailure> {
         JobRenderKind::NcclTest(arguments) => (arguments.pods(), nccl_test::run(arguments)),
         JobRenderKind::Pytorch(arguments) => (arguments.pods(), pytorch::run(arguments)),
         JobRenderKind::Ray(arguments) => (arguments.pods(), ray::run(arguments)),
-        JobRenderKind::Acs(arguments) => (arguments.pods(), acs::run(arguments)),
+        JobRenderKind::Acs(arguments) => (arguments.pods(), alibaba_acs::run(arguments)),
         JobRenderKind::PerftestPods(arguments) => (arguments.pods(), perftest_pods::run(arguments)),
         JobRenderKind::Compare(arguments) => (arguments.pods(), compare_render::run(arguments)),
     };

@@ -97,26 +97,19 @@ pub fn render_switch_edits(actions: &[Action]) -> String {
     let mut label = "patch    ";
     let mut lines = Vec::new();
     for action in actions {
-        match action {
-            Action::EditSwitch {
-                system: SwitchSystem::Sonic,
-                edits,
-            } => lines.extend(list_sonic_patch_lines(edits)),
-            Action::EditSwitch {
-                system: SwitchSystem::Cumulus,
-                edits,
-            } => {
+        let Action::EditSwitch { system, edits } = action else {
+            continue;
+        };
+        match system {
+            SwitchSystem::Sonic => lines.extend(list_sonic_patch_lines(edits)),
+            SwitchSystem::Cumulus => {
                 label = "nv       ";
                 lines.extend(list_nvue_lines(edits));
             }
-            Action::EditSwitch {
-                system: SwitchSystem::Eos,
-                edits,
-            } => {
+            SwitchSystem::Eos => {
                 label = "eos      ";
                 lines.extend(list_eos_command_lines(edits));
             }
-            _ => {}
         }
     }
     let mut out: String = lines

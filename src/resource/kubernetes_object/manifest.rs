@@ -42,14 +42,21 @@ const ALIASED_VALUES_MAX: usize = 1_000;
 
 /// The object that a text of YAML makes.
 pub fn of_text(text: &str) -> Result<Value, String> {
+    match parse_yaml(text)? {
+        manifest @ Value::Object(_) => Ok(manifest),
+        _ => Err("the template makes no map".to_owned()),
+    }
+}
+
+/// The value that a text of YAML makes; null where nothing is in it.
+pub fn parse_yaml(text: &str) -> Result<Value, String> {
     // `0644` is a mode, as kubectl reads it.
     let options = serde_yaml::options! {
         legacy_octal_numbers: true,
         alias_limits: serde_yaml::alias_limits! { max_total_replayed_events: ALIASED_VALUES_MAX },
     };
     match serde_yaml::from_str_with_options::<Yaml>(text, options) {
-        Ok(Yaml(manifest @ Value::Object(_))) => Ok(manifest),
-        Ok(_) => Err("the template makes no map".to_owned()),
+        Ok(Yaml(value)) => Ok(value),
         Err(error) => Err(format!(
             "the template makes no YAML: {}",
             first_line(&error.to_string())

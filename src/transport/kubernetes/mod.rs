@@ -1,6 +1,16 @@
 //! The API server of a Kubernetes cluster, behind the same traits as a host: objects are read and
 //! previewed in requests that change nothing, applied as the field manager `railwright`, and the
 //! cluster keeps lock and record in its own objects.
+//!
+//! - The way there: `kubeconfig` and `identity` (server, certificates, the exec plugin),
+//!   `credentials` (what a request shows), `proxy`, `server` (one request and its answer), `fault`
+//!   (what an answer means that is no success).
+//! - Reads: `read` over `lists`, `kinds` (what the server calls a kind), `nodes`, `jobs`, `access`
+//!   (what this account may do), `exec` over `pod_exec` and `running_pod` (a program in a pod).
+//! - Writes: `act` decides by what is there, `create`, `write`, `edit` and `node_edit` send it and
+//!   judge the answer; `lock` and `record` are ours.
+//! - Helm: `helm` runs the program, `chart` finds the chart, `release` shows what it renders to,
+//!   `release_change` applies it.
 
 mod access;
 mod act;

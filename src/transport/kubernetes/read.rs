@@ -12,7 +12,7 @@ use super::nodes;
 use super::pod_exec;
 use super::server::{AT_ONCE, KubernetesRequest};
 use super::{KubernetesLink, NAMESPACE};
-use crate::{TransportError, upkeep};
+use crate::{TransportError, target_state_script};
 use futures_util::future::join;
 use futures_util::{StreamExt as _, stream};
 use http::Method;
@@ -286,5 +286,5 @@ fn asks_server(read: &Read) -> bool {
 }
 
 fn is_record(path: &str) -> bool {
-    path.strip_prefix(upkeep::FOLDER) == Some("/record.json")
+    path.strip_prefix(target_state_script::FOLDER) == Some("/record.json")
 }

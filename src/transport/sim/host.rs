@@ -17,7 +17,7 @@ use super::steps::SimulatedRunningAction;
 use super::switch::SimulatedSwitch;
 use super::units::Units;
 use crate::target_lock::{Fence, HeldBy, TargetLock, Uptime};
-use crate::upkeep::FOLDER;
+use crate::target_state_script::FOLDER;
 use railwright_base::MachineId;
 use railwright_resource::action::PackageManager;
 use railwright_resource::file::base64;

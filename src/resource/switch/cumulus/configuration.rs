@@ -4,7 +4,7 @@
 use super::OURS;
 use super::config::Nvue;
 use super::edit::{CumulusEdit, CumulusEditBuilder, Leaf};
-use super::intent::{self, format_port_profile_name};
+use super::plan_edits::{self, format_port_profile_name};
 use super::port_view::CumulusPortView;
 use super::profile::QosProfileKind;
 use crate::Reading;
@@ -38,14 +38,16 @@ impl SwitchConfiguration for Nvue {
     fn edits(&self, port: &str, wanted: &DesiredPortSetting) -> Result<Vec<SwitchEdit>, String> {
         let edits = match wanted {
             DesiredPortSetting::Port { mtu, up } => {
-                intent::plan_cumulus_port_edits(self, port, *mtu, *up)
+                plan_edits::plan_cumulus_port_edits(self, port, *mtu, *up)
             }
-            DesiredPortSetting::Qos(wanted) => intent::plan_cumulus_qos_edits(self, port, wanted)?,
+            DesiredPortSetting::Qos(wanted) => {
+                plan_edits::plan_cumulus_qos_edits(self, port, wanted)?
+            }
             DesiredPortSetting::Marking { queue, thresholds } => {
-                intent::plan_cumulus_marking_edits(self, port, *queue, *thresholds)?
+                plan_edits::plan_cumulus_marking_edits(self, port, *queue, *thresholds)?
             }
             DesiredPortSetting::Cable { metres } => {
-                intent::plan_cumulus_cable_edits(self, port, *metres)?
+                plan_edits::plan_cumulus_cable_edits(self, port, *metres)?
             }
         };
         Ok(wrap_cumulus_edits(edits))

@@ -13,7 +13,7 @@
 pub mod config;
 mod configuration;
 pub mod edit;
-mod intent;
+mod plan_edits;
 mod port_view;
 mod profile;
 pub mod rest;

@@ -3,11 +3,11 @@
 
 use super::config::{CLASSES, EosConfig};
 use super::edit::EosEdit;
-use super::intent;
 use super::key::{
     ECN, EosSettingKey, GUARANTEED, MTU, NO_DROP, OF_PORT, PFC, PRIORITY, TRUST, WATCHDOG,
     WATCHDOG_ACTION, WATCHDOG_TIMER,
 };
+use super::plan_edits;
 use super::port_view::EosPortView;
 use crate::Reading;
 use crate::switch::body::Qos;
@@ -114,7 +114,7 @@ impl EosPortSetting {
     fn without(self) -> String {
         match self {
             EosPortSetting::Own(key) | EosPortSetting::Queue(_, key) => key.without.to_owned(),
-            EosPortSetting::Pause(priority) => intent::without_pfc(priority),
+            EosPortSetting::Pause(priority) => plan_edits::without_pfc(priority),
         }
     }
 }
@@ -131,11 +131,11 @@ impl SwitchConfiguration for EosConfig {
     fn edits(&self, port: &str, wanted: &DesiredPortSetting) -> Result<Vec<SwitchEdit>, String> {
         let edits = match wanted {
             DesiredPortSetting::Port { mtu, up } => {
-                intent::plan_eos_port_edits(self, port, *mtu, *up)?
+                plan_edits::plan_eos_port_edits(self, port, *mtu, *up)?
             }
-            DesiredPortSetting::Qos(wanted) => intent::plan_eos_qos_edits(self, port, wanted)?,
+            DesiredPortSetting::Qos(wanted) => plan_edits::plan_eos_qos_edits(self, port, wanted)?,
             DesiredPortSetting::Marking { queue, thresholds } => {
-                intent::plan_eos_marking_edits(self, port, *queue, *thresholds)?
+                plan_edits::plan_eos_marking_edits(self, port, *queue, *thresholds)?
             }
             DesiredPortSetting::Cable { .. } => {
                 return Err("EOS has no setting for the length of a cable".to_owned());
@@ -198,7 +198,7 @@ impl SwitchConfiguration for EosConfig {
                 return None;
             }
             let queue = match place {
-                EosPortSetting::Queue(queue, _) => Some(intent::queue_section(
+                EosPortSetting::Queue(queue, _) => Some(plan_edits::queue_section(
                     self,
                     is.and_then(|(word, _)| word).or(word),
                     queue,

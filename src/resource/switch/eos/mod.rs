@@ -24,8 +24,8 @@
 mod config;
 mod configuration;
 pub mod edit;
-mod intent;
 mod key;
+mod plan_edits;
 mod port_view;
 pub mod script;
 

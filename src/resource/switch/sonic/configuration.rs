@@ -3,7 +3,7 @@
 
 use super::config_db::ConfigDb;
 use super::edit::{SonicEdit, SonicEditBuilder};
-use super::intent;
+use super::plan_edits;
 use super::port_view::SonicPortView;
 use super::unlike::list_differing_sonic_ports;
 use crate::Reading;
@@ -42,14 +42,16 @@ impl SwitchConfiguration for ConfigDb {
     fn edits(&self, port: &str, wanted: &DesiredPortSetting) -> Result<Vec<SwitchEdit>, String> {
         let edits = match wanted {
             DesiredPortSetting::Port { mtu, up } => {
-                intent::plan_sonic_port_edits(self, port, *mtu, *up)
+                plan_edits::plan_sonic_port_edits(self, port, *mtu, *up)
             }
-            DesiredPortSetting::Qos(wanted) => intent::plan_sonic_qos_edits(self, port, wanted)?,
+            DesiredPortSetting::Qos(wanted) => {
+                plan_edits::plan_sonic_qos_edits(self, port, wanted)?
+            }
             DesiredPortSetting::Marking { queue, thresholds } => {
-                intent::plan_sonic_marking_edits(self, port, *queue, *thresholds)?
+                plan_edits::plan_sonic_marking_edits(self, port, *queue, *thresholds)?
             }
             DesiredPortSetting::Cable { metres } => {
-                intent::plan_sonic_cable_edits(self, port, *metres)
+                plan_edits::plan_sonic_cable_edits(self, port, *metres)
             }
         };
         Ok(wrap_sonic_edits(edits))
@@ -140,7 +142,7 @@ fn list_affected_rows<'a>(
         }
         DesiredPortSetting::Cable { .. } => vec![(
             "CABLE_LENGTH",
-            intent::cable_row(db, port).to_owned(),
+            plan_edits::cable_row(db, port).to_owned(),
             vec![port],
         )],
     }

@@ -11,7 +11,7 @@
 pub mod config_db;
 mod configuration;
 pub mod edit;
-pub mod intent;
+pub mod plan_edits;
 pub mod port_view;
 pub mod script;
 mod unlike;

@@ -2,8 +2,8 @@
 //! spec.
 
 use super::inventory::resolve_inventory_path;
-use super::inventory_files::private_files;
-use super::outside::{self, NotOpened};
+use super::inventory_file::{self, NotOpened};
+use super::missing_files::private_files;
 use railwright_base::text::clean_line;
 use railwright_knowledge::spec::{LoadedSpec, Problems, SourceFile, cabling};
 use std::ffi::OsStr;
@@ -38,7 +38,7 @@ impl UnreadableCabling {
 }
 
 /// Adds the cabling file that the spec names, if it names one.
-pub(super) fn add_cabling(
+pub(crate) fn add_cabling(
     shown: &str,
     folder: &Path,
     loaded: LoadedSpec,
@@ -78,7 +78,7 @@ impl CablingFile<'_> {
     /// Its lines are quoted where they are wrong, so no other file of the inventory may stand for
     /// it.
     fn check_path(&self, loaded: &LoadedSpec) -> Result<(), UnreadableCabling> {
-        let Ok(below) = outside::find_inventory_file(self.folder, &self.path) else {
+        let Ok(below) = inventory_file::find_inventory_file(self.folder, &self.path) else {
             return Ok(());
         };
         let is_csv = |ending: &OsStr| ending.eq_ignore_ascii_case("csv");
@@ -90,7 +90,9 @@ impl CablingFile<'_> {
         }
         for private in private_files(loaded) {
             let path = resolve_inventory_path(self.folder, &private);
-            if outside::find_inventory_file(self.folder, &path).is_ok_and(|file| file == below) {
+            if inventory_file::find_inventory_file(self.folder, &path)
+                .is_ok_and(|file| file == below)
+            {
                 return Err(UnreadableCabling::new(
                     "is named as a secret, so it is not read",
                     "name the file that holds the cables",
@@ -101,8 +103,9 @@ impl CablingFile<'_> {
     }
 
     fn read_text(&self) -> Result<String, UnreadableCabling> {
-        let bytes = outside::read_inventory_file(self.folder, &self.path, cabling::BYTES_MAX)
-            .map_err(|error| self.explain_not_opened(error))?;
+        let bytes =
+            inventory_file::read_inventory_file(self.folder, &self.path, cabling::BYTES_MAX)
+                .map_err(|error| self.explain_not_opened(error))?;
         String::from_utf8(bytes).map_err(|error| {
             let valid = error.utf8_error().valid_up_to();
             UnreadableCabling::new(

@@ -1,5 +1,5 @@
 //! Which files an inventory may have opened. It is untrusted input: what it names outside its
-//! folder, or hidden in it, is opened only by a command that contacts targets.
+//! folder, or hidden in it, is opened only where targets are contacted.
 
 use railwright_base::Diagnostic;
 use railwright_system::files;

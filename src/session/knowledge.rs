@@ -1,14 +1,11 @@
 //! What is known beside the spec: the catalogue and the rules, the shipped ones with the
 //! inventory's own over them; and what both say of a spec.
 
-use super::CommandFailure;
-use super::pipeline::PreparedInventory;
 use railwright_base::{Diagnostic, nodeset};
 use railwright_knowledge::catalog::{self, CATALOG_FOLDER, Catalog};
 use railwright_knowledge::rules::{self, Beyond, RULES_FOLDER, RuleFinding, RuleSet, RulesReport};
 use railwright_knowledge::solve::{self, SolverAnswers};
 use railwright_knowledge::spec::{LoadedSpec, Problems, Sources};
-use railwright_report as report;
 use railwright_workload::Workloads;
 use std::sync::Arc;
 
@@ -156,27 +153,4 @@ fn told_once(judgement: &mut RulesReport) {
         waived.extend(is_new.then(|| one.clone()));
         is_new
     });
-}
-
-impl PreparedInventory {
-    /// What the rules find is told in a line, errors in full; a spec with errors is not planned.
-    pub fn lawful(&self) -> Result<(), CommandFailure> {
-        let sources = self
-            .inventory
-            .knowledge
-            .sources(&self.inventory.loaded.sources);
-        let errors = self.judgement.errors();
-        if !errors.is_empty() {
-            return Err(CommandFailure::of_input(errors, &sources));
-        }
-        self.tell_rules();
-        Ok(())
-    }
-
-    /// A line on stderr about what the rules find.
-    pub fn tell_rules(&self) {
-        if let Some(line) = report::knowledge::in_short(&self.judgement, &self.inventory.word) {
-            report::out::print_note(&line);
-        }
-    }
 }

@@ -11,22 +11,22 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// What was read of an inventory and can be part of a commit: the spec, its modules and its keys.
-pub(super) struct CommittedFiles<'a> {
+pub(crate) struct CommittedFiles<'a> {
     /// The inventory's folder, as it was given.
-    pub(super) shown: &'a str,
+    pub(crate) shown: &'a str,
     /// The inventory's folder, absolute and without links.
-    pub(super) folder: &'a Path,
+    pub(crate) folder: &'a Path,
     /// The checked spec with its source files.
-    pub(super) loaded: &'a LoadedSpec,
+    pub(crate) loaded: &'a LoadedSpec,
     /// Files of the user's modules: path below `modules/` and text.
-    pub(super) modules: &'a [(String, String)],
+    pub(crate) modules: &'a [(String, String)],
     /// The signing keys, by path as the spec has it.
-    pub(super) keys: &'a BTreeMap<String, Result<String, Diagnostic>>,
+    pub(crate) keys: &'a BTreeMap<String, Result<String, Diagnostic>>,
 }
 
 impl CommittedFiles<'_> {
     /// Compares what was read with the commit that is checked out around the inventory.
-    pub(super) fn determine_origin(&self) -> InventoryOrigin {
+    pub(crate) fn determine_origin(&self) -> InventoryOrigin {
         let texts = self.list_texts();
         let read: Vec<git::ReadFile<'_>> = texts
             .iter()

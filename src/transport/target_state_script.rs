@@ -149,7 +149,7 @@ pub(super) fn render_fence_variables(fence: &Fence, nonce: &str) -> String {
 /// on.
 pub(super) fn render_lock_check(fence: &Fence, folder: &str, nonce: &str) -> String {
     format!(
-        "b={}\n{}[ -e \"$b/lock\" ] || lost ''\n{PREPARE}{FUNCTIONS}{FLOCK}{MUTEX}{HELD}",
+        "b={}\n{}[ -e \"$b/lock\" ] || lost ''\n{PREPARE}{FUNCTIONS}{FLOCK}{MUTEX}{LOCK_CHECK}",
         quote_for_shell(folder),
         render_fence_variables(fence, nonce)
     )
@@ -227,7 +227,7 @@ const MUTEX: &str = "(: 8>>\"$b/mutex\") 2>/dev/null || \
                      done\n";
 
 /// Under the mutex: the lock is this writer's.
-const HELD: &str = "l= n=\n\
+const LOCK_CHECK: &str = "l= n=\n\
                     [ ! -e \"$b/lock\" ] || { IFS= read -r l; IFS= read -r n; } <\"$b/lock\"\n\
                     [ \"$l\" = \"$h\" ] && [ \"$n\" = \"$f\" ] || lost \"$l\"\n";
 

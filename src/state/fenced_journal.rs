@@ -6,8 +6,10 @@ use super::journal_writer::JournalStore;
 use railwright_system::lock_file::LockToken;
 use std::io;
 
-/// What a run is told whose lock was taken over.
-pub const ROBBED: &str = "the cluster's lock was taken over by somebody else";
+/// The lock of the cluster is somebody else's by now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the cluster's lock was taken over by somebody else")]
+pub struct LockTakenOver;
 
 /// A store that is written while the lock is held.
 pub struct FencedJournalStore {
@@ -25,7 +27,7 @@ impl FencedJournalStore {
 impl JournalStore for FencedJournalStore {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         if !self.token.holds() {
-            return Err(io::Error::other(ROBBED));
+            return Err(io::Error::other(LockTakenOver));
         }
         self.store.append(bytes)
     }

@@ -1,8 +1,8 @@
-//! The secrets of a prepared inventory: resolved once, sealed with the cluster's key, and carried by
+//! The secrets of a loaded inventory: resolved once, sealed with the cluster's key, and carried by
 //! connections that keep them out of what hosts say.
 
-use super::pipeline::PreparedInventory;
 use super::secrets;
+use super::session::Session;
 use railwright_base::Diagnostic;
 use railwright_observe::sealed;
 use railwright_plan::LastApplied;
@@ -12,7 +12,7 @@ use railwright_transport::{self as transport, Connector, Secrets, TargetContact}
 use std::collections::BTreeSet;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-impl PreparedInventory {
+impl Session {
     /// The secrets that the wishes name, asked for once.
     pub fn secrets(&self) -> Result<Arc<Secrets>, Diagnostic> {
         // On its own, so that the lock is let go before it is taken again below.
@@ -25,7 +25,7 @@ impl PreparedInventory {
 
     /// The secrets that the wishes name, where the state was read already. Their key is made when
     /// there is something to seal; where no target is contacted, nothing is sealed.
-    pub(super) fn secrets_with(&self, last: &LastApplied) -> Result<Arc<Secrets>, Diagnostic> {
+    pub(crate) fn secrets_with(&self, last: &LastApplied) -> Result<Arc<Secrets>, Diagnostic> {
         let mut known = self.known_secrets();
         if let Some(secrets) = &*known {
             return Ok(secrets.clone());
@@ -65,7 +65,7 @@ impl PreparedInventory {
 
     /// The secrets with a key to read seals by, where only a host's own record tells that something
     /// of it is sealed and no secret is named here.
-    pub(super) fn secrets_with_key(&self) -> Result<Arc<Secrets>, Diagnostic> {
+    pub(crate) fn secrets_with_key(&self) -> Result<Arc<Secrets>, Diagnostic> {
         if self.contact.is_some() {
             self.folder.make_seal_key()?;
         }

@@ -103,7 +103,7 @@ impl Scheduler {
             if matches!(&self.progress[before], StepProgress::Over(outcome) if !outcome.is_done()) {
                 match self.steps[before]
                     .host()
-                    .filter(|_| !self.budget_is_used_up())
+                    .filter(|_| !self.failure_budget_is_used_up())
                 {
                     Some(host) => drop(gaps.insert(host.clone(), before)),
                     None => return self.consequence(before),
@@ -114,7 +114,7 @@ impl Scheduler {
         NodeOutcome::Done { changed: false }
     }
 
-    pub(super) fn budget_is_used_up(&self) -> bool {
+    pub(super) fn failure_budget_is_used_up(&self) -> bool {
         self.lost_in_run.len() >= self.limits.failure_budget.max(1)
     }
 

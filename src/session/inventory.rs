@@ -2,11 +2,11 @@
 //! raw files, where it all came from, and absolute paths.
 
 use super::cabling_file::add_cabling;
-use super::inventory_files::missing_files;
-use super::inventory_origin::CommittedFiles;
+use super::error::describe_file_error;
+use super::inventory_file::{self, NotOpened};
 use super::knowledge::Knowledge;
-use super::outside::{self, NotOpened};
-use super::pipeline::file_problem;
+use super::missing_files::missing_files;
+use super::origin::CommittedFiles;
 use super::source_files::{read_module_files, read_spec_files};
 use railwright_base::{Diagnostic, quote};
 use railwright_knowledge::module::context;
@@ -20,7 +20,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// A signing key, in bytes.
-pub(super) const KEY_BYTES_MAX: u64 = 1 << 20;
+pub(crate) const KEY_BYTES_MAX: u64 = 1 << 20;
 
 /// An inventory that was read and found valid.
 #[derive(Debug, Clone)]
@@ -57,7 +57,7 @@ impl Inventory {
 
     /// Where a file of the inventory lies that the spec names, below its folder.
     pub fn find(&self, named: &str) -> Result<PathBuf, NotOpened> {
-        outside::find_inventory_file(&self.folder, &self.absolute(named))
+        inventory_file::find_inventory_file(&self.folder, &self.absolute(named))
     }
 
     /// How to reach a host, where it is reached.
@@ -160,7 +160,7 @@ fn read_with(
 ) -> Result<Inventory, Problems> {
     let shown = path.display().to_string();
     let folder = resolve_inventory_folder(path).map_err(|problem| single_problem(*problem))?;
-    outside::state_is_within(&folder).map_err(|problem| single_problem(*problem))?;
+    inventory_file::state_is_within(&folder).map_err(|problem| single_problem(*problem))?;
     let mut problems = Vec::new();
     let files = read_spec_files(path, &folder, &mut problems);
     if !problems.is_empty() {
@@ -222,7 +222,7 @@ fn read_signing_keys(
         if keys.contains_key(&named) || size.is_too_large() {
             continue;
         }
-        let key = match outside::read_inventory_file(
+        let key = match inventory_file::read_inventory_file(
             folder,
             &resolve_inventory_path(folder, &named),
             KEY_BYTES_MAX,
@@ -231,7 +231,7 @@ fn read_signing_keys(
                 .add(loaded, index, bytes.len())
                 .map(|()| String::from_utf8_lossy(&bytes).into_owned()),
             Err(NotOpened::Unreadable(error)) if error.kind() != io::ErrorKind::NotFound => {
-                Err(file_problem(Path::new(&named), &error))
+                Err(describe_file_error(Path::new(&named), &error))
             }
             Err(NotOpened::Unreadable(_) | NotOpened::Outside | NotOpened::Hidden) => continue,
         };
@@ -269,6 +269,6 @@ fn resolve_inventory_folder(path: &Path) -> Result<PathBuf, Box<Diagnostic>> {
 }
 
 /// A path of the spec as an absolute one, of an inventory in this folder.
-pub(super) fn resolve_inventory_path(folder: &Path, path: &str) -> String {
+pub(crate) fn resolve_inventory_path(folder: &Path, path: &str) -> String {
     transport::resolve_spec_path(path, folder, environment::find_home_folder().as_deref())
 }

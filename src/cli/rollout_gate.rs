@@ -36,6 +36,7 @@ impl Gate {
             Ok(works) => works,
             Err(failure) => {
                 let why = failure
+                    .error
                     .diagnostics
                     .first()
                     .map_or(String::new(), |one| one.message.clone());

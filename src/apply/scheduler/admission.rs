@@ -20,7 +20,7 @@ impl Scheduler {
         }
         if self.stopped.is_none()
             && self.wave.is_some_and(|before| wave > before)
-            && self.budget_is_used_up()
+            && self.failure_budget_is_used_up()
         {
             self.stopped = Some(Skip::Budget);
         }
@@ -55,8 +55,8 @@ impl Scheduler {
             return;
         };
         if self.busy.contains(&target)
-            || (self.budget_is_used_up() && !self.begun.contains(&target))
-            || !self.admits(n, commands)
+            || (self.failure_budget_is_used_up() && !self.begun.contains(&target))
+            || !self.may_start(n, commands)
         {
             return;
         }
@@ -85,7 +85,7 @@ impl Scheduler {
     /// in. Who else is out is looked at before that. A host that may be in service all the same is
     /// disturbed like one that is: one more has to fit in beside those that are out for certain;
     /// others that runs left in doubt would keep it waiting for ever.
-    fn admits(&mut self, n: usize, commands: &mut Vec<SchedulerCommand>) -> bool {
+    fn may_start(&mut self, n: usize, commands: &mut Vec<SchedulerCommand>) -> bool {
         let Some(host) = self.steps[n].host().filter(|_| self.steps[n].disruptive) else {
             return true;
         };

@@ -1,7 +1,7 @@
 //! The text files of an inventory folder: YAML files of the spec at its top, and files of user
 //! modules below `modules`.
 
-use super::outside;
+use super::inventory_file;
 use railwright_base::Diagnostic;
 use railwright_base::text::{clean_line, one_line};
 use railwright_knowledge::spec::SourceFile;
@@ -19,7 +19,7 @@ const MODULE_ENTRIES_MAX: usize = 10_000;
 const MODULE_DEPTH_MAX: usize = 8;
 
 /// Reads the YAML files at the top of the folder; what cannot be read is added to `problems`.
-pub(super) fn read_spec_files(
+pub(crate) fn read_spec_files(
     path: &Path,
     folder: &Path,
     problems: &mut Vec<Diagnostic>,
@@ -60,7 +60,7 @@ fn resolve_spec_entry(folder: &Path, entry: FolderEntry) -> FolderEntry {
     let below = match entry.kind {
         FolderEntryKind::Special => return entry,
         FolderEntryKind::LinkOutside => {
-            outside::find_inventory_file(folder, &entry.path.to_string_lossy()).ok()
+            inventory_file::find_inventory_file(folder, &entry.path.to_string_lossy()).ok()
         }
         _ => entry.path.strip_prefix(folder).ok().map(Path::to_owned),
     };
@@ -85,7 +85,7 @@ fn is_spec_path(below: &Path) -> bool {
 }
 
 /// Whether this is the name of a file of the spec.
-pub(super) fn is_spec_name(name: &str) -> bool {
+pub(crate) fn is_spec_name(name: &str) -> bool {
     !name.starts_with('.') && (name.ends_with(".yaml") || name.ends_with(".yml"))
 }
 
@@ -99,7 +99,7 @@ fn report_no_spec_files(path: &Path) -> Diagnostic {
 }
 
 /// Reads all files below `modules`, by path.
-pub(super) fn read_module_files(
+pub(crate) fn read_module_files(
     path: &Path,
     folder: &Path,
 ) -> Result<Vec<(String, String)>, Box<Diagnostic>> {
